@@ -1,0 +1,97 @@
+//! Activation checkpointing: forget what lies between inputs and output, compute it again when the gradient
+//! comes back. Memory for time.
+
+use super::function::with_own_gradient;
+use super::{BackwardOptions, enable_grad, no_grad, try_grad};
+use crate::call::Call;
+use crate::error::{Result, bail};
+use crate::op::OwnGradient;
+use crate::tensor::{RngState, Tensor};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+struct Again<F> {
+    function: F,
+    /// So that dropout falls as it did the first time.
+    rng: RngState,
+}
+
+impl<F: Fn(&[Tensor]) -> Tensor + Send + Sync> OwnGradient for Again<F> {
+    fn gradients(
+        &self,
+        inputs: &[Tensor],
+        _output: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let create_graph = super::is_enabled();
+        // Inside a graph that is itself differentiated, the inputs must stay connected.
+        let fresh: Vec<Tensor> = if create_graph {
+            inputs.to_vec()
+        } else {
+            inputs
+                .iter()
+                .map(|x| if x.is_tracked() { x.try_requires_grad(true) } else { Ok(x.clone()) })
+                .collect::<Result<_>>()?
+        };
+        let now = RngState::save();
+        self.rng.restore();
+        let output = enable_grad(|| (self.function)(&fresh));
+        now.restore();
+        let tracked: Vec<&Tensor> = fresh.iter().filter(|x| x.is_tracked()).collect();
+        if !create_graph {
+            refuse_captured(&output, &tracked)?;
+        }
+        let options = BackwardOptions { retain_graph: false, create_graph };
+        let mut found = try_grad(&[&output], &tracked, Some(&[gradient]), options)?.into_iter();
+        Ok(fresh.iter().map(|x| if x.is_tracked() { found.next().flatten() } else { None }).collect())
+    }
+}
+
+/// An error if `output` depends on something tracked that is not among `inputs`, which were made just before
+/// it: that gradient would be lost.
+fn refuse_captured(output: &Tensor, inputs: &[&Tensor]) -> Result<()> {
+    let known: Vec<u64> = inputs.iter().map(|t| t.node().id).collect();
+    let first = known.iter().copied().min().unwrap_or(u64::MAX);
+    let mut queue = vec![output.node()];
+    let mut seen = HashSet::new();
+    while let Some(node) = queue.pop() {
+        if !node.tracked || !seen.insert(node.id) || known.contains(&node.id) {
+            continue;
+        }
+        if node.id < first || node.leaf.is_some() {
+            bail!(
+                Autograd,
+                "the checkpointed function uses a tracked tensor ({} {}) that is not among its inputs, so its \
+                 gradient would be lost: pass it as an input",
+                node.dtype,
+                node.shape
+            );
+        }
+        queue.extend(node.sources());
+    }
+    Ok(())
+}
+
+/// `function(inputs)`, without keeping what it computes on the way: the backward pass runs it again.
+///
+/// Every tracked tensor that the function uses must be among `inputs`; otherwise the backward pass is an error.
+#[track_caller]
+pub fn checkpoint(
+    function: impl Fn(&[Tensor]) -> Tensor + Send + Sync + 'static,
+    inputs: &[&Tensor],
+) -> Tensor {
+    try_checkpoint(function, inputs).unwrap_or_else(|e| e.raise())
+}
+
+/// [`checkpoint`] that returns its error.
+#[track_caller]
+pub fn try_checkpoint(
+    function: impl Fn(&[Tensor]) -> Tensor + Send + Sync + 'static,
+    inputs: &[&Tensor],
+) -> Result<Tensor> {
+    let _call = Call::enter("checkpoint");
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
+    let rng = RngState::save();
+    let value = no_grad(|| function(&inputs));
+    Ok(with_own_gradient(&value, &inputs, Arc::new(Again { function, rng })))
+}

@@ -1,0 +1,102 @@
+//! Functions with a backward pass of their own.
+
+use super::no_grad;
+use crate::call::Call;
+use crate::error::{Result, bail};
+use crate::graph::{Node, Recipe, Sources};
+use crate::op::{Op, OwnGradient};
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+/// A differentiable function whose gradient the user writes.
+///
+/// ```
+/// use volta::{Function, Tensor, apply};
+///
+/// /// Rounds, and passes the gradient through as if it did not.
+/// struct StraightThrough;
+///
+/// impl Function for StraightThrough {
+///     fn forward(&self, inputs: &[Tensor]) -> Tensor {
+///         inputs[0].round()
+///     }
+///     fn backward(&self, _inputs: &[Tensor], _output: &Tensor, gradient: &Tensor) -> Vec<Option<Tensor>> {
+///         vec![Some(gradient.clone())]
+///     }
+/// }
+///
+/// let x = Tensor::new(&[0.4, 1.6]).requires_grad(true);
+/// apply(StraightThrough, &[&x]).sum().backward();
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>(), [1.0, 1.0]);
+/// ```
+pub trait Function: Send + Sync + 'static {
+    /// The value. What it computes is not differentiated.
+    fn forward(&self, inputs: &[Tensor]) -> Tensor;
+
+    /// The gradient of each input, given the output's; `None` stops it there.
+    fn backward(&self, inputs: &[Tensor], output: &Tensor, gradient: &Tensor) -> Vec<Option<Tensor>>;
+}
+
+struct Users<F>(F);
+
+impl<F: Function> OwnGradient for Users<F> {
+    fn gradients(
+        &self,
+        inputs: &[Tensor],
+        output: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let gradients = self.0.backward(inputs, output, gradient);
+        if gradients.len() != inputs.len() {
+            bail!(
+                Autograd,
+                "the function's backward gave {} gradients for {} inputs",
+                gradients.len(),
+                inputs.len()
+            );
+        }
+        for (k, (g, x)) in gradients.iter().zip(inputs).enumerate() {
+            if let Some(g) = g
+                && (g.shape(), g.dtype()) != (x.shape(), x.dtype())
+            {
+                bail!(
+                    Autograd,
+                    "the function's backward gave {} {} for input {k}, which is {} {}",
+                    g.dtype(),
+                    g.shape(),
+                    x.dtype(),
+                    x.shape()
+                );
+            }
+        }
+        Ok(gradients)
+    }
+}
+
+/// Calls a [`Function`].
+#[track_caller]
+pub fn apply(function: impl Function, inputs: &[&Tensor]) -> Tensor {
+    try_apply(function, inputs).unwrap_or_else(|e| e.raise())
+}
+
+/// [`apply`] that returns its error.
+#[track_caller]
+pub fn try_apply(function: impl Function, inputs: &[&Tensor]) -> Result<Tensor> {
+    let _call = Call::enter("apply");
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
+    let detached: Vec<Tensor> = inputs.iter().map(Tensor::detach).collect();
+    let value = no_grad(|| function.forward(&detached));
+    Ok(with_own_gradient(&value, &inputs, Arc::new(Users(function))))
+}
+
+/// `value` with a gradient of its own towards `inputs`.
+pub(super) fn with_own_gradient(value: &Tensor, inputs: &[Tensor], gradient: Arc<dyn OwnGradient>) -> Tensor {
+    let value = value.detach().node();
+    let tracked = super::is_enabled() && value.dtype.is_float() && inputs.iter().any(Tensor::is_tracked);
+    if !tracked {
+        return Tensor::from_node(value);
+    }
+    let (shape, dtype, device) = (value.shape, value.dtype, value.device);
+    let sources: Sources = std::iter::once(value).chain(inputs.iter().map(Tensor::node)).collect();
+    Tensor::from_node(Node::record(Recipe { op: Op::Own(gradient), sources, shape, dtype, device, tracked }))
+}

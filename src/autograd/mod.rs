@@ -1,0 +1,225 @@
+//! Gradients, built as more nodes of the same graph.
+
+mod checkpoint;
+mod function;
+mod mode;
+
+pub use checkpoint::{checkpoint, try_checkpoint};
+pub use function::{Function, apply, try_apply};
+pub(crate) use mode::is_enabled;
+pub use mode::{enable_grad, no_grad};
+
+use crate::call::Call;
+use crate::error::{Result, bail};
+use crate::graph::Node;
+use crate::op::{Differentiated, gradient};
+use crate::tensor::Tensor;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// How a backward pass treats the graph.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BackwardOptions {
+    /// Keep the tape, so that the same graph can be differentiated again.
+    pub retain_graph: bool,
+    /// Record the backward pass itself, for gradients of gradients; implies `retain_graph`.
+    pub create_graph: bool,
+}
+
+/// By id: the node that was made last comes first, so every user of a node comes before it.
+struct Latest(Arc<Node>);
+
+impl PartialEq for Latest {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+impl Eq for Latest {}
+impl PartialOrd for Latest {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Latest {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.id.cmp(&other.0.id)
+    }
+}
+
+/// Walks back from `outputs`, handing every finished gradient to `visit`, which says whether to go on.
+fn walk(
+    outputs: &[(Tensor, Tensor)],
+    options: BackwardOptions,
+    mut visit: impl FnMut(&Arc<Node>, &Tensor) -> Result<bool>,
+) -> Result<()> {
+    let keep = options.retain_graph || options.create_graph;
+    let mut gradients: HashMap<u64, Tensor> = HashMap::new();
+    let mut queue = BinaryHeap::new();
+    let mut used = Vec::new();
+    let add =
+        |gradients: &mut HashMap<u64, Tensor>, queue: &mut BinaryHeap<Latest>, node: Arc<Node>, g: Tensor| {
+            let sum = match gradients.remove(&node.id) {
+                Some(before) => before.try_add(&g)?,
+                None => {
+                    queue.push(Latest(node.clone()));
+                    g
+                }
+            };
+            gradients.insert(node.id, sum);
+            Ok::<(), crate::Error>(())
+        };
+    for (output, g) in outputs {
+        add(&mut gradients, &mut queue, output.node(), g.clone())?;
+    }
+    while let Some(Latest(node)) = queue.pop() {
+        let g = gradients.remove(&node.id).expect("a queued node has a gradient");
+        if !visit(&node, &g)? || node.leaf.is_some() {
+            continue;
+        }
+        if node.was_released() {
+            bail!(
+                Autograd,
+                "the graph was already used by a backward pass and let go: pass retain_graph to the first one to \
+                 differentiate it twice"
+            );
+        }
+        let sources: Vec<Tensor> = node.sources().into_iter().map(Tensor::from_node).collect();
+        let from_here = {
+            let _call = Call::gradient_of(node.origin);
+            let output = Tensor::from_node(node.clone());
+            gradient::of(&Differentiated { node: &node, sources: &sources, output, gradient: &g })?
+        };
+        for (source, g) in sources.iter().zip(from_here) {
+            let node = source.node();
+            if let Some(g) = g
+                && node.tracked
+            {
+                debug_assert_eq!(g.shape(), node.shape, "gradient of {}", node.op.name());
+                add(&mut gradients, &mut queue, node, g)?;
+            }
+        }
+        if !keep {
+            used.push(node);
+        }
+    }
+    used.iter().for_each(|node| node.release_tape());
+    Ok(())
+}
+
+fn in_mode<R>(options: BackwardOptions, f: impl FnOnce() -> R) -> R {
+    if options.create_graph { enable_grad(f) } else { no_grad(f) }
+}
+
+/// The gradient to start from, checked against the output it belongs to.
+fn seed(output: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
+    if !output.is_tracked() {
+        bail!(Autograd, "the output does not depend on anything that requires a gradient");
+    }
+    match gradient {
+        Some(g) => {
+            let fits =
+                (g.shape(), g.dtype(), g.device()) == (output.shape(), output.dtype(), output.device());
+            if !fits {
+                bail!(
+                    Shape,
+                    "the gradient is {} {} and the output {} {}",
+                    g.dtype(),
+                    g.shape(),
+                    output.dtype(),
+                    output.shape()
+                );
+            }
+            Ok(g.clone())
+        }
+        None if output.numel() == 1 => Ok(output.constant_like(1.0)),
+        None => bail!(
+            Autograd,
+            "the output has shape {}: without a gradient to start from it must be one number",
+            output.shape()
+        ),
+    }
+}
+
+impl Tensor {
+    /// Adds the gradient of this number to every leaf it was computed from. The graph is let go afterwards.
+    #[track_caller]
+    pub fn backward(&self) {
+        self.try_backward_with(None, BackwardOptions::default()).unwrap_or_else(|e| e.raise());
+    }
+
+    /// [`backward`](Self::backward) that returns its error.
+    #[track_caller]
+    pub fn try_backward(&self) -> Result<()> {
+        self.try_backward_with(None, BackwardOptions::default())
+    }
+
+    /// [`backward`](Self::backward) from a gradient of the same shape, with options.
+    #[track_caller]
+    pub fn backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) {
+        self.try_backward_with(gradient, options).unwrap_or_else(|e| e.raise());
+    }
+
+    /// [`backward_with`](Self::backward_with) that returns its error.
+    #[track_caller]
+    pub fn try_backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
+        let _call = Call::enter("backward");
+        let start = seed(self, gradient)?;
+        in_mode(options, || {
+            walk(&[(self.clone(), start)], options, |node, g| {
+                if let Some(slot) = &node.leaf {
+                    let sum = match slot.get() {
+                        Some(before) => before.try_add(g)?,
+                        None => g.clone(),
+                    };
+                    slot.set(Some(sum));
+                }
+                Ok(true)
+            })
+        })
+    }
+}
+
+/// The gradients of the sum of `outputs` with respect to `inputs`, which may stand anywhere in the graph;
+/// `None` where an output does not depend on an input. Nothing is collected in `.grad()`.
+#[track_caller]
+pub fn grad(outputs: &[&Tensor], inputs: &[&Tensor], options: BackwardOptions) -> Vec<Option<Tensor>> {
+    try_grad(outputs, inputs, None, options).unwrap_or_else(|e| e.raise())
+}
+
+/// [`grad`] that returns its error, with gradients of the outputs to start from if they are given.
+#[track_caller]
+pub fn try_grad(
+    outputs: &[&Tensor],
+    inputs: &[&Tensor],
+    gradients: Option<&[&Tensor]>,
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    let _call = Call::enter("grad");
+    if let Some(given) = gradients
+        && given.len() != outputs.len()
+    {
+        bail!(Argument, "{} gradients for {} outputs", given.len(), outputs.len());
+    }
+    if let Some(x) = inputs.iter().find(|x| !x.is_tracked()) {
+        bail!(Autograd, "an input ({} {}) does not require a gradient", x.dtype(), x.shape());
+    }
+    let mut start = Vec::new();
+    for (k, output) in outputs.iter().enumerate() {
+        start.push(((*output).clone(), seed(output, gradients.map(|g| g[k]))?));
+    }
+    let wanted: Vec<u64> = inputs.iter().map(|t| t.node().id).collect();
+    let first = wanted.iter().copied().min().unwrap_or(0);
+    let mut found: Vec<Option<Tensor>> = vec![None; inputs.len()];
+    in_mode(options, || {
+        walk(&start, options, |node, g| {
+            for (slot, &id) in found.iter_mut().zip(&wanted) {
+                if id == node.id {
+                    *slot = Some(g.clone());
+                }
+            }
+            // What was made before every input cannot depend on one.
+            Ok(node.id > first)
+        })
+    })?;
+    Ok(found)
+}

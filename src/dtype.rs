@@ -1,0 +1,203 @@
+//! Element types and single values.
+
+use half::{bf16, f16};
+use std::fmt;
+
+/// The type of a tensor's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// 32-bit float, the default.
+    F32,
+    /// 64-bit float; on the CPU, for gradient checks.
+    F64,
+    /// IEEE half precision.
+    F16,
+    /// Brain float: f32's range, 8 bits of precision.
+    BF16,
+    /// 32-bit integer: what index-giving ops return.
+    I32,
+    /// 64-bit integer.
+    I64,
+    /// Unsigned byte.
+    U8,
+    /// True or false, a byte each.
+    Bool,
+}
+
+impl DType {
+    /// Every type, in declaration order.
+    pub const ALL: [DType; 8] =
+        [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::Bool];
+
+    /// The name as users write it: `f32`, `bool`, …
+    pub const fn name(self) -> &'static str {
+        ["f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"][self as usize]
+    }
+
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        [4, 8, 2, 2, 4, 8, 1, 1][self as usize]
+    }
+
+    /// Whether gradients can flow through it.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F64 | DType::F16 | DType::BF16)
+    }
+
+    /// Whether it is a signed or unsigned integer (bool is not).
+    pub const fn is_int(self) -> bool {
+        matches!(self, DType::I32 | DType::I64 | DType::U8)
+    }
+
+    /// Two-byte floats, computed in f32 and rounded after every op.
+    pub const fn is_half(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16)
+    }
+
+    /// The type two operands meet in: floats over integers over bool, then the wider one;
+    /// `f16` with `bf16` meets in `f32`.
+    pub fn promote(self, other: DType) -> DType {
+        use DType::*;
+        let rank = |d: DType| match d {
+            Bool => 0,
+            U8 => 1,
+            I32 => 2,
+            I64 => 3,
+            F16 | BF16 => 4,
+            F32 => 5,
+            F64 => 6,
+        };
+        match (self, other) {
+            (F16, BF16) | (BF16, F16) => F32,
+            _ if rank(self) >= rank(other) => self,
+            _ => other,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One number, of whichever kind the user wrote; it takes the tensor's type where it is used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    /// A float.
+    Float(f64),
+    /// An integer.
+    Int(i64),
+    /// A truth value.
+    Bool(bool),
+}
+
+impl Scalar {
+    /// As a float.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Scalar::Float(x) => x,
+            Scalar::Int(x) => x as f64,
+            Scalar::Bool(x) => f64::from(u8::from(x)),
+        }
+    }
+
+    /// As an integer, truncated.
+    pub fn to_i64(self) -> i64 {
+        match self {
+            Scalar::Float(x) => x as i64,
+            Scalar::Int(x) => x,
+            Scalar::Bool(x) => i64::from(x),
+        }
+    }
+
+    /// Whether it is neither zero nor false.
+    pub fn is_true(self) -> bool {
+        match self {
+            Scalar::Float(x) => x != 0.0,
+            Scalar::Int(x) => x != 0,
+            Scalar::Bool(x) => x,
+        }
+    }
+
+    /// The type a tensor made of this value alone gets.
+    pub fn natural_dtype(self) -> DType {
+        match self {
+            Scalar::Float(_) => DType::F32,
+            Scalar::Int(_) => DType::I32,
+            Scalar::Bool(_) => DType::Bool,
+        }
+    }
+}
+
+macro_rules! scalar_from {
+    ($($ty:ty => $variant:ident as $wide:ty),*) => {$(
+        impl From<$ty> for Scalar {
+            fn from(x: $ty) -> Self {
+                Scalar::$variant(x as $wide)
+            }
+        }
+    )*};
+}
+scalar_from!(f32 => Float as f64, f64 => Float as f64, i32 => Int as i64, i64 => Int as i64,
+    u8 => Int as i64, u32 => Int as i64, usize => Int as i64, bool => Bool as bool);
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Rust types that tensors are made of and read as.
+pub trait Element: sealed::Sealed + Copy + Send + Sync + Default + fmt::Debug + 'static {
+    /// The matching [`DType`].
+    const DTYPE: DType;
+    /// From a single value, as a cast.
+    fn from_scalar(value: Scalar) -> Self;
+    /// To a single value.
+    fn to_scalar(self) -> Scalar;
+}
+
+macro_rules! elements {
+    ($($ty:ty, $dtype:ident, $from:expr, $to:expr;)*) => {$(
+        impl sealed::Sealed for $ty {}
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            fn from_scalar(value: Scalar) -> Self {
+                let from: fn(Scalar) -> $ty = $from;
+                from(value)
+            }
+            fn to_scalar(self) -> Scalar {
+                let to: fn($ty) -> Scalar = $to;
+                to(self)
+            }
+        }
+    )*};
+}
+elements! {
+    f32, F32, |s| s.to_f64() as f32, |x| Scalar::Float(f64::from(x));
+    f64, F64, |s| s.to_f64(), Scalar::Float;
+    f16, F16, |s| f16::from_f64(s.to_f64()), |x| Scalar::Float(x.to_f64());
+    bf16, BF16, |s| bf16::from_f64(s.to_f64()), |x| Scalar::Float(x.to_f64());
+    i32, I32, |s| s.to_i64() as i32, |x| Scalar::Int(i64::from(x));
+    i64, I64, |s| s.to_i64(), Scalar::Int;
+    u8, U8, |s| s.to_i64() as u8, |x| Scalar::Int(i64::from(x));
+    bool, Bool, |s| s.is_true(), Scalar::Bool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promotion_prefers_floats_then_width_and_is_symmetric() {
+        use DType::*;
+        for a in DType::ALL {
+            assert_eq!(a.promote(a), a);
+            for b in DType::ALL {
+                assert_eq!(a.promote(b), b.promote(a), "{a} {b}");
+            }
+        }
+        assert_eq!(I64.promote(F16), F16);
+        assert_eq!(F16.promote(BF16), F32);
+        assert_eq!(Bool.promote(U8), U8);
+    }
+}

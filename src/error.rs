@@ -1,0 +1,95 @@
+//! What can go wrong, and the call that made it so.
+//!
+//! Misuse is found at the call that makes it. Every op exists twice: `op(..)` panics with the error's full
+//! message, `try_op(..)` returns it.
+
+use crate::call::{self, Origin};
+use std::fmt;
+
+/// `Result` with Volta's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of thing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Shapes that do not fit, an axis or a range outside a shape.
+    Shape,
+    /// An element type the op does not take.
+    DType,
+    /// Operands on different devices, or a device that is not there.
+    Device,
+    /// A gradient that cannot be had.
+    Autograd,
+    /// Any other argument out of its range.
+    Argument,
+    /// NaN or infinity found by the guards.
+    NonFinite,
+    /// An index outside its table, found by the guards.
+    Index,
+    /// Memory that could not be had.
+    Memory,
+}
+
+/// An error with the op that was called, what was wrong, and the caller's line.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    origin: Origin,
+}
+
+impl Error {
+    /// An error of the public call that is running on this thread.
+    #[track_caller]
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error { kind, message: message.into(), origin: call::current() }
+    }
+
+    /// An error found later, of the call that `origin` names.
+    pub(crate) fn at(kind: ErrorKind, message: impl Into<String>, origin: Origin) -> Self {
+        Error { kind, message: message.into(), origin }
+    }
+
+    /// The kind, for code that decides by it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The public op that was called.
+    pub fn op(&self) -> &'static str {
+        self.origin.name
+    }
+
+    /// The line of the user's program that called it.
+    pub fn location(&self) -> &'static std::panic::Location<'static> {
+        self.origin.location
+    }
+
+    /// Panics with the whole message, at the caller.
+    #[track_caller]
+    pub(crate) fn raise(self) -> ! {
+        panic!("{self}")
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} (at {})", self.origin.label(), self.message, self.origin.location)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+macro_rules! bail {
+    ($kind:ident, $($message:tt)*) => {
+        return Err($crate::error::Error::new($crate::error::ErrorKind::$kind, format!($($message)*)))
+    };
+}
+pub(crate) use bail;

@@ -1,0 +1,195 @@
+//! The recorded computation: nodes never change their value, whatever is assigned later. A node is pending
+//! until a plan gives it storage; then it lets go of its sources, unless autograd still needs them.
+
+mod pending;
+
+pub(crate) use pending::{register, take_pending};
+
+use crate::call::{self, Origin};
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::op::Op;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Memory of some device, shared by the nodes that name it.
+pub(crate) trait Buffer: Any + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A node's values: a whole buffer, row-major.
+pub(crate) type Storage = Arc<dyn Buffer>;
+
+pub(crate) type Sources = SmallVec<[Arc<Node>; 3]>;
+
+/// Where a leaf's gradient is collected.
+#[derive(Default)]
+pub(crate) struct GradSlot(Mutex<Option<Tensor>>);
+
+impl GradSlot {
+    pub fn get(&self) -> Option<Tensor> {
+        self.0.lock().expect("no panic while a gradient is held").clone()
+    }
+
+    pub fn set(&self, gradient: Option<Tensor>) {
+        let old =
+            std::mem::replace(&mut *self.0.lock().expect("no panic while a gradient is held"), gradient);
+        drop(old);
+    }
+}
+
+struct State {
+    sources: Sources,
+    storage: Option<Storage>,
+}
+
+/// One value of the recorded computation.
+pub(crate) struct Node {
+    /// Grows with every node: sources are always smaller than those who use them.
+    pub id: u64,
+    pub op: Op,
+    pub shape: Shape,
+    pub dtype: DType,
+    pub device: Device,
+    pub origin: Origin,
+    /// Gradients flow through it (or end here, at a leaf).
+    pub tracked: bool,
+    pub leaf: Option<Arc<GradSlot>>,
+    /// The backward pass is done with it: sources may go as soon as the value is there.
+    released: AtomicBool,
+    state: Mutex<State>,
+    /// Scratch of the planner: the pass it was seen in and its place there.
+    pub mark: AtomicU64,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// What a new node is made of.
+pub(crate) struct Recipe {
+    pub op: Op,
+    pub sources: Sources,
+    pub shape: Shape,
+    pub dtype: DType,
+    pub device: Device,
+    pub tracked: bool,
+}
+
+impl Node {
+    pub fn record(recipe: Recipe) -> Arc<Node> {
+        let node = Node::build(recipe, None, None);
+        register(&node);
+        node
+    }
+
+    /// A node that has its values already.
+    pub fn realized(shape: Shape, dtype: DType, device: Device, storage: Storage) -> Arc<Node> {
+        let recipe = Recipe { op: Op::Data, sources: Sources::new(), shape, dtype, device, tracked: false };
+        Node::build(recipe, None, Some(storage))
+    }
+
+    /// The value of `source` as a leaf that collects gradients in `slot`.
+    pub fn leaf(source: Arc<Node>, slot: Arc<GradSlot>) -> Arc<Node> {
+        let storage = source.storage();
+        let recipe = Recipe {
+            op: Op::Alias,
+            shape: source.shape,
+            dtype: source.dtype,
+            device: source.device,
+            tracked: true,
+            sources: if storage.is_some() { Sources::new() } else { [source].into_iter().collect() },
+        };
+        Node::build(recipe, Some(slot), storage)
+    }
+
+    fn build(recipe: Recipe, leaf: Option<Arc<GradSlot>>, storage: Option<Storage>) -> Arc<Node> {
+        let Recipe { op, sources, shape, dtype, device, tracked } = recipe;
+        Arc::new(Node {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            op,
+            shape,
+            dtype,
+            device,
+            origin: call::current(),
+            tracked,
+            leaf,
+            released: AtomicBool::new(false),
+            state: Mutex::new(State { sources, storage }),
+            mark: AtomicU64::new(0),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while a node's state is held")
+    }
+
+    pub fn storage(&self) -> Option<Storage> {
+        self.state().storage.clone()
+    }
+
+    pub fn is_realized(&self) -> bool {
+        self.state().storage.is_some()
+    }
+
+    pub fn sources(&self) -> Sources {
+        self.state().sources.clone()
+    }
+
+    /// Sees sources and storage under one lock.
+    pub fn inspect<R>(&self, look: impl FnOnce(&[Arc<Node>], Option<&Storage>) -> R) -> R {
+        let state = self.state();
+        look(&state.sources, state.storage.as_ref())
+    }
+
+    /// Gives the node its values; without a tape to keep, its sources go.
+    pub fn realize(&self, storage: Storage) {
+        let old = {
+            let mut state = self.state();
+            state.storage = Some(storage);
+            if self.tape_needed() { Sources::new() } else { std::mem::take(&mut state.sources) }
+        };
+        // Outside the lock: dropping sources may run through a long chain.
+        drop(old);
+    }
+
+    /// Whether a backward pass may still ask for its sources.
+    pub fn tape_needed(&self) -> bool {
+        self.tracked && self.leaf.is_none() && !self.released.load(Ordering::Relaxed)
+    }
+
+    pub fn was_released(&self) -> bool {
+        self.released.load(Ordering::Relaxed)
+    }
+
+    /// The backward pass has used it.
+    pub fn release_tape(&self) {
+        self.released.store(true, Ordering::Relaxed);
+        let mut state = self.state();
+        if state.storage.is_some() {
+            let old = std::mem::take(&mut state.sources);
+            drop(state);
+            drop(old);
+        }
+    }
+}
+
+impl Drop for Node {
+    /// Takes long chains apart in a loop: recursion would overflow the stack.
+    fn drop(&mut self) {
+        let Ok(state) = self.state.get_mut() else { return };
+        if state.sources.is_empty() {
+            return;
+        }
+        let mut queue: Vec<Arc<Node>> = state.sources.drain(..).collect();
+        while let Some(node) = queue.pop() {
+            if let Some(mut last) = Arc::into_inner(node)
+                && let Ok(state) = last.state.get_mut()
+            {
+                queue.extend(state.sources.drain(..));
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The table of derivatives: for every primitive, the gradients of its sources, made of primitives again. So
+//! the backward pass is fused and planned like the forward pass, and can itself be differentiated.
+
+use super::{BinaryOp as B, ConvKind, Differentiated, Op, ReduceOp, UnaryOp as U};
+use crate::error::Result;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+
+/// One gradient a source, `None` where the source is not tracked or the derivative is zero everywhere.
+pub(crate) type Gradients = SmallVec<[Option<Tensor>; 3]>;
+
+/// Whether a float result of this op can be differentiated.
+pub(crate) fn exists(op: &Op) -> bool {
+    !matches!(op, Op::Binary(B::FloorDiv))
+}
+
+/// The gradients of `d.node`'s sources.
+pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
+    let (g, y) = (d.gradient, &d.output);
+    let wanted: SmallVec<[bool; 4]> = d.sources.iter().map(Tensor::is_tracked).collect();
+    let x = |k: usize| &d.sources[k];
+    let one = |t: Result<Tensor>| -> Result<Gradients> { Ok(smallvec![Some(t?)]) };
+    // Both gradients of a binary op, each only where it is wanted.
+    let two = |a: &dyn Fn() -> Result<Tensor>, b: &dyn Fn() -> Result<Tensor>| -> Result<Gradients> {
+        Ok(smallvec![if wanted[0] { Some(a()?) } else { None }, if wanted[1] { Some(b()?) } else { None }])
+    };
+    match &d.node.op {
+        Op::Unary(op) => unary(*op, x(0), y, g),
+
+        Op::Binary(B::Add) => two(&|| Ok(g.clone()), &|| Ok(g.clone())),
+        Op::Binary(B::Sub) => two(&|| Ok(g.clone()), &|| g.try_neg()),
+        Op::Binary(B::Mul) => two(&|| g.try_mul(x(1)), &|| g.try_mul(x(0))),
+        Op::Binary(B::Div) => two(&|| g.try_div(x(1)), &|| g.try_mul(y)?.try_div(x(1))?.try_neg()),
+        Op::Binary(B::Max | B::Min) => {
+            // Ties share the gradient, as in PyTorch.
+            let smaller = if matches!(d.node.op, Op::Binary(B::Max)) { (x(1), x(0)) } else { (x(0), x(1)) };
+            let tie = x(0).try_eq(x(1))?;
+            let half = g.try_mul(0.5)?;
+            let first = smaller.0.try_lt(smaller.1)?;
+            let second = smaller.1.try_lt(smaller.0)?;
+            two(&|| tie.try_where_(&half, &first.try_where_(g, 0.0)?), &|| {
+                tie.try_where_(&half, &second.try_where_(g, 0.0)?)
+            })
+        }
+        Op::Binary(B::Mod) => {
+            two(&|| Ok(g.clone()), &|| x(0).try_div(x(1))?.try_floor()?.try_mul(g)?.try_neg())
+        }
+        Op::Binary(B::Pow) => {
+            let base = || {
+                // x⁰ has derivative 0, also at 0 where x⁻¹ is infinite.
+                let slope = x(1).try_mul(&x(0).try_pow(&x(1).try_sub(1.0)?)?)?;
+                x(1).try_eq(0.0)?.try_where_(0.0, &g.try_mul(&slope)?)
+            };
+            let exponent = || {
+                // 0ʸ is 0 for every positive y: its slope is 0, not 0 · ln 0.
+                let flat = x(0).try_eq(0.0)?.try_logical_and(&x(1).try_ge(0.0)?)?;
+                flat.try_where_(0.0, &g.try_mul(y)?.try_mul(&x(0).try_log()?)?)
+            };
+            two(&base, &exponent)
+        }
+        Op::Binary(_) => Ok(smallvec![None, None]),
+
+        Op::Where => Ok(smallvec![
+            None,
+            if wanted[1] { Some(x(0).try_where_(g, 0.0)?) } else { None },
+            if wanted[2] { Some(x(0).try_where_(0.0, g)?) } else { None }
+        ]),
+        Op::Cast => one(g.try_to_dtype(x(0).dtype())),
+
+        Op::Reduce { op: ReduceOp::Sum, .. } => one(g.expand_to(x(0).shape())),
+        Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, axes } => {
+            let shape = x(0).shape();
+            let hit = x(0).try_eq(&y.expand_to(shape)?)?;
+            let ties = hit.try_to_dtype(g.dtype())?.reduce_mask(ReduceOp::Sum, *axes)?;
+            one(hit.try_where_(&g.try_div(&ties)?.expand_to(shape)?, 0.0))
+        }
+        Op::Reduce { op: ReduceOp::Prod, axes } => one(product(x(0), y, g, *axes)),
+
+        Op::Reshape => one(g.reshape_to(x(0).shape())),
+        Op::Permute(order) => {
+            let rank = x(0).rank();
+            let mut inverse = vec![0; rank];
+            for (k, &o) in order[..rank].iter().enumerate() {
+                inverse[o as usize] = k;
+            }
+            one(g.permute_order(&inverse))
+        }
+        Op::Expand => one(unexpand(g, x(0).shape())),
+        Op::Pad { pads, .. } => {
+            let parts: Vec<_> = pads.iter().zip(x(0).shape().iter()).map(|(p, &e)| (p.0, 1, e)).collect();
+            one(g.slice_parts(&parts))
+        }
+        Op::Slice(parts) => one(unslice(g, parts, x(0).shape())),
+        Op::Flip(mask) => {
+            let axes: Vec<isize> = (0..8).filter(|k| mask >> k & 1 == 1).collect();
+            one(g.try_flip(&axes[..]))
+        }
+        Op::Windows { axis, step, dilation } => {
+            one(fold_windows(g, *axis as usize, *step, *dilation, x(0).shape()))
+        }
+
+        Op::Matmul => two(&|| g.matmul_primitive(&x(1).try_t()?), &|| x(0).try_t()?.matmul_primitive(g)),
+        Op::Conv(kind, attrs) => {
+            let conv = |kind, a: &Tensor, b: &Tensor, like: &Tensor| {
+                Tensor::conv_primitive(kind, a, b, **attrs, like.shape())
+            };
+            match kind {
+                ConvKind::Forward => two(&|| conv(ConvKind::InputGrad, g, x(1), x(0)), &|| {
+                    conv(ConvKind::WeightGrad, x(0), g, x(1))
+                }),
+                ConvKind::InputGrad => two(&|| conv(ConvKind::Forward, g, x(1), x(0)), &|| {
+                    conv(ConvKind::WeightGrad, g, x(0), x(1))
+                }),
+                ConvKind::WeightGrad => two(&|| conv(ConvKind::InputGrad, x(1), g, x(0)), &|| {
+                    conv(ConvKind::Forward, x(0), g, x(1))
+                }),
+            }
+        }
+        Op::Attention { causal, scale } => {
+            crate::tensor::attention::gradients(d.sources, y, g, *causal, *scale)
+        }
+        Op::AttentionGrad { causal, scale } => {
+            crate::tensor::attention::second_gradients(d.sources, g, *causal, *scale)
+        }
+
+        Op::Gather { axis } => {
+            let table = g.scatter_primitive(*axis as usize, x(1), x(0).shape())?;
+            Ok(smallvec![Some(table), None])
+        }
+        Op::ScatterAdd { axis } => Ok(smallvec![None, Some(g.gather_primitive(*axis as usize, x(0))?)]),
+        Op::Cumsum { axis } => {
+            let axis = *axis as isize;
+            one(g.try_flip(axis)?.try_cumsum(axis)?.try_flip(axis))
+        }
+
+        Op::Own(function) => {
+            let inputs = &d.sources[1..];
+            let mut all: Gradients = smallvec![None];
+            all.extend(function.gradients(inputs, y, g)?);
+            Ok(all)
+        }
+
+        // Sources, integers and names of leaves: nothing flows.
+        Op::Data
+        | Op::Const(_)
+        | Op::Iota { .. }
+        | Op::Random { .. }
+        | Op::ArgReduce { .. }
+        | Op::ArgSort { .. }
+        | Op::MaxPoolIndex(_)
+        | Op::Alias => Ok(d.sources.iter().map(|_| None).collect()),
+    }
+}
+
+fn unary(op: U, x: &Tensor, y: &Tensor, g: &Tensor) -> Result<Gradients> {
+    use std::f64::consts::{FRAC_2_SQRT_PI, LN_2};
+    let gradient = match op {
+        U::Neg => g.try_neg()?,
+        U::Recip => g.try_mul(&y.try_square()?)?.try_neg()?,
+        U::Sqrt => g.try_div(&y.try_mul(2.0)?)?,
+        U::Rsqrt => g.try_mul(&y.try_mul(&y.try_square()?)?)?.try_mul(-0.5)?,
+        U::Exp => g.try_mul(y)?,
+        U::Expm1 => g.try_mul(&y.try_add(1.0)?)?,
+        U::Log => g.try_div(x)?,
+        U::Log1p => g.try_div(&x.try_add(1.0)?)?,
+        U::Exp2 => g.try_mul(&y.try_mul(LN_2)?)?,
+        U::Log2 => g.try_div(&x.try_mul(LN_2)?)?,
+        U::Sin => g.try_mul(&x.try_cos()?)?,
+        U::Cos => g.try_mul(&x.try_sin()?)?.try_neg()?,
+        U::Tanh => g.try_mul(&(1.0 - y.try_square()?))?,
+        U::Sigmoid => g.try_mul(&y.try_mul(&(1.0 - y))?)?,
+        U::Relu => y.try_gt(0.0)?.try_where_(g, 0.0)?,
+        U::Erf => g.try_mul(&x.try_square()?.try_neg()?.try_exp()?.try_mul(FRAC_2_SQRT_PI)?)?,
+        U::Abs => g.try_mul(&x.try_sign()?)?,
+        U::Sign | U::Floor | U::Ceil | U::Round | U::Trunc => g.constant_like(0.0),
+        U::Not => return Ok(smallvec![None]),
+    };
+    Ok(smallvec![Some(gradient)])
+}
+
+/// Sums what an expansion repeated.
+fn unexpand(g: &Tensor, to: Shape) -> Result<Tensor> {
+    let from = g.shape();
+    let added = from.rank() - to.rank();
+    let mut mask = 0;
+    for k in 0..from.rank() {
+        if k < added || (to[k - added] == 1 && from[k] != 1) {
+            mask |= 1 << k;
+        }
+    }
+    g.reduce_mask(ReduceOp::Sum, mask)?.reshape_to(to)
+}
+
+/// Puts a slice's gradient back among zeros.
+fn unslice(g: &Tensor, parts: &[(usize, usize)], to: Shape) -> Result<Tensor> {
+    let mut g = g.clone();
+    let mut pads = Vec::new();
+    for (k, &(start, step)) in parts.iter().enumerate() {
+        g = spread(&g, k, step)?;
+        let have = g.shape()[k];
+        // The last step may reach beyond the end.
+        if start + have > to[k] {
+            let keep = to[k].saturating_sub(start);
+            g = g.try_narrow(k as isize, 0, keep)?;
+            pads.push((to[k] - keep, 0));
+        } else {
+            pads.push((start, to[k] - start - have));
+        }
+    }
+    g.pad_with(&pads, 0.0.into())
+}
+
+/// The elements of an axis `step` apart, zeros between and behind them.
+fn spread(g: &Tensor, axis: usize, step: usize) -> Result<Tensor> {
+    if step == 1 {
+        return Ok(g.clone());
+    }
+    let shape = g.shape();
+    let apart = g.try_unsqueeze(axis as isize + 1)?;
+    let mut pads = vec![(0, 0); shape.rank() + 1];
+    pads[axis + 1].1 = step - 1;
+    let mut extents = shape.to_vec();
+    extents[axis] *= step;
+    apart.pad_with(&pads, 0.0.into())?.reshape_to(Shape::new(&extents)?)
+}
+
+/// Adds overlapping windows up: each place in the window is a shifted copy of the axis.
+fn fold_windows(g: &Tensor, axis: usize, step: usize, dilation: usize, to: Shape) -> Result<Tensor> {
+    let size = g.shape()[to.rank()];
+    let mut total: Option<Tensor> = None;
+    for place in 0..size {
+        let part = g.try_select(-1, place as isize)?;
+        let mut parts = vec![(0, 1); to.rank()];
+        parts[axis] = (place * dilation, step);
+        let part = unslice(&part, &parts, to)?;
+        total = Some(match total {
+            Some(sum) => sum.try_add(&part)?,
+            None => part,
+        });
+    }
+    Ok(total.unwrap_or_else(|| g.constant(0.0, to, g.dtype())))
+}
+
+/// A product's gradient: y / x, or the product of the others where exactly one factor is zero.
+fn product(x: &Tensor, y: &Tensor, g: &Tensor, axes: u8) -> Result<Tensor> {
+    let shape = x.shape();
+    let zero = x.try_eq(0.0)?;
+    let zeros = zero.try_to_dtype(x.dtype())?.reduce_mask(ReduceOp::Sum, axes)?.expand_to(shape)?;
+    let filled = zero.try_where_(1.0, x)?;
+    let others = filled.reduce_mask(ReduceOp::Prod, axes)?.expand_to(shape)?;
+    let alone = zero.try_logical_and(&zeros.try_eq(1.0)?)?;
+    let usual = y.expand_to(shape)?.try_div(&filled)?;
+    let none = zeros.try_eq(0.0)?;
+    let slope = alone.try_where_(&others, &none.try_where_(&usual, 0.0)?)?;
+    g.expand_to(shape)?.try_mul(&slope)
+}

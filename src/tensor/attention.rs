@@ -1,0 +1,251 @@
+//! Scaled dot-product attention that never stores the matrix of scores.
+
+use super::Tensor;
+use super::record::{ops, record};
+use crate::autograd::{self, BackwardOptions};
+use crate::dtype::DType;
+use crate::error::{Result, bail};
+use crate::op::Op;
+use crate::op::gradient::Gradients;
+use crate::shape::Shape;
+
+/// Masking and scaling of attention.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttentionOptions<'a> {
+    /// Query `i` sees key `j` only if `j <= i`.
+    pub causal: bool,
+    /// Added to the scores, or where false (of a bool mask) the score is hidden; broadcast to (…, queries, keys).
+    pub mask: Option<&'a Tensor>,
+    /// The probability of dropping a weight while training.
+    pub dropout: f64,
+    /// Multiplies the scores; 1/√width by default.
+    pub scale: Option<f64>,
+}
+
+/// The extents of one problem: (batch, heads, queries, keys, width, value width).
+struct Extents {
+    batch: [usize; 2],
+    queries: usize,
+    keys: usize,
+    width: usize,
+    value_width: usize,
+}
+
+impl Extents {
+    fn of(q: &Tensor, k: &Tensor, v: &Tensor) -> Extents {
+        let (q, k, v) = (q.shape(), k.shape(), v.shape());
+        Extents { batch: [q[0], q[1]], queries: q[2], keys: k[2], width: q[3], value_width: v[3] }
+    }
+
+    fn heads(&self) -> usize {
+        self.batch[0] * self.batch[1]
+    }
+
+    fn rows(&self, rows: usize, width: usize) -> Shape {
+        Shape::of(&[self.batch[0], self.batch[1], rows, width])
+    }
+}
+
+/// A piece of a flat tensor under its own shape.
+fn unpack(packed: &Tensor, at: &mut usize, shape: Shape) -> Result<Tensor> {
+    let piece = packed.try_narrow(0, *at, shape.numel())?.reshape_to(shape)?;
+    *at += shape.numel();
+    Ok(piece)
+}
+
+fn flash(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    causal: bool,
+    scale: f64,
+) -> Result<Tensor> {
+    let e = Extents::of(q, k, v);
+    let count = e.heads() * e.queries * (e.value_width + 1);
+    let sources: Vec<&Tensor> = [q, k, v].into_iter().chain(mask).collect();
+    let packed = record(Op::Attention { causal, scale }, &sources, Shape::new(&[count])?, q.dtype())?;
+    unpack(&packed, &mut 0, e.rows(e.queries, e.value_width))
+}
+
+/// Gradients of the flash forward pass.
+pub(crate) fn gradients(
+    sources: &[Tensor],
+    packed: &Tensor,
+    g: &Tensor,
+    causal: bool,
+    scale: f64,
+) -> Result<Gradients> {
+    let [q, k, v] = [&sources[0], &sources[1], &sources[2]];
+    let mask = sources.get(3);
+    let e = Extents::of(q, k, v);
+    let mask_count = mask.map_or(0, |m| if m.is_tracked() { e.heads() * e.queries * e.keys } else { 0 });
+    let count = e.heads() * (e.queries * e.width + e.keys * (e.width + e.value_width)) + mask_count;
+    let all: Vec<&Tensor> = [q, k, v, packed, g].into_iter().chain(mask).collect();
+    let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[count])?, q.dtype())?;
+    let mut at = 0;
+    let mut out = Gradients::new();
+    out.push(Some(unpack(&flat, &mut at, e.rows(e.queries, e.width))?));
+    out.push(Some(unpack(&flat, &mut at, e.rows(e.keys, e.width))?));
+    out.push(Some(unpack(&flat, &mut at, e.rows(e.keys, e.value_width))?));
+    if mask.is_some() {
+        out.push(if mask_count > 0 {
+            Some(unpack(&flat, &mut at, e.rows(e.queries, e.keys))?)
+        } else {
+            None
+        });
+    }
+    Ok(out)
+}
+
+/// Gradients of the gradients: by the plain formula, differentiated like any other.
+pub(crate) fn second_gradients(
+    sources: &[Tensor],
+    g: &Tensor,
+    causal: bool,
+    scale: f64,
+) -> Result<Gradients> {
+    let [q, k, v, packed_gradient] = [&sources[0], &sources[1], &sources[2], &sources[4]];
+    let mask = sources.get(5);
+    let e = Extents::of(q, k, v);
+    let create_graph = autograd::is_enabled();
+    autograd::enable_grad(|| {
+        // Fresh leaves: the walk must end at this op's own inputs.
+        let leaf = |t: &Tensor| if create_graph { Ok(t.clone()) } else { t.try_requires_grad(true) };
+        let inputs: Vec<Tensor> = [q, k, v].into_iter().chain(mask).map(leaf).collect::<Result<_>>()?;
+        let upstream = leaf(packed_gradient)?;
+        let forward = packed_plain(&inputs[0], &inputs[1], &inputs[2], inputs.get(3), causal, scale)?;
+        let refs: Vec<&Tensor> = inputs.iter().filter(|t| t.is_tracked()).collect();
+        let once = BackwardOptions { retain_graph: true, create_graph: true };
+        let first = autograd::try_grad(&[&forward], &refs, Some(&[&upstream]), once)?;
+        let mut flat = Vec::new();
+        for (x, d) in refs.iter().zip(first) {
+            let d = d.unwrap_or_else(|| x.constant_like(0.0));
+            flat.push(d.reshape_to(Shape::of(&[x.numel()]))?);
+        }
+        let mut at = 0;
+        let mut total: Option<Tensor> = None;
+        for piece in flat.iter().filter(|p| p.is_tracked()) {
+            if at + piece.numel() > g.numel() {
+                break;
+            }
+            let part = piece.try_mul(&g.try_narrow(0, at, piece.numel())?)?.try_sum()?;
+            at += piece.numel();
+            total = Some(match total {
+                Some(t) => t.try_add(&part)?,
+                None => part,
+            });
+        }
+        let total = total.unwrap_or_else(|| g.constant(0.0, Shape::of(&[]), g.dtype()));
+        let _ = e;
+        let wanted: Vec<&Tensor> = inputs.iter().take(3).chain([&upstream]).collect();
+        let twice = BackwardOptions { retain_graph: create_graph, create_graph };
+        let found = autograd::try_grad(&[&total], &wanted, None, twice)?;
+        let mut out: Gradients = found.iter().take(3).cloned().collect();
+        out.push(None); // the packed result is a function of q, k, v: its part is in theirs
+        out.push(found[3].clone());
+        if mask.is_some() {
+            out.push(None);
+        }
+        Ok(out)
+    })
+}
+
+/// Attention by its formula: (output, log-sum-exp).
+fn plain(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    options: (Option<&Tensor>, bool, f64, f64),
+) -> Result<(Tensor, Tensor)> {
+    let (mask, causal, scale, dropout) = options;
+    let mut scores = q.try_matmul(&k.try_transpose(-2, -1)?)?.try_mul(scale)?;
+    if let Some(mask) = mask {
+        scores = scores.try_add(mask)?;
+    }
+    if causal {
+        let (queries, keys) = (q.size(-2), k.size(-2));
+        let hidden = Tensor::try_tril_mask(queries, keys, 0)?.try_logical_not()?;
+        scores = hidden.try_where_(f64::NEG_INFINITY, &scores)?;
+    }
+    let peak = autograd::no_grad(|| scores.detach().try_max_dim(-1, true))?;
+    // A row that is hidden whole has no largest score; any finite number serves.
+    let peak = peak.try_eq(f64::NEG_INFINITY)?.try_where_(0.0, &peak)?;
+    let weights = scores.try_sub(&peak)?.try_exp()?;
+    let sum = weights.try_sum_dim(-1, true)?;
+    let lse = sum.try_log()?.try_add(&peak)?.try_squeeze(-1)?;
+    let mut weights = weights.try_div(&sum.try_eq(0.0)?.try_where_(1.0, &sum)?)?;
+    if dropout > 0.0 {
+        weights = weights.try_dropout(dropout, true)?;
+    }
+    Ok((weights.try_matmul(v)?, lse))
+}
+
+fn packed_plain(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    causal: bool,
+    scale: f64,
+) -> Result<Tensor> {
+    let (out, lse) = plain(q, k, v, (mask, causal, scale, 0.0))?;
+    let (a, b) = (out.numel(), lse.numel());
+    let flat = |t: &Tensor| t.reshape_to(Shape::of(&[t.numel()]));
+    flat(&out)?.pad_with(&[(0, b)], 0.0.into())?.try_add(&flat(&lse)?.pad_with(&[(a, 0)], 0.0.into())?)
+}
+
+ops! {
+    /// softmax(q·kᵀ·scale + mask)·v over (…, rows, width), without storing the scores. A query that sees no key
+    /// gives zeros.
+    fn scaled_dot_product_attention | try_scaled_dot_product_attention(&self, k: &Tensor, v: &Tensor, options: AttentionOptions) -> Tensor {
+        let (qs, ks, vs) = (self.shape(), k.shape(), v.shape());
+        let rank = qs.rank();
+        if rank < 2 || ks.rank() != rank || vs.rank() != rank {
+            bail!(Shape, "q {qs}, k {ks} and v {vs} must have as many axes, at least 2");
+        }
+        if self.dtype() != k.dtype() || k.dtype() != v.dtype() || !self.dtype().is_float() {
+            bail!(DType, "q, k and v are {}, {} and {}: all must be the same float type", self.dtype(), k.dtype(), v.dtype());
+        }
+        let outer = Shape::of(&qs[..rank - 2]);
+        let fits = ks[..rank - 2] == outer[..] && vs[..rank - 2] == outer[..] && qs[rank - 1] == ks[rank - 1] && ks[rank - 2] == vs[rank - 2];
+        if !fits {
+            bail!(Shape, "q {qs}, k {ks} and v {vs} do not fit: (…, queries, width), (…, keys, width), (…, keys, value width) are needed");
+        }
+        if !(0.0..1.0).contains(&options.dropout) {
+            bail!(Argument, "a dropout of {} is not a probability below 1", options.dropout);
+        }
+        let scale = options.scale.unwrap_or(1.0 / (qs[rank - 1] as f64).sqrt());
+        // Half precision is computed in f32, as the scores need it.
+        let wide = if self.dtype().is_half() { DType::F32 } else { self.dtype() };
+        let lead = match rank {
+            2 => [1, 1],
+            3 => [1, qs[0]],
+            _ => [qs[..rank - 3].iter().product(), qs[rank - 3]],
+        };
+        let four = |t: &Tensor| {
+            let s = t.shape();
+            t.try_to_dtype(wide)?.reshape_to(Shape::of(&[lead[0], lead[1], s[rank - 2], s[rank - 1]]))
+        };
+        let (q4, k4, v4) = (four(self)?, four(k)?, four(v)?);
+        let mask = match options.mask {
+            None => None,
+            Some(m) => {
+                let m = match m.dtype() {
+                    DType::Bool => m.try_where_(0.0, f64::NEG_INFINITY)?.try_to_dtype(wide)?,
+                    d if d.is_float() => m.try_to_dtype(wide)?,
+                    d => bail!(DType, "the mask is {d}: it must be bool or float"),
+                };
+                let full = Shape::new(&[&outer[..], &[qs[rank - 2], ks[rank - 2]]].concat())?;
+                Some(m.expand_to(full)?.reshape_to(Shape::of(&[lead[0], lead[1], qs[rank - 2], ks[rank - 2]]))?)
+            }
+        };
+        let out = if options.dropout > 0.0 {
+            plain(&q4, &k4, &v4, (mask.as_ref(), options.causal, scale, options.dropout))?.0
+        } else {
+            flash(&q4, &k4, &v4, mask.as_ref(), options.causal, scale)?
+        };
+        let shape = Shape::new(&[&qs[..rank - 1], &[vs[rank - 1]]].concat())?;
+        out.reshape_to(shape)?.try_to_dtype(self.dtype())
+    }
+}

@@ -1,0 +1,253 @@
+//! Making tensors: from data, by rules, at random.
+
+use super::Tensor;
+use super::record::source;
+use crate::call::Call;
+use crate::device::Device;
+use crate::dtype::{DType, Element, Scalar};
+use crate::error::{Result, bail};
+use crate::graph::Node;
+use crate::op::{Op, RandomKind};
+use crate::shape::{Dims, Shape};
+use std::sync::Mutex;
+
+/// The state of the random numbers: a seed and how many tensors were drawn since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RngState {
+    seed: u64,
+    drawn: u64,
+}
+
+static RNG: Mutex<RngState> = Mutex::new(RngState { seed: 0, drawn: 0 });
+
+/// Starts the random numbers anew: the same seed gives the same numbers, bit for bit, on every device.
+pub fn manual_seed(seed: u64) {
+    RngState { seed, drawn: 0 }.restore();
+}
+
+impl RngState {
+    /// The state now, to go on from later.
+    pub fn save() -> RngState {
+        *RNG.lock().expect("no panic while the generator is held")
+    }
+
+    /// Goes on from here.
+    pub fn restore(self) {
+        *RNG.lock().expect("no panic while the generator is held") = self;
+    }
+}
+
+/// A key for one tensor of random numbers; its elements count under it.
+fn next_key() -> [u32; 2] {
+    let mut rng = RNG.lock().expect("no panic while the generator is held");
+    let stream = rng.drawn;
+    rng.drawn += 1;
+    crate::random::threefry(
+        [rng.seed as u32, (rng.seed >> 32) as u32],
+        [stream as u32, (stream >> 32) as u32],
+    )
+}
+
+macro_rules! creators {
+    ($($(#[$meta:meta])* fn $name:ident | $try_name:ident ($($arg:ident : $ty:ty),* $(,)?) $body:block)*) => {
+        impl Tensor {$(
+            $(#[$meta])*
+            #[track_caller]
+            pub fn $name($($arg: $ty),*) -> Tensor {
+                Tensor::$try_name($($arg),*).unwrap_or_else(|e| e.raise())
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
+            #[track_caller]
+            pub fn $try_name($($arg: $ty),*) -> Result<Tensor> {
+                let _call = Call::enter(stringify!($name));
+                let made: Result<Tensor> = $body;
+                made.map(|t| Tensor::variable_of(t.node()))
+            }
+        )*}
+    };
+}
+
+fn rule(op: Op, shape: Shape, dtype: DType) -> Tensor {
+    source(op, shape, dtype, Device::Cpu)
+}
+
+fn constant(value: Scalar, shape: Shape, dtype: DType) -> Tensor {
+    rule(Op::Const(value), shape, dtype)
+}
+
+fn index_along(axis: usize, shape: Shape, dtype: DType) -> Tensor {
+    rule(Op::Iota { axis: axis as u8 }, shape, dtype)
+}
+
+fn uniform(shape: Shape, key: [u32; 2], kind: RandomKind) -> Tensor {
+    rule(Op::Random { kind, key }, shape, DType::F32)
+}
+
+creators! {
+    /// A tensor of `data` in row-major order.
+    fn from_vec | try_from_vec(data: Vec<impl Element>, shape: impl Into<Dims>) {
+        Tensor::from_elements(&data, shape.into().extents()?)
+    }
+
+    /// A tensor of a slice's elements in row-major order.
+    fn from_slice | try_from_slice(data: &[impl Element], shape: impl Into<Dims>) {
+        Tensor::from_elements(data, shape.into().extents()?)
+    }
+
+    /// `value` everywhere; the type follows the value: f32, i32 or bool.
+    fn full | try_full(shape: impl Into<Dims>, value: impl Into<Scalar>) {
+        let value = value.into();
+        Ok(constant(value, shape.into().extents()?, value.natural_dtype()))
+    }
+
+    /// `value` everywhere, in a type of choice.
+    fn full_of | try_full_of(shape: impl Into<Dims>, value: impl Into<Scalar>, dtype: DType) {
+        Ok(constant(value.into(), shape.into().extents()?, dtype))
+    }
+
+    /// Zeros, f32.
+    fn zeros | try_zeros(shape: impl Into<Dims>) {
+        Ok(constant(0.0.into(), shape.into().extents()?, DType::F32))
+    }
+
+    /// Ones, f32.
+    fn ones | try_ones(shape: impl Into<Dims>) {
+        Ok(constant(1.0.into(), shape.into().extents()?, DType::F32))
+    }
+
+    /// The integers from `start` up to, not including, `end`, as i32.
+    fn arange | try_arange(start: i64, end: i64) {
+        let count = (end - start).max(0) as usize;
+        let index = index_along(0, Shape::new(&[count])?, DType::I32);
+        if start == 0 { Ok(index) } else { index.try_add(start) }
+    }
+
+    /// Numbers from `start` up to, not including, `end`, `step` apart, as f32.
+    fn arange_step | try_arange_step(start: f64, end: f64, step: f64) {
+        if step == 0.0 || !(end - start).is_finite() || !step.is_finite() {
+            bail!(Argument, "no numbers from {start} to {end} by {step}");
+        }
+        let count = ((end - start) / step).ceil().max(0.0) as usize;
+        let index = index_along(0, Shape::new(&[count])?, DType::F64);
+        index.try_mul(step)?.try_add(start)?.try_to_dtype(DType::F32)
+    }
+
+    /// `count` numbers evenly spaced from `start` to `end`, both included, as f32.
+    fn linspace | try_linspace(start: f64, end: f64, count: usize) {
+        let index = index_along(0, Shape::new(&[count])?, DType::F64);
+        let step = if count > 1 { (end - start) / (count - 1) as f64 } else { 0.0 };
+        index.try_mul(step)?.try_add(start)?.try_to_dtype(DType::F32)
+    }
+
+    /// The identity matrix, f32.
+    fn eye | try_eye(n: usize) {
+        let shape = Shape::new(&[n, n])?;
+        index_along(0, shape, DType::I32).try_eq(&index_along(1, shape, DType::I32))?.try_to_dtype(DType::F32)
+    }
+
+    /// True on and below the `diagonal`-th diagonal.
+    fn tril_mask | try_tril_mask(rows: usize, columns: usize, diagonal: i64) {
+        let shape = Shape::new(&[rows, columns])?;
+        index_along(1, shape, DType::I32).try_le(&index_along(0, shape, DType::I32).try_add(diagonal)?)
+    }
+
+    /// True on and above the `diagonal`-th diagonal.
+    fn triu_mask | try_triu_mask(rows: usize, columns: usize, diagonal: i64) {
+        let shape = Shape::new(&[rows, columns])?;
+        index_along(1, shape, DType::I32).try_ge(&index_along(0, shape, DType::I32).try_add(diagonal)?)
+    }
+
+    /// Uniform in [0, 1), f32.
+    fn rand | try_rand(shape: impl Into<Dims>) {
+        Ok(uniform(shape.into().extents()?, next_key(), RandomKind::Uniform))
+    }
+
+    /// Normal with mean 0 and deviation 1, f32.
+    fn randn | try_randn(shape: impl Into<Dims>) {
+        let (shape, key) = (shape.into().extents()?, next_key());
+        // Box and Muller: 1 - u lies in (0, 1], where the logarithm is finite.
+        let radius = (1.0 - uniform(shape, key, RandomKind::Uniform)).try_log()?.try_mul(-2.0)?.try_sqrt()?;
+        let angle = uniform(shape, key, RandomKind::UniformSecond).try_mul(std::f64::consts::TAU)?;
+        radius.try_mul(&angle.try_cos()?)
+    }
+
+    /// Uniform integers from `low` up to, not including, `high`, as i32.
+    fn randint | try_randint(low: i64, high: i64, shape: impl Into<Dims>) {
+        if low >= high || high - low > i64::from(i32::MAX) || i32::try_from(low).is_err() || i32::try_from(high).is_err() {
+            bail!(Argument, "no i32 numbers from {low} up to {high}");
+        }
+        let bits = rule(Op::Random { kind: RandomKind::Bits, key: next_key() }, shape.into().extents()?, DType::I32);
+        bits.try_remainder(high - low)?.try_add(low)
+    }
+
+    /// True with probability `p`.
+    fn bernoulli | try_bernoulli(p: f64, shape: impl Into<Dims>) {
+        if !(0.0..=1.0).contains(&p) {
+            bail!(Argument, "{p} is not a probability");
+        }
+        uniform(shape.into().extents()?, next_key(), RandomKind::Uniform).try_lt(p)
+    }
+}
+
+impl Tensor {
+    /// A vector of numbers.
+    #[track_caller]
+    pub fn new(data: &[f32]) -> Tensor {
+        Tensor::from_slice(data, [data.len()])
+    }
+
+    /// A single number, without axes.
+    pub fn scalar(value: impl Into<Scalar>) -> Tensor {
+        let value = value.into();
+        Tensor::variable_of(constant(value, Shape::of(&[]), value.natural_dtype()).node())
+    }
+
+    fn from_elements<T: Element>(data: &[T], shape: Shape) -> Result<Tensor> {
+        if data.len() != shape.numel() {
+            bail!(Shape, "{} elements do not fill shape {shape}, which has {}", data.len(), shape.numel());
+        }
+        let storage = crate::engine::executor(Device::Cpu).upload(bytes_of(data))?;
+        Ok(Tensor::from_node(Node::realized(shape, T::DTYPE, Device::Cpu, storage)))
+    }
+
+    fn like(&self, made: Tensor) -> Tensor {
+        Tensor::variable_of(made.to_dtype(self.dtype()).node())
+    }
+
+    /// Zeros of this tensor's shape and type.
+    pub fn zeros_like(&self) -> Tensor {
+        Tensor::variable_of(self.constant_like(0.0).node())
+    }
+
+    /// Ones of this tensor's shape and type.
+    pub fn ones_like(&self) -> Tensor {
+        Tensor::variable_of(self.constant_like(1.0).node())
+    }
+
+    /// `value` in this tensor's shape and type.
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Tensor {
+        Tensor::variable_of(self.constant_like(value).node())
+    }
+
+    /// [`rand`](Self::rand) of this tensor's shape and type.
+    pub fn rand_like(&self) -> Tensor {
+        self.like(Tensor::rand(self.shape()))
+    }
+
+    /// [`randn`](Self::randn) of this tensor's shape and type.
+    pub fn randn_like(&self) -> Tensor {
+        self.like(Tensor::randn(self.shape()))
+    }
+
+    /// [`randint`](Self::randint) of this tensor's shape and type.
+    #[track_caller]
+    pub fn randint_like(&self, low: i64, high: i64) -> Tensor {
+        self.like(Tensor::randint(low, high, self.shape()))
+    }
+}
+
+fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
+    // SAFETY: every `Element` is a plain number (or bool, a byte of 0 or 1) without padding; the trait is sealed.
+    unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
+}

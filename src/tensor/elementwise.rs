@@ -1,0 +1,295 @@
+//! Elementwise ops: PyTorch's names and meanings, broadcasting, promotion of types.
+
+use super::Tensor;
+use super::record::{ops, record};
+use crate::dtype::{DType, Scalar};
+use crate::error::{Result, bail};
+use crate::op::{BinaryOp, Op, UnaryOp};
+
+/// The other operand of a binary op: a tensor or a number.
+pub enum Operand {
+    /// A tensor, broadcast to the common shape.
+    Tensor(Tensor),
+    /// A number, which takes the tensor's type.
+    Scalar(Scalar),
+}
+
+impl From<Tensor> for Operand {
+    fn from(t: Tensor) -> Self {
+        Operand::Tensor(t)
+    }
+}
+impl From<&Tensor> for Operand {
+    fn from(t: &Tensor) -> Self {
+        Operand::Tensor(t.clone())
+    }
+}
+impl<S: Into<Scalar>> From<S> for Operand {
+    fn from(s: S) -> Self {
+        Operand::Scalar(s.into())
+    }
+}
+
+/// What an op does with operands that are not floats.
+#[derive(Clone, Copy, PartialEq)]
+enum Domain {
+    /// Computes in floats: integers become f32.
+    Float,
+    /// Takes integers as they are; bool is an error.
+    Number,
+    /// Rounding: integers are their own result.
+    Rounding,
+}
+
+fn unary(x: &Tensor, op: UnaryOp, domain: Domain) -> Result<Tensor> {
+    let dtype = x.dtype();
+    match domain {
+        Domain::Float if !dtype.is_float() => {
+            let x = x.try_to_dtype(DType::F32)?;
+            return record(Op::Unary(op), &[&x], x.shape(), DType::F32);
+        }
+        Domain::Number if dtype == DType::Bool => {
+            bail!(DType, "bool is not a number: convert it with to_dtype")
+        }
+        Domain::Rounding if !dtype.is_float() => return Ok(x.clone()),
+        _ => {}
+    }
+    record(Op::Unary(op), &[x], x.shape(), dtype)
+}
+
+/// The type a tensor and a number meet in.
+fn with_scalar(dtype: DType, s: Scalar) -> DType {
+    match s {
+        Scalar::Float(_) if !dtype.is_float() => DType::F32,
+        Scalar::Int(_) if dtype == DType::Bool => DType::I32,
+        _ => dtype,
+    }
+}
+
+/// Both operands in one type and shape.
+pub(super) fn meet(a: &Tensor, b: Operand, force: Option<DType>) -> Result<(Tensor, Tensor)> {
+    match b {
+        Operand::Scalar(s) => {
+            let dtype = force.unwrap_or_else(|| with_scalar(a.dtype(), s));
+            let a = a.try_to_dtype(dtype)?;
+            let s = if force == Some(DType::Bool) { Scalar::Bool(s.is_true()) } else { s };
+            let b = a.constant_like(s);
+            Ok((a, b))
+        }
+        Operand::Tensor(b) => {
+            let dtype = force.unwrap_or_else(|| a.dtype().promote(b.dtype()));
+            let (a, b) = (a.try_to_dtype(dtype)?, b.try_to_dtype(dtype)?);
+            let shape = a.shape().broadcast(&b.shape())?;
+            Ok((a.expand_to(shape)?, b.expand_to(shape)?))
+        }
+    }
+}
+
+fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
+    let (a, b) = meet(a, b, None)?;
+    let dtype = a.dtype();
+    if dtype == DType::Bool
+        && matches!(op, BinaryOp::Sub | BinaryOp::Mod | BinaryOp::Pow | BinaryOp::FloorDiv)
+    {
+        bail!(DType, "bool is not a number: convert it with to_dtype");
+    }
+    if op == BinaryOp::Mul {
+        // Gradients often start from ones.
+        if is_one(&a) {
+            return Ok(b);
+        }
+        if is_one(&b) {
+            return Ok(a);
+        }
+    }
+    let out = if op.compares() { DType::Bool } else { dtype };
+    record(Op::Binary(op), &[&a, &b], a.shape(), out)
+}
+
+fn is_one(t: &Tensor) -> bool {
+    t.with_node(|n| matches!(n.op, Op::Const(s) if s.to_f64() == 1.0))
+}
+
+/// A scalar on the left: `2.0 - x`.
+pub(super) fn scalar_left(s: Scalar, b: &Tensor, op: BinaryOp) -> Result<Tensor> {
+    let mut dtype = with_scalar(b.dtype(), s);
+    if op == BinaryOp::Div && !dtype.is_float() {
+        dtype = DType::F32;
+    }
+    let b = b.try_to_dtype(dtype)?;
+    record(Op::Binary(op), &[&b.constant_like(s), &b], b.shape(), dtype)
+}
+
+fn logical(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
+    let (a, b) = meet(a, b, Some(DType::Bool))?;
+    record(Op::Binary(op), &[&a, &b], a.shape(), DType::Bool)
+}
+
+fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
+    let (mut a, mut b) = meet(a, b, None)?;
+    if !a.dtype().is_float() {
+        (a, b) = (a.try_to_dtype(DType::F32)?, b.try_to_dtype(DType::F32)?);
+    }
+    record(Op::Binary(BinaryOp::Div), &[&a, &b], a.shape(), a.dtype())
+}
+
+macro_rules! unary_ops {
+    ($($(#[$meta:meta])* $name:ident | $try_name:ident = $op:ident, $domain:ident;)*) => {
+        ops! {$(
+            $(#[$meta])*
+            fn $name | $try_name(&self) -> Tensor {
+                unary(self, UnaryOp::$op, Domain::$domain)
+            }
+        )*}
+    };
+}
+
+unary_ops! {
+    /// -x
+    neg | try_neg = Neg, Number;
+    /// 1 / x
+    recip | try_recip = Recip, Float;
+    /// Square root; NaN below zero.
+    sqrt | try_sqrt = Sqrt, Float;
+    /// 1 / √x
+    rsqrt | try_rsqrt = Rsqrt, Float;
+    /// eˣ
+    exp | try_exp = Exp, Float;
+    /// eˣ − 1, exact near zero.
+    expm1 | try_expm1 = Expm1, Float;
+    /// Natural logarithm.
+    log | try_log = Log, Float;
+    /// ln(1 + x), exact near zero.
+    log1p | try_log1p = Log1p, Float;
+    /// 2ˣ
+    exp2 | try_exp2 = Exp2, Float;
+    /// Logarithm to base 2.
+    log2 | try_log2 = Log2, Float;
+    /// Sine of radians.
+    sin | try_sin = Sin, Float;
+    /// Cosine of radians.
+    cos | try_cos = Cos, Float;
+    /// Hyperbolic tangent.
+    tanh | try_tanh = Tanh, Float;
+    /// 1 / (1 + e⁻ˣ)
+    sigmoid | try_sigmoid = Sigmoid, Float;
+    /// max(x, 0); NaN stays NaN.
+    relu | try_relu = Relu, Number;
+    /// The Gauss error function.
+    erf | try_erf = Erf, Float;
+    /// |x|
+    abs | try_abs = Abs, Number;
+    /// −1, 0 or 1.
+    sign | try_sign = Sign, Number;
+    /// The next integer below.
+    floor | try_floor = Floor, Rounding;
+    /// The next integer above.
+    ceil | try_ceil = Ceil, Rounding;
+    /// The nearest integer, halves to even.
+    round | try_round = Round, Rounding;
+    /// The integer part.
+    trunc | try_trunc = Trunc, Rounding;
+}
+
+macro_rules! binary_ops {
+    ($($(#[$meta:meta])* $name:ident | $try_name:ident = $function:ident($($op:ident)?);)*) => {
+        ops! {$(
+            $(#[$meta])*
+            fn $name | $try_name(&self, other: impl Into<Operand>) -> Tensor {
+                $function(self, other.into() $(, BinaryOp::$op)?)
+            }
+        )*}
+    };
+}
+
+binary_ops! {
+    /// a + b
+    add | try_add = binary(Add);
+    /// a − b
+    sub | try_sub = binary(Sub);
+    /// a · b
+    mul | try_mul = binary(Mul);
+    /// a / b; of integers too, in floats.
+    div | try_div = divide();
+    /// The larger one, elementwise; NaN wins.
+    maximum | try_maximum = binary(Max);
+    /// The smaller one, elementwise; NaN wins.
+    minimum | try_minimum = binary(Min);
+    /// a − b·⌊a/b⌋: has the sign of `b`. Integers by zero give 0.
+    remainder | try_remainder = binary(Mod);
+    /// ⌊a/b⌋. Integers by zero give 0.
+    floor_divide | try_floor_divide = binary(FloorDiv);
+    /// aᵇ
+    pow | try_pow = binary(Pow);
+    /// a < b
+    lt | try_lt = binary(Lt);
+    /// a ≤ b
+    le | try_le = binary(Le);
+    /// a = b
+    eq | try_eq = binary(Eq);
+    /// a ≠ b
+    ne | try_ne = binary(Ne);
+    /// Both true (not zero).
+    logical_and | try_logical_and = logical(And);
+    /// At least one true (not zero).
+    logical_or | try_logical_or = logical(Or);
+    /// Exactly one true (not zero).
+    logical_xor | try_logical_xor = logical(Xor);
+}
+
+ops! {
+    /// a > b
+    fn gt | try_gt(&self, other: impl Into<Operand>) -> Tensor {
+        let (a, b) = meet(self, other.into(), None)?;
+        record(Op::Binary(BinaryOp::Lt), &[&b, &a], a.shape(), DType::Bool)
+    }
+
+    /// a ≥ b
+    fn ge | try_ge(&self, other: impl Into<Operand>) -> Tensor {
+        let (a, b) = meet(self, other.into(), None)?;
+        record(Op::Binary(BinaryOp::Le), &[&b, &a], a.shape(), DType::Bool)
+    }
+
+    /// True where zero or false.
+    fn logical_not | try_logical_not(&self) -> Tensor {
+        let x = self.try_to_dtype(DType::Bool)?;
+        record(Op::Unary(UnaryOp::Not), &[&x], x.shape(), DType::Bool)
+    }
+
+    /// True where NaN.
+    fn isnan | try_isnan(&self) -> Tensor {
+        record(Op::Binary(BinaryOp::Ne), &[self, self], self.shape(), DType::Bool)
+    }
+
+    /// The elements of `a` where this condition holds, of `b` elsewhere.
+    fn where_ | try_where_(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> Tensor {
+        let condition = self.try_to_dtype(DType::Bool)?;
+        let (a, b) = match (a.into(), b.into()) {
+            (Operand::Tensor(a), b) => meet(&a, b, None)?,
+            (Operand::Scalar(a), Operand::Tensor(b)) => {
+                let (b, a) = meet(&b, Operand::Scalar(a), None)?;
+                (a, b)
+            }
+            (Operand::Scalar(a), Operand::Scalar(b)) => {
+                let dtype = a.natural_dtype().promote(b.natural_dtype());
+                (self.constant(a, self.shape(), dtype), self.constant(b, self.shape(), dtype))
+            }
+        };
+        let shape = condition.shape().broadcast(&a.shape())?;
+        let (c, a, b) = (condition.expand_to(shape)?, a.expand_to(shape)?, b.expand_to(shape)?);
+        record(Op::Where, &[&c, &a, &b], shape, a.dtype())
+    }
+
+    /// The same values as another type: floats truncate to integers, anything but zero is true.
+    fn to_dtype | try_to_dtype(&self, dtype: DType) -> Tensor {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        record(Op::Cast, &[self], self.shape(), dtype)
+    }
+
+    /// x²
+    fn square | try_square(&self) -> Tensor {
+        self.try_mul(self)
+    }
+}

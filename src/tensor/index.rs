@@ -1,0 +1,148 @@
+//! Indexing by tensors of positions: gathering, scattering, sorting, running sums.
+
+use super::Tensor;
+use super::record::{ops, record};
+use crate::dtype::DType;
+use crate::error::{Result, bail};
+use crate::op::Op;
+use crate::shape::Shape;
+
+fn check_index(index: &Tensor) -> Result<()> {
+    if !index.dtype().is_int() {
+        bail!(DType, "the index is {}: it must be an integer type", index.dtype());
+    }
+    Ok(())
+}
+
+impl Tensor {
+    /// Gathers where index has the output's shape and every axis but `axis` fits the table's.
+    pub(crate) fn gather_primitive(&self, axis: usize, index: &Tensor) -> Result<Tensor> {
+        record(Op::Gather { axis: axis as u8 }, &[self, index], index.shape(), self.dtype())
+    }
+
+    /// Sums `self` into zeros of `shape` at `index` along `axis`.
+    pub(crate) fn scatter_primitive(&self, axis: usize, index: &Tensor, shape: Shape) -> Result<Tensor> {
+        record(Op::ScatterAdd { axis: axis as u8 }, &[index, self], shape, self.dtype())
+    }
+
+    fn check_same_rank(&self, index: &Tensor) -> Result<()> {
+        check_index(index)?;
+        if self.rank() != index.rank() {
+            bail!(
+                Shape,
+                "the index has shape {}, the tensor {}: they need as many axes",
+                index.shape(),
+                self.shape()
+            );
+        }
+        Ok(())
+    }
+}
+
+ops! {
+    /// Picks along an axis: `out[i][j] = self[index[i][j]][j]` for axis 0. The index may be smaller than the
+    /// tensor along the other axes. An index out of bounds reads NaN (0 for integers); the guards name it.
+    fn gather | try_gather(&self, axis: isize, index: &Tensor) -> Tensor {
+        self.check_same_rank(index)?;
+        let (shape, wanted) = (self.shape(), index.shape());
+        let k = shape.axis(axis)?;
+        let mut parts: Vec<(usize, usize, usize)> = shape.iter().map(|&e| (0, 1, e)).collect();
+        for j in (0..shape.rank()).filter(|&j| j != k) {
+            if wanted[j] > shape[j] {
+                bail!(Shape, "index shape {wanted} is larger than the tensor's {shape} on axis {j}");
+            }
+            parts[j].2 = wanted[j];
+        }
+        self.slice_parts(&parts)?.gather_primitive(k, index)
+    }
+
+    /// A copy with `values` added at `index` along an axis; repeated indices add up, in a fixed order. An
+    /// index out of bounds adds nothing; the guards name it.
+    fn scatter_add | try_scatter_add(&self, axis: isize, index: &Tensor, values: &Tensor) -> Tensor {
+        self.check_same_rank(index)?;
+        self.check_same_rank_of(values)?;
+        let (shape, wanted, from) = (self.shape(), index.shape(), values.shape());
+        let k = shape.axis(axis)?;
+        if self.dtype() != values.dtype() {
+            bail!(DType, "cannot add {} to {}: convert one with to_dtype", values.dtype(), self.dtype());
+        }
+        let mut parts = Vec::new();
+        let mut pads = vec![(0, 0); shape.rank()];
+        let mut target = shape.to_vec();
+        for j in 0..shape.rank() {
+            if wanted[j] > from[j] || (j != k && wanted[j] > shape[j]) {
+                bail!(Shape, "index shape {wanted} is larger than the values' {from} or the tensor's {shape} on axis {j}");
+            }
+            parts.push((0, 1, wanted[j]));
+            if j != k {
+                pads[j].1 = shape[j] - wanted[j];
+                target[j] = wanted[j];
+            }
+        }
+        let values = values.slice_parts(&parts)?;
+        let scattered = values.scatter_primitive(k, index, Shape::of(&target))?;
+        self.try_add(&scattered.pad_with(&pads, 0.0.into())?)
+    }
+
+    /// Whole slices of an axis, picked by a vector of positions.
+    fn index_select | try_index_select(&self, axis: isize, index: &Tensor) -> Tensor {
+        check_index(index)?;
+        let shape = self.shape();
+        let k = shape.axis(axis)?;
+        if index.rank() != 1 || shape.rank() == 0 {
+            bail!(Shape, "the index has shape {}: it must be a vector", index.shape());
+        }
+        let mut extents = vec![1; shape.rank()];
+        extents[k] = index.numel();
+        let spread = index.reshape_to(Shape::of(&extents))?;
+        let mut wanted = shape.to_vec();
+        wanted[k] = index.numel();
+        self.gather_primitive(k, &spread.expand_to(Shape::of(&wanted))?)
+    }
+
+    /// Rows of this table, one for every index: the index's shape with the row's behind it.
+    fn embedding | try_embedding(&self, index: &Tensor) -> Tensor {
+        check_index(index)?;
+        let (table, wanted) = (self.shape(), index.shape());
+        if table.rank() != 2 {
+            bail!(Shape, "the table has shape {table}: it must be a matrix");
+        }
+        let flat = index.reshape_to(Shape::of(&[index.numel()]))?;
+        let rows = self.try_index_select(0, &flat)?;
+        rows.reshape_to(Shape::new(&[&wanted[..], &[table[1]]].concat())?)
+    }
+
+    /// The positions, as i32, that put an axis in order; equal elements keep theirs, NaN counts as the largest.
+    fn argsort | try_argsort(&self, axis: isize, descending: bool) -> Tensor {
+        let k = self.shape().axis(axis)?;
+        record(Op::ArgSort { axis: k as u8, descending }, &[self], self.shape(), DType::I32)
+    }
+
+    /// The running sum along an axis; integers are summed as i64.
+    fn cumsum | try_cumsum(&self, axis: isize) -> Tensor {
+        let k = self.shape().axis(axis)?;
+        let x = if self.dtype().is_float() { self.clone() } else { self.try_to_dtype(DType::I64)? };
+        if x.rank() == 0 {
+            return Ok(x);
+        }
+        record(Op::Cumsum { axis: k as u8 }, &[&x], x.shape(), x.dtype())
+    }
+}
+
+impl Tensor {
+    fn check_same_rank_of(&self, values: &Tensor) -> Result<()> {
+        if self.rank() != values.rank() {
+            bail!(
+                Shape,
+                "the values have shape {}, the tensor {}: they need as many axes",
+                values.shape(),
+                self.shape()
+            );
+        }
+        Ok(())
+    }
+}
+ops! {
+    /// tmp
+    fn dropout | try_dropout(&self, p: f64, train: bool) -> Tensor { let _ = (p, train); Ok(self.clone()) }
+}

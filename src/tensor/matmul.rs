@@ -1,0 +1,80 @@
+//! Matrix products of every rank pair.
+
+use super::Tensor;
+use super::record::{ops, record};
+use crate::error::{Result, bail};
+use crate::op::Op;
+use crate::shape::Shape;
+
+impl Tensor {
+    /// The product of (…, M, K) and (…, K, N) with the same batch extents.
+    pub(crate) fn matmul_primitive(&self, other: &Tensor) -> Result<Tensor> {
+        let (a, b) = (self.shape(), other.shape());
+        let mut extents = a.to_vec();
+        *extents.last_mut().expect("a matrix") = b[b.rank() - 1];
+        record(Op::Matmul, &[self, other], Shape::new(&extents)?, self.dtype())
+    }
+}
+
+ops! {
+    /// The matrix product with PyTorch's rules: vectors count as a row on the left and a column on the right,
+    /// batch axes broadcast.
+    fn matmul | try_matmul(&self, other: &Tensor) -> Tensor {
+        let (a, b) = (self.shape(), other.shape());
+        if a.rank() == 0 || b.rank() == 0 {
+            bail!(Shape, "shapes {a} and {b}: both operands need at least one axis");
+        }
+        if self.dtype() != other.dtype() {
+            bail!(DType, "operands are {} and {}: convert one with to_dtype", self.dtype(), other.dtype());
+        }
+        if self.dtype() == crate::DType::Bool {
+            bail!(DType, "bool is not a number: convert it with to_dtype");
+        }
+        let (inner_a, inner_b) = (a[a.rank() - 1], if b.rank() == 1 { b[0] } else { b[b.rank() - 2] });
+        if inner_a != inner_b {
+            bail!(Shape, "shapes {a} and {b} do not fit: the inner extents {inner_a} and {inner_b} differ");
+        }
+        let (left, right) = match (a.rank(), b.rank()) {
+            (1, 1) => (self.reshape_to(Shape::of(&[1, a[0]]))?, other.reshape_to(Shape::of(&[b[0], 1]))?),
+            (1, _) => (self.reshape_to(Shape::of(&[1, a[0]]))?, other.clone()),
+            (_, 1) => (self.clone(), other.reshape_to(Shape::of(&[b[0], 1]))?),
+            _ => (self.clone(), other.clone()),
+        };
+        let (l, r) = (left.shape(), right.shape());
+        let (rows, columns) = (l[l.rank() - 2], r[r.rank() - 1]);
+        let product = if r.rank() == 2 && l.rank() > 2 {
+            // One tall product instead of many small ones.
+            let tall: usize = l[..l.rank() - 1].iter().product();
+            left.reshape_to(Shape::of(&[tall, inner_a]))?.matmul_primitive(&right)?
+        } else {
+            let batch = Shape::of(&l[..l.rank() - 2]).broadcast(&Shape::of(&r[..r.rank() - 2]))?;
+            let with = |m: usize, n: usize| Shape::new(&[&batch[..], &[m, n]].concat());
+            left.expand_to(with(rows, inner_a)?)?.matmul_primitive(&right.expand_to(with(inner_a, columns)?)?)?
+        };
+        let batch = Shape::of(&l[..l.rank() - 2]).broadcast(&Shape::of(&r[..r.rank() - 2]))?;
+        let mut extents = batch.to_vec();
+        if a.rank() > 1 {
+            extents.push(rows);
+        }
+        if b.rank() > 1 {
+            extents.push(columns);
+        }
+        product.reshape_to(Shape::new(&extents)?)
+    }
+
+    /// The inner product of two vectors.
+    fn dot | try_dot(&self, other: &Tensor) -> Tensor {
+        if self.rank() != 1 || other.rank() != 1 {
+            bail!(Shape, "shapes {} and {}: both operands must be vectors", self.shape(), other.shape());
+        }
+        self.try_matmul(other)
+    }
+
+    /// Every element of one vector by every element of another.
+    fn outer | try_outer(&self, other: &Tensor) -> Tensor {
+        if self.rank() != 1 || other.rank() != 1 {
+            bail!(Shape, "shapes {} and {}: both operands must be vectors", self.shape(), other.shape());
+        }
+        self.try_unsqueeze(1)?.try_mul(&other.try_unsqueeze(0)?)
+    }
+}

@@ -1,0 +1,231 @@
+//! What users hold: a value, recorded when an op is called and computed when it is needed.
+//!
+//! `record` makes nodes; `create`, `elementwise`, `reduce`, `movement`, `matmul`, `conv`, `index` hold the
+//! primitives and what is one step away from them; the rest is made of these.
+
+pub(crate) mod attention;
+mod conv;
+mod create;
+mod elementwise;
+mod index;
+mod matmul;
+mod movement;
+mod operators;
+mod read;
+mod record;
+mod reduce;
+
+pub use attention::AttentionOptions;
+pub use conv::ConvOptions;
+pub use create::{RngState, manual_seed};
+pub use elementwise::Operand;
+pub use movement::Range;
+pub use read::{realize_all, try_realize_all};
+
+use crate::autograd;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Result, bail};
+use crate::graph::{GradSlot, Node};
+use crate::shape::Shape;
+use std::sync::{Arc, Mutex};
+
+/// An n-dimensional array on some device, lazy and differentiable.
+///
+/// Clones are cheap and name the same tensor: what is assigned to one is seen by all.
+///
+/// ```
+/// use volta::Tensor;
+/// let x = Tensor::new(&[1.0, 2.0, 3.0]).requires_grad(true);
+/// let y = (&x * &x).sum();
+/// y.backward();
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>(), [2.0, 4.0, 6.0]);
+/// ```
+#[derive(Clone)]
+pub struct Tensor(Inner);
+
+#[derive(Clone)]
+enum Inner {
+    /// The result of an op.
+    Value(Arc<Node>),
+    /// A tensor the user made: others may hold it, and it may be assigned to.
+    Variable(Arc<Variable>),
+}
+
+struct Variable {
+    node: Mutex<Arc<Node>>,
+}
+
+impl Tensor {
+    pub(crate) fn from_node(node: Arc<Node>) -> Tensor {
+        Tensor(Inner::Value(node))
+    }
+
+    pub(crate) fn variable_of(node: Arc<Node>) -> Tensor {
+        Tensor(Inner::Variable(Arc::new(Variable { node: Mutex::new(node) })))
+    }
+
+    /// The node that is this tensor's value now.
+    pub(crate) fn node(&self) -> Arc<Node> {
+        match &self.0 {
+            Inner::Value(node) => node.clone(),
+            Inner::Variable(v) => v.node.lock().expect("no panic while a variable is held").clone(),
+        }
+    }
+
+    fn with_node<R>(&self, look: impl FnOnce(&Node) -> R) -> R {
+        match &self.0 {
+            Inner::Value(node) => look(node),
+            Inner::Variable(v) => look(&v.node.lock().expect("no panic while a variable is held")),
+        }
+    }
+
+    /// The extents of all axes.
+    pub fn shape(&self) -> Shape {
+        self.with_node(|n| n.shape)
+    }
+
+    /// The extent of one axis, counted from the end when negative.
+    #[track_caller]
+    pub fn size(&self, axis: isize) -> usize {
+        let shape = self.shape();
+        match shape.axis(axis) {
+            Ok(k) if shape.rank() > 0 => shape[k],
+            Ok(_) => 1,
+            Err(e) => e.raise(),
+        }
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.with_node(|n| n.shape.rank())
+    }
+
+    /// The number of elements.
+    pub fn numel(&self) -> usize {
+        self.with_node(|n| n.shape.numel())
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.with_node(|n| n.dtype)
+    }
+
+    /// Where it lives.
+    pub fn device(&self) -> Device {
+        self.with_node(|n| n.device)
+    }
+
+    /// Whether gradients flow into or through it.
+    pub fn is_tracked(&self) -> bool {
+        self.with_node(|n| n.tracked)
+    }
+
+    /// Whether it collects its own gradient.
+    pub fn is_leaf(&self) -> bool {
+        self.with_node(|n| n.leaf.is_some() || !n.tracked)
+    }
+
+    /// The same value as a leaf that collects gradients, or as one that does not.
+    #[track_caller]
+    pub fn requires_grad(&self, yes: bool) -> Tensor {
+        self.try_requires_grad(yes).unwrap_or_else(|e| e.raise())
+    }
+
+    /// [`requires_grad`](Self::requires_grad) that returns its error.
+    #[track_caller]
+    pub fn try_requires_grad(&self, yes: bool) -> Result<Tensor> {
+        let _call = crate::call::Call::enter("requires_grad");
+        let value = self.detach().node();
+        if !yes {
+            return Ok(Tensor::variable_of(value));
+        }
+        if !self.dtype().is_float() {
+            bail!(DType, "only floats can collect gradients, and this is {}", self.dtype());
+        }
+        Ok(Tensor::variable_of(Node::leaf(value, Arc::new(GradSlot::default()))))
+    }
+
+    /// The same value as a tensor of its own that can be assigned to.
+    pub fn variable(&self) -> Tensor {
+        Tensor::variable_of(self.detach().node())
+    }
+
+    /// The gradient collected by `backward`, if any.
+    pub fn grad(&self) -> Option<Tensor> {
+        self.with_node(|n| n.leaf.clone()).and_then(|slot| slot.get())
+    }
+
+    /// Replaces the collected gradient; `None` clears it.
+    #[track_caller]
+    pub fn set_grad(&self, gradient: Option<Tensor>) {
+        let _call = crate::call::Call::enter("set_grad");
+        match self.with_node(|n| n.leaf.clone()) {
+            Some(slot) => slot.set(gradient),
+            None if gradient.is_none() => {}
+            None => crate::Error::new(
+                crate::ErrorKind::Autograd,
+                "this tensor does not collect gradients: make it with requires_grad(true)",
+            )
+            .raise(),
+        }
+    }
+
+    /// Forgets the collected gradient.
+    pub fn zero_grad(&self) {
+        if let Some(slot) = self.with_node(|n| n.leaf.clone()) {
+            slot.set(None);
+        }
+    }
+
+    /// The same value, cut from the tape.
+    pub fn detach(&self) -> Tensor {
+        let node = self.node();
+        if !node.tracked {
+            return Tensor::from_node(node);
+        }
+        autograd::no_grad(|| record::renamed(&node))
+    }
+
+    /// Gives this tensor, and every clone of it, a new value of the same shape, type and device. Values that
+    /// were computed from the old one keep it.
+    #[track_caller]
+    pub fn assign(&self, value: &Tensor) {
+        self.try_assign(value).unwrap_or_else(|e| e.raise());
+    }
+
+    /// [`assign`](Self::assign) that returns its error.
+    #[track_caller]
+    pub fn try_assign(&self, value: &Tensor) -> Result<()> {
+        let _call = crate::call::Call::enter("assign");
+        let Inner::Variable(variable) = &self.0 else {
+            bail!(
+                Argument,
+                "this tensor is the result of an op; only tensors that were created, or made with variable() or \
+                 requires_grad(), can be assigned to"
+            );
+        };
+        let new = value.detach().node();
+        let mut node = variable.node.lock().expect("no panic while a variable is held");
+        if (node.shape, node.dtype, node.device) != (new.shape, new.dtype, new.device) {
+            let of = |n: &Node| format!("{} {} on {}", n.dtype, n.shape, n.device);
+            bail!(Shape, "cannot put {} into {}", of(&new), of(&node));
+        }
+        let next = match &node.leaf {
+            Some(slot) => Node::leaf(new, slot.clone()),
+            None => new,
+        };
+        let old = std::mem::replace(&mut *node, next);
+        drop(node);
+        drop(old);
+        Ok(())
+    }
+
+    /// The same value on another device.
+    #[track_caller]
+    pub fn to_device(&self, device: Device) -> Tensor {
+        match device {
+            Device::Cpu => self.clone(),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Making nodes: the checks that hold for every op, and the pair of methods each op has.
+
+use super::Tensor;
+use crate::autograd;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Result, bail};
+use crate::graph::{Node, Recipe, Sources};
+use crate::op::Op;
+use crate::shape::Shape;
+use std::sync::Arc;
+
+/// Declares ops: `fn name | try_name(&self, …) -> T { body }` makes the method that panics at the caller and
+/// the one that returns the error, from one body that uses `?`.
+macro_rules! ops {
+    ($($(#[$meta:meta])* fn $name:ident | $try_name:ident (& $self:ident $(, $arg:ident : $ty:ty)* $(,)?) -> $ret:ty $body:block)*) => {
+        impl $crate::tensor::Tensor {$(
+            $(#[$meta])*
+            #[track_caller]
+            pub fn $name(&$self $(, $arg: $ty)*) -> $ret {
+                match $self.$try_name($($arg),*) {
+                    Ok(value) => value,
+                    Err(error) => error.raise(),
+                }
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
+            #[track_caller]
+            pub fn $try_name(&$self $(, $arg: $ty)*) -> $crate::Result<$ret> {
+                let _call = $crate::call::Call::enter(stringify!($name));
+                $body
+            }
+        )*}
+    };
+}
+pub(crate) use ops;
+
+/// Records `op` over `sources`, which must share a device.
+pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) -> Result<Tensor> {
+    let nodes: Sources = sources.iter().map(|t| t.node()).collect();
+    let device = nodes[0].device;
+    if let Some(other) = nodes.iter().find(|n| n.device != device) {
+        bail!(Device, "operands are on {device} and on {}: move one with to_device", other.device);
+    }
+    let tracked = dtype.is_float() && autograd::is_enabled() && nodes.iter().any(|n| n.tracked);
+    if tracked && !crate::op::gradient::exists(&op) {
+        bail!(
+            Autograd,
+            "{} has no gradient, and an operand requires one: detach it, or compute this under no_grad",
+            op.name()
+        );
+    }
+    Ok(Tensor::from_node(Node::record(Recipe { op, sources: nodes, shape, dtype, device, tracked })))
+}
+
+/// A value that needs no source.
+pub(crate) fn source(op: Op, shape: Shape, dtype: DType, device: crate::Device) -> Tensor {
+    let recipe = Recipe { op, sources: Sources::new(), shape, dtype, device, tracked: false };
+    Tensor::from_node(Node::record(recipe))
+}
+
+/// `node`'s value under another name that autograd does not see through.
+pub(crate) fn renamed(node: &Arc<Node>) -> Tensor {
+    if let Some(storage) = node.storage() {
+        return Tensor::from_node(Node::realized(node.shape, node.dtype, node.device, storage));
+    }
+    Tensor::from_node(Node::record(Recipe {
+        op: Op::Alias,
+        sources: [node.clone()].into_iter().collect(),
+        shape: node.shape,
+        dtype: node.dtype,
+        device: node.device,
+        tracked: false,
+    }))
+}
+
+impl Tensor {
+    /// `value` everywhere, in this tensor's shape and type.
+    pub(crate) fn constant_like(&self, value: impl Into<Scalar>) -> Tensor {
+        self.with_node(|n| source(Op::Const(value.into()), n.shape, n.dtype, n.device))
+    }
+
+    pub(crate) fn constant(&self, value: impl Into<Scalar>, shape: Shape, dtype: DType) -> Tensor {
+        source(Op::Const(value.into()), shape, dtype, self.device())
+    }
+}

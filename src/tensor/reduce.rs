@@ -1,0 +1,111 @@
+//! Folding axes: sums, extrema, products and their positions.
+
+use super::Tensor;
+use super::record::{ops, record};
+use crate::dtype::DType;
+use crate::error::{Result, bail};
+use crate::op::{Op, ReduceOp};
+use crate::shape::Dims;
+
+impl Tensor {
+    /// Folds the axes of a mask, which stay with extent 1.
+    pub(crate) fn reduce_mask(&self, op: ReduceOp, axes: u8) -> Result<Tensor> {
+        let shape = self.shape();
+        if axes == 0 && matches!(op, ReduceOp::Max | ReduceOp::Min) {
+            return Ok(self.clone());
+        }
+        // Integers are summed in i64, where they hardly overflow.
+        let wide = matches!(op, ReduceOp::Sum | ReduceOp::Prod) && !self.dtype().is_float();
+        let x = if wide { self.try_to_dtype(DType::I64)? } else { self.clone() };
+        if axes == 0 {
+            return Ok(x);
+        }
+        record(Op::Reduce { op, axes }, &[&x], shape.keep(axes), x.dtype())
+    }
+
+    fn fold(&self, op: ReduceOp, axes: &[isize], keepdim: bool) -> Result<Tensor> {
+        let shape = self.shape();
+        let mask = shape.axes(axes)?;
+        let empty = (0..shape.rank()).any(|k| mask >> k & 1 == 1 && shape[k] == 0);
+        if empty && matches!(op, ReduceOp::Max | ReduceOp::Min) {
+            bail!(Shape, "the extremum of no elements: shape {shape} is empty along the reduced axes");
+        }
+        let folded = self.reduce_mask(op, mask)?;
+        if keepdim { Ok(folded) } else { folded.reshape_to(shape.without(mask)) }
+    }
+
+    fn arg(&self, max: bool, axes: &[isize], keepdim: bool) -> Result<Tensor> {
+        let shape = self.shape();
+        if self.dtype() == DType::Bool {
+            return self.try_to_dtype(DType::U8)?.arg(max, axes, keepdim);
+        }
+        let mask = shape.axes(axes)?;
+        if (0..shape.rank()).any(|k| mask >> k & 1 == 1 && shape[k] == 0) {
+            bail!(Shape, "the extremum of no elements: shape {shape} is empty along the reduced axes");
+        }
+        let kept = record(Op::ArgReduce { max, axes: mask }, &[self], shape.keep(mask), DType::I32)?;
+        if keepdim { Ok(kept) } else { kept.reshape_to(shape.without(mask)) }
+    }
+}
+
+ops! {
+    /// The sum of all elements; integers are summed as i64.
+    fn sum | try_sum(&self) -> Tensor {
+        self.fold(ReduceOp::Sum, &[], false)
+    }
+
+    /// The sum over axes.
+    fn sum_dim | try_sum_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+        self.fold(ReduceOp::Sum, &axes.into(), keepdim)
+    }
+
+    /// The product of all elements.
+    fn prod | try_prod(&self) -> Tensor {
+        self.fold(ReduceOp::Prod, &[], false)
+    }
+
+    /// The product over axes.
+    fn prod_dim | try_prod_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+        self.fold(ReduceOp::Prod, &axes.into(), keepdim)
+    }
+
+    /// The largest element; NaN wins. Its gradient is shared equally among ties.
+    fn max | try_max(&self) -> Tensor {
+        self.fold(ReduceOp::Max, &[], false)
+    }
+
+    /// The largest elements over axes (PyTorch's `amax`).
+    fn max_dim | try_max_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+        self.fold(ReduceOp::Max, &axes.into(), keepdim)
+    }
+
+    /// The smallest element; NaN wins.
+    fn min | try_min(&self) -> Tensor {
+        self.fold(ReduceOp::Min, &[], false)
+    }
+
+    /// The smallest elements over axes (PyTorch's `amin`).
+    fn min_dim | try_min_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+        self.fold(ReduceOp::Min, &axes.into(), keepdim)
+    }
+
+    /// The flat position of the largest element, the first of ties, as i32.
+    fn argmax | try_argmax(&self) -> Tensor {
+        self.arg(true, &[], false)
+    }
+
+    /// The position of the largest element along an axis, the first of ties, as i32.
+    fn argmax_dim | try_argmax_dim(&self, axis: isize, keepdim: bool) -> Tensor {
+        self.arg(true, &[axis], keepdim)
+    }
+
+    /// The flat position of the smallest element, the first of ties, as i32.
+    fn argmin | try_argmin(&self) -> Tensor {
+        self.arg(false, &[], false)
+    }
+
+    /// The position of the smallest element along an axis, the first of ties, as i32.
+    fn argmin_dim | try_argmin_dim(&self, axis: isize, keepdim: bool) -> Tensor {
+        self.arg(false, &[axis], keepdim)
+    }
+}
