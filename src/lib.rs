@@ -35,8 +35,10 @@ pub use autograd::{
 };
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
+pub use engine::{Counters, counters, guards_enabled, last_plan, set_guards, with_fusion};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
+pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use tensor::{
     AttentionOptions, ConvOptions, Operand, Range, RngState, Tensor, manual_seed, realize_all,
