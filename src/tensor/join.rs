@@ -13,30 +13,33 @@ fn neutral(dtype: DType) -> Scalar {
     if dtype.is_float() { Scalar::Float(-0.0) } else { dtype.zero() }
 }
 
+/// As many parts as one kernel joins; more are joined in groups first, which are copied once more.
+const PARTS_AT_ONCE: usize = 12;
+
 /// Every part padded to the whole and added up: one kernel, and each part's gradient is a slice.
 fn joined(parts: &[Tensor], axis: usize, dtype: DType) -> Result<Tensor> {
+    if parts.len() > PARTS_AT_ONCE {
+        let size = parts.len().div_ceil(PARTS_AT_ONCE).max(PARTS_AT_ONCE);
+        let groups =
+            parts.chunks(size).map(|group| joined(group, axis, dtype)).collect::<Result<Vec<_>>>()?;
+        return joined(&groups, axis, dtype);
+    }
     let whole: usize = parts.iter().map(|p| p.shape()[axis]).sum();
     let mut at = 0;
-    let mut padded = Vec::new();
+    let mut sum: Option<Tensor> = None;
     for part in parts {
         let extent = part.shape()[axis];
         let mut pads = vec![(0, 0); part.rank()];
         pads[axis] = (at, whole - at - extent);
         at += extent;
-        padded.push(part.try_to_dtype(dtype)?.pad_with(&pads, neutral(dtype))?);
+        let padded = part.try_to_dtype(dtype)?.pad_with(&pads, neutral(dtype))?;
+        sum = Some(match sum {
+            None => padded,
+            Some(sum) if dtype == DType::Bool => sum.try_logical_or(&padded)?,
+            Some(sum) => sum.try_add(&padded)?,
+        });
     }
-    // In pairs, so that many parts make a shallow tree.
-    while padded.len() > 1 {
-        padded = padded
-            .chunks(2)
-            .map(|pair| match pair {
-                [a, b] if dtype == DType::Bool => a.try_logical_or(b),
-                [a, b] => a.try_add(b),
-                rest => Ok(rest[0].clone()),
-            })
-            .collect::<Result<_>>()?;
-    }
-    Ok(padded.remove(0))
+    Ok(sum.expect("at least one part"))
 }
 
 fn repeated(x: &Tensor, axis: usize, times: usize, inner: bool) -> Result<Tensor> {

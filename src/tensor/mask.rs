@@ -36,7 +36,7 @@ ops! {
         if mask.dtype() != DType::Bool {
             bail!(DType, "the mask is {}: it must be bool", mask.dtype());
         }
-        mask.try_where_(&self.constant_like(value), self)
+        mask.try_where_(self.constant_like(value), self)
     }
 
     /// A row of `classes` for every index, 1 at the index and 0 elsewhere; a new last axis. An index out of
@@ -67,7 +67,7 @@ ops! {
         let mut extents = shape.to_vec();
         extents.insert(k, shape[k]);
         let square = Shape::new(&extents)?;
-        let before = x.index_rule(k + 1, square, DType::I32).try_le(&x.index_rule(k, square, DType::I32))?;
+        let before = x.index_rule(k + 1, square, DType::I32).try_le(x.index_rule(k, square, DType::I32))?;
         let one = if x.dtype().is_float() { Scalar::Float(1.0) } else { Scalar::Int(1) };
         before.try_where_(&x.try_unsqueeze(k as isize)?, one)?.try_prod_dim(k as isize + 1, false)
     }

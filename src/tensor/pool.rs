@@ -70,7 +70,10 @@ impl Layout {
             let room = padded - reach;
             out[k] = room / stride[k] + 1;
             // The extra window must begin before the padding behind the image does.
-            if options.ceil_mode && room % stride[k] != 0 && out[k] * stride[k] < extent + padding[k] {
+            if options.ceil_mode
+                && !room.is_multiple_of(stride[k])
+                && out[k] * stride[k] < extent + padding[k]
+            {
                 out[k] += 1;
             }
             short[k] = ((out[k] - 1) * stride[k] + reach).saturating_sub(padded);

@@ -106,7 +106,7 @@ ops! {
     fn pixel_shuffle | try_pixel_shuffle(&self, r: usize) -> Tensor {
         let shape = self.shape();
         let rank = shape.rank();
-        if rank < 3 || r == 0 || shape[rank - 3] % (r * r) != 0 {
+        if rank < 3 || r == 0 || !shape[rank - 3].is_multiple_of(r * r) {
             bail!(Shape, "shape {shape} has no channels that divide into squares of {r}: (…, channels, height, width) is needed");
         }
         let (lead, c, h, w) = (&shape[..rank - 3], shape[rank - 3] / (r * r), shape[rank - 2], shape[rank - 1]);
@@ -120,7 +120,7 @@ ops! {
     fn pixel_unshuffle | try_pixel_unshuffle(&self, r: usize) -> Tensor {
         let shape = self.shape();
         let rank = shape.rank();
-        if rank < 3 || r == 0 || shape[rank - 2] % r != 0 || shape[rank - 1] % r != 0 {
+        if rank < 3 || r == 0 || !shape[rank - 2].is_multiple_of(r) || !shape[rank - 1].is_multiple_of(r) {
             bail!(Shape, "the images of shape {shape} do not divide into squares of {r}");
         }
         let (lead, c, h, w) = (&shape[..rank - 3], shape[rank - 3], shape[rank - 2] / r, shape[rank - 1] / r);
