@@ -12,11 +12,11 @@ fn a_new_shape_of_known_values_can_be_read() {
 
 #[test]
 fn a_number_used_by_a_reduction_is_kept_if_it_is_held() {
-    let x = Tensor::from_slice(&[1.0f32; 15], [5, 3]);
+    let (x, three) = (Tensor::from_slice(&[1.0f32; 15], [5, 3]), Tensor::from_slice(&[3.0f32], [0usize; 0]));
     for axis in [0, 1] {
-        let d = Tensor::from_slice(&[3.0f32], [0usize; 0]).div(8.0);
-        (&x * &d).sum_dim(axis, true).realize();
-        assert_eq!(d.item::<f32>(), 0.375);
+        let eighth = &three / 8.0;
+        (&x * &eighth).sum_dim(axis, true).realize();
+        assert_eq!(eighth.item::<f32>(), 0.375);
     }
 }
 
