@@ -52,7 +52,8 @@ fn an_index_out_of_bounds_is_named() {
     let text = error.to_string();
     assert!(text.starts_with("embedding: index 7 is out of bounds for an axis of 5"), "{text}");
     assert!(text.contains(&here), "{text} should name {here}");
-    let scattered = Tensor::zeros([3]).scatter_add(0, &Tensor::from_vec(vec![-1i64], [1]), &Tensor::ones([1]));
+    let scattered =
+        Tensor::zeros([3]).scatter_add(0, &Tensor::from_vec(vec![-1i64], [1]), &Tensor::ones([1]));
     let text = scattered.try_to_vec::<f32>().unwrap_err().to_string();
     assert!(text.starts_with("scatter_add: index -1 is out of bounds for an axis of 3"), "{text}");
 }

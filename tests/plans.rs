@@ -96,7 +96,11 @@ fn an_adam_step_over_a_whole_network_is_a_few_kernels() {
     }
     let plan = last_plan().unwrap();
     assert!(plan.kernels.len() <= 2, "{plan}");
-    assert_eq!(plan.kernels.iter().map(|k| k.instances).sum::<usize>(), 8, "one instance a parameter:\n{plan}");
+    assert_eq!(
+        plan.kernels.iter().map(|k| k.instances).sum::<usize>(),
+        8,
+        "one instance a parameter:\n{plan}"
+    );
 }
 
 #[test]

@@ -219,7 +219,9 @@ impl<'a> Fusion<'a> {
             let built = Builder::build(self.graph, &self.stored, &domain, &members, &members);
             built.ok().map(|kernel| (domain, kernel))
         };
-        let Some((domain, kernel)) = self.domains(own, others).into_iter().find_map(build) else { return false };
+        let Some((domain, kernel)) = self.domains(own, others).into_iter().find_map(build) else {
+            return false;
+        };
         let mut reads: Vec<usize> = kernel.reads().map(|a| a.slot).collect();
         reads.sort_unstable();
         reads.dedup();

@@ -121,6 +121,9 @@ creators! {
 
     /// The integers from `start` up to, not including, `end`, as i32.
     fn arange | try_arange(start: i64, end: i64) {
+        if i32::try_from(start).is_err() || i32::try_from(end).is_err() {
+            bail!(Argument, "{start}..{end} does not fit i32");
+        }
         let count = (end - start).max(0) as usize;
         let index = index_along(0, Shape::new(&[count])?, DType::I32);
         if start == 0 { Ok(index) } else { index.try_add(start) }
@@ -177,7 +180,8 @@ creators! {
 
     /// Uniform integers from `low` up to, not including, `high`, as i32.
     fn randint | try_randint(low: i64, high: i64, shape: impl Into<Dims>) {
-        if low >= high || high - low > i64::from(i32::MAX) || i32::try_from(low).is_err() || i32::try_from(high).is_err() {
+        let fits = i32::try_from(low).is_ok() && i32::try_from(high).is_ok() && low < high;
+        if !fits || high - low > i64::from(i32::MAX) {
             bail!(Argument, "no i32 numbers from {low} up to {high}");
         }
         let bits = rule(Op::Random { kind: RandomKind::Bits, key: next_key() }, shape.into().extents()?, DType::I32);
