@@ -59,6 +59,7 @@ macro_rules! creators {
 
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
+            #[allow(clippy::redundant_closure_call, reason = "the closure is where `?` returns to")]
             pub fn $try_name($($arg: $ty),*) -> Result<Tensor> {
                 let call = Call::enter(stringify!($name));
                 let made = (move || -> Result<Tensor> { $body })();
@@ -149,7 +150,7 @@ creators! {
     /// The identity matrix, f32.
     fn eye | try_eye(n: usize) {
         let shape = Shape::new(&[n, n])?;
-        index_along(0, shape, DType::I32).try_eq(&index_along(1, shape, DType::I32))?.try_to_dtype(DType::F32)
+        index_along(0, shape, DType::I32).try_eq(index_along(1, shape, DType::I32))?.try_to_dtype(DType::F32)
     }
 
     /// True on and below the `diagonal`-th diagonal.
