@@ -17,6 +17,8 @@ trait Number: Copy + Send + Sync + 'static {
     fn plus(self, sum: Self::Sum) -> Self::Sum;
     /// NaN counts as the largest.
     fn order(&self, other: &Self) -> Ordering;
+    /// Whether it is larger, NaN being the largest.
+    fn beats(self, other: Self) -> bool;
 }
 
 macro_rules! floats {
@@ -32,6 +34,9 @@ macro_rules! floats {
             }
             fn order(&self, other: &Self) -> Ordering {
                 self.partial_cmp(other).unwrap_or_else(|| self.is_nan().cmp(&other.is_nan()))
+            }
+            fn beats(self, other: Self) -> bool {
+                self > other || (self.is_nan() && !other.is_nan())
             }
         }
     )*};
@@ -55,6 +60,9 @@ macro_rules! ints {
             }
             fn order(&self, other: &Self) -> Ordering {
                 self.cmp(other)
+            }
+            fn beats(self, other: Self) -> bool {
+                self > other
             }
         }
     )*};
@@ -123,21 +131,40 @@ fn lines(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
 }
 
+/// The strides of a view seen as (before, axis, behind), where it can be seen so.
+fn in_three(operand: &Operand, axis: usize) -> Option<[isize; 3]> {
+    let merged = |axes: std::ops::Range<usize>| {
+        let mut real = axes.filter(|&k| operand.shape[k] != 1).rev();
+        let Some(last) = real.next() else { return Some(0) };
+        let mut expected = operand.strides[last] * operand.shape[last] as isize;
+        for k in real {
+            if operand.strides[k] != expected {
+                return None;
+            }
+            expected *= operand.shape[k] as isize;
+        }
+        Some(operand.strides[last])
+    };
+    Some([merged(0..axis)?, operand.strides[axis], merged(axis + 1..operand.shape.rank())?])
+}
+
 /// Sums values into zeros. Threads own columns (what lies behind the axis) or slabs before it, so that every sum
 /// is made by one thread in the order of the values.
 pub(super) fn scatter_add(kernel: &SpecialKernel, axis: usize, target: *mut u8, bind: Bindings) {
     let (index, values) = (&kernel.operands[0], &kernel.operands[1]);
     let (before, count, behind) = lines(&values.shape, axis);
     let extent = kernel.output.shape[axis];
+    let strides = (in_three(index, axis), in_three(values, axis));
     by_number!(values.dtype, T => {
         let target = SlotPointer(target);
         /// Columns that one task owns.
         const COLUMNS: usize = 64;
+        /// Values that make a task worth its while.
+        const LEAST: usize = 1 << 13;
         let pieces = behind.div_ceil(COLUMNS).max(1);
-        let task = |t: usize| {
+        let slabs = (LEAST / (count * behind).max(1)).clamp(1, before.max(1));
+        let slab = |slab: usize, columns: std::ops::Range<usize>| {
             let sums = target.get().cast::<<T as Number>::Sum>();
-            let (slab, piece) = (t / pieces, t % pieces);
-            let columns = piece * COLUMNS..((piece + 1) * COLUMNS).min(behind);
             for i in 0..extent {
                 for j in columns.clone() {
                     // SAFETY: inside the output, in columns of this task.
@@ -145,9 +172,12 @@ pub(super) fn scatter_add(kernel: &SpecialKernel, axis: usize, target: *mut u8, 
                 }
             }
             for i in 0..count {
-                let line = (slab * count + i) * behind;
                 for j in columns.clone() {
-                    let k = index_at(index, position(index, line + j), bind);
+                    let place = |operand: &Operand, strides: Option<[isize; 3]>| match strides {
+                        Some([b, a, h]) => slab as isize * b + i as isize * a + j as isize * h,
+                        None => position(operand, (slab * count + i) * behind + j),
+                    };
+                    let k = index_at(index, place(index, strides.0), bind);
                     if !(0..extent as i64).contains(&k) {
                         bind.faults.bad_index(k, extent);
                         continue;
@@ -155,13 +185,17 @@ pub(super) fn scatter_add(kernel: &SpecialKernel, axis: usize, target: *mut u8, 
                     // SAFETY: the index was checked; the column belongs to this task.
                     unsafe {
                         let sum = sums.add((slab * extent + k as usize) * behind + j);
-                        *sum = (*start::<T>(values, bind).offset(position(values, line + j))).plus(*sum);
+                        *sum = (*start::<T>(values, bind).offset(place(values, strides.1))).plus(*sum);
                     }
                 }
             }
         };
-        let tasks = before * pieces;
-        if values.shape.numel() + kernel.output.shape.numel() < 1 << 14 { (0..tasks).for_each(task) } else { parallel_for(tasks, &task) }
+        let task = |t: usize| {
+            let (first, piece) = (t / pieces * slabs, t % pieces);
+            let columns = piece * COLUMNS..((piece + 1) * COLUMNS).min(behind);
+            (first..(first + slabs).min(before)).for_each(|s| slab(s, columns.clone()));
+        };
+        parallel_for(before.div_ceil(slabs) * pieces, &task);
     });
 }
 
@@ -225,26 +259,18 @@ pub(super) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bin
     by_number!(x.dtype, T => {
         let image = |t: usize| {
             let base = (t / channels) as isize * x.strides[0] + (t % channels) as isize * x.strides[1];
-            let at = |i: usize, j: usize| {
-                // SAFETY: inside the image.
-                unsafe { *start::<T>(x, bind).offset(base + i as isize * x.strides[2] + j as isize * x.strides[3]) }
-            };
-            // The rows or columns of a window that are inside the image.
-            let inside = |place: usize, axis: usize, extent: usize| {
-                let first = (place * attrs.stride[axis]) as isize - attrs.padding[axis] as isize;
-                let step = attrs.dilation[axis];
-                (0..attrs.kernel[axis])
-                    .map(move |k| first + (k * step) as isize)
-                    .filter(move |&p| p >= 0 && p < extent as isize)
-                    .map(|p| p as usize)
-            };
+            // SAFETY: an image of the view.
+            let image = unsafe { start::<T>(x, bind).offset(base) };
             for oy in 0..out_height {
+                let rows = inside(&attrs, oy, 0, height);
                 for ox in 0..out_width {
+                    let columns = inside(&attrs, ox, 1, width);
                     let mut best: Option<(T, usize)> = None;
-                    for i in inside(oy, 0, height) {
-                        for j in inside(ox, 1, width) {
-                            let value = at(i, j);
-                            if best.is_none_or(|(b, _)| value.order(&b) == Ordering::Greater) {
+                    for i in rows.clone() {
+                        for j in columns.clone() {
+                            // SAFETY: inside the image.
+                            let value = unsafe { *image.offset(i as isize * x.strides[2] + j as isize * x.strides[3]) };
+                            if best.is_none_or(|(b, _)| value.beats(b)) {
                                 best = Some((value, i * width + j));
                             }
                         }
@@ -257,6 +283,16 @@ pub(super) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bin
         };
         parallel_for(x.shape[0] * channels, &image);
     });
+}
+
+/// The rows or columns of a window that are inside the image.
+fn inside(attrs: &PoolAttrs, place: usize, axis: usize, extent: usize) -> std::iter::StepBy<std::ops::Range<usize>> {
+    let (step, padding) = (attrs.dilation[axis], attrs.padding[axis]);
+    let first = place * attrs.stride[axis];
+    let end = (first + attrs.kernel[axis].saturating_sub(1) * step + 1).saturating_sub(padding).min(extent);
+    // The first place at or behind the padding.
+    let start = if first >= padding { first - padding } else { (step - (padding - first) % step) % step };
+    (start..end.max(start)).step_by(step)
 }
 
 fn dims(operand: &Operand) -> [usize; 4] {

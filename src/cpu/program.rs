@@ -34,7 +34,7 @@ impl CpuProgram {
             Work::Map(maps) => Ready::Maps(maps.iter().map(|m| Map::new(m, overwrites)).collect()),
             Work::Special(s) => {
                 let on_product = |slot: Slot| overwrites(slot) || places[slot] == places[s.output.slot];
-                Ready::Special(Box::new(s.epilogue.as_ref().map(|m| Map::new(m, on_product))))
+                Ready::Special(Box::new(s.epilogue.as_ref().map(|m| Map::epilogue(m, on_product))))
             }
         };
         CpuProgram { kernels: plan.kernels.iter().map(ready).collect() }

@@ -27,7 +27,8 @@ ops! {
     fn softmax | try_softmax(&self, dim: isize) -> Tensor {
         self.in_wide(|x| {
             let e = shifted(x, dim)?.try_exp()?;
-            e.try_div(&e.try_sum_dim(dim, true)?)
+            // One division a row, not one an element.
+            e.try_mul(e.try_sum_dim(dim, true)?.try_recip()?)
         })
     }
 

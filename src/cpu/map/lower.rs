@@ -63,14 +63,21 @@ pub(super) struct Lowered {
 }
 
 impl Lowered {
-    pub fn new(kernel: &MapKernel) -> Lowered {
+    /// `in_rows` allows an elementwise kernel to compute once a row what is the same along it; without, all lanes
+    /// are alike and any part of them can be computed alone.
+    pub fn new(kernel: &MapKernel, in_rows: bool) -> Lowered {
         let mut kernel = kernel.clone();
         fuse_multiply_adds(&mut kernel);
         let (mut code, mut stores) = (kernel.code.clone(), kernel.stores.clone());
-        let (outer, inner) = merge_loops(&kernel, &mut code, &mut stores);
+        let (mut outer, mut inner) = merge_loops(&kernel, &mut code, &mut stores);
+        let reduces = kernel.outer < kernel.extents.len();
+        let rows_found = !reduces && in_rows && find_rows(&mut outer, &mut inner, &mut code);
         let (rows, width) = (outer.iter().product(), inner.iter().product());
-        let flat = kernel.outer == kernel.extents.len();
-        let walk = if flat { Walk::Flat } else { choose_walk(&outer, &inner, &code) };
+        let walk = match (reduces, rows_found) {
+            (true, _) => choose_walk(&outer, &inner, &code),
+            (false, true) => Walk::Rows,
+            (false, false) => Walk::Flat,
+        };
         let stage = stages_of(&code);
         let by_rank = |rank| (0..code.len()).filter(|&v| code[v].rank == rank).collect::<Vec<Value>>();
         let keep_all = walk == Walk::Flat || (walk == Walk::Rows && width <= CHUNK);
@@ -205,6 +212,45 @@ fn merge_loops(
         side.push(g.iter().map(|&l| e[l]).product());
     }
     (outer, inner)
+}
+
+/// The innermost loop of an elementwise kernel as a row, if something is the same along it.
+fn find_rows(outer: &mut Vec<usize>, inner: &mut Vec<usize>, code: &mut [Instruction]) -> bool {
+    /// Shorter rows are not worth the trouble.
+    const SHORTEST: usize = 16;
+    let Some((&width, before)) = outer.split_last() else { return false };
+    if before.is_empty() || width < SHORTEST {
+        return false;
+    }
+    let last = before.len();
+    let mut along = vec![false; code.len()];
+    for v in 0..code.len() {
+        let i = &mut code[v];
+        let varies = |form: &Affine| form.coefficients[last] != 0;
+        along[v] = i.step.operands().iter().any(|&o| along[o])
+            || match &i.step {
+                Step::Load { access, checks, .. } => {
+                    varies(&access.position) || checks.iter().any(|c| varies(&c.form))
+                }
+                Step::Gather { access, .. } => varies(&access.position),
+                Step::Iota(form) | Step::Random { counter: form, .. } => varies(form),
+                Step::Valid(checks) => checks.iter().any(|c| varies(&c.form)),
+                Step::Broadcast(_) => true,
+                _ => false,
+            };
+    }
+    let is_row = |v: usize, code: &[Instruction]| code[v].rank == Rank::Full && !along[v];
+    if !(0..code.len()).any(|v| is_row(v, code)) {
+        return false;
+    }
+    for v in 0..code.len() {
+        if is_row(v, code) {
+            code[v].rank = Rank::Row;
+        }
+    }
+    inner.push(width);
+    outer.pop();
+    true
 }
 
 /// Along the reduced loops, unless memory runs the other way.

@@ -76,7 +76,15 @@ pub(crate) struct Map {
 impl Map {
     /// `in_place` tells of slots that are written where something is read.
     pub fn new(kernel: &MapKernel, in_place: impl Fn(Slot) -> bool) -> Map {
-        let mut low = Lowered::new(kernel);
+        Map::lowered(Lowered::new(kernel, true), in_place)
+    }
+
+    /// One whose lanes can be computed apart, with [`run_lanes`](Self::run_lanes).
+    pub fn epilogue(kernel: &MapKernel, in_place: impl Fn(Slot) -> bool) -> Map {
+        Map::lowered(Lowered::new(kernel, false), in_place)
+    }
+
+    fn lowered(mut low: Lowered, in_place: impl Fn(Slot) -> bool) -> Map {
         let direct = low.stores.iter().map(|s| !in_place(s.access.slot)).collect();
         low.allow_direct(direct);
         Map { low }
