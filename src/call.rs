@@ -30,11 +30,12 @@ pub(crate) struct Call(Option<Option<Origin>>);
 impl Call {
     #[track_caller]
     pub fn enter(name: &'static str) -> Call {
-        let origin = || Origin { name, location: Location::caller(), backward: false };
+        // Not inside a closure, whose caller is this file.
+        let origin = Origin { name, location: Location::caller(), backward: false };
         CURRENT.with(|c| match c.get() {
             Some(_) => Call(None),
             None => {
-                c.set(Some(origin()));
+                c.set(Some(origin));
                 Call(Some(None))
             }
         })

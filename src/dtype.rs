@@ -54,6 +54,15 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16)
     }
 
+    /// Nothing, as a number that does not change the type it meets.
+    pub(crate) const fn zero(self) -> Scalar {
+        match self {
+            DType::Bool => Scalar::Bool(false),
+            DType::I32 | DType::I64 | DType::U8 => Scalar::Int(0),
+            _ => Scalar::Float(0.0),
+        }
+    }
+
     /// The type two operands meet in: floats over integers over bool, then the wider one;
     /// `f16` with `bf16` meets in `f32`.
     pub fn promote(self, other: DType) -> DType {

@@ -35,10 +35,23 @@ pub use autograd::{
 };
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
+pub use engine::{Counters, counters, guards_enabled, last_plan, set_guards, with_fusion};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
+pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use tensor::{
-    AttentionOptions, ConvOptions, Operand, Range, RngState, Tensor, manual_seed, realize_all,
-    try_realize_all,
+    AttentionOptions, BceOptions, ConvOptions, CrossEntropyOptions, Interpolation, KlDivOptions, NllOptions,
+    Operand, PoolOptions, Range, Reduction, RngState, Tensor, manual_seed, realize_all, try_realize_all,
+};
+pub use tensor::{
+    bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cross_entropy, cross_entropy_with,
+    huber_loss, huber_loss_with, kl_div, kl_div_with, l1_loss, l1_loss_with, mse_loss, mse_loss_with,
+    nll_loss, nll_loss_with, smooth_l1_loss, smooth_l1_loss_with,
+};
+pub use tensor::{
+    try_bce_loss, try_bce_loss_with, try_bce_with_logits, try_bce_with_logits_with, try_cross_entropy,
+    try_cross_entropy_with, try_huber_loss, try_huber_loss_with, try_kl_div, try_kl_div_with, try_l1_loss,
+    try_l1_loss_with, try_mse_loss, try_mse_loss_with, try_nll_loss, try_nll_loss_with, try_smooth_l1_loss,
+    try_smooth_l1_loss_with,
 };

@@ -1,1 +1,52 @@
 //! The executor on the host's processor.
+//!
+//! `program` runs a plan's kernels in order; `map` interprets fused loops with the vectorised ops of `block`;
+//! `special` calls `gemm`, `conv`, `attention` and `index`; `pool` keeps memory, `threads` the workers.
+
+mod attention;
+mod block;
+mod conv;
+mod gemm;
+mod index;
+mod map;
+mod pool;
+mod program;
+mod special;
+mod threads;
+
+use crate::engine::count_host_copy;
+use crate::error::Result;
+use crate::graph::{Buffer, Storage};
+use crate::plan::Plan;
+use crate::plan::executor::{Executor, Program};
+use pool::HostBuffer;
+use std::sync::Arc;
+
+struct Cpu;
+
+/// The one executor of this processor.
+pub(crate) fn executor() -> &'static dyn Executor {
+    &Cpu
+}
+
+impl Executor for Cpu {
+    fn upload(&self, bytes: &[u8]) -> Result<Storage> {
+        let buffer = HostBuffer::new(bytes.len())?;
+        // SAFETY: the buffer is new, as large as `bytes`, and nobody else has it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.as_ptr(), bytes.len()) };
+        count_host_copy();
+        Ok(Arc::new(buffer))
+    }
+
+    fn read(&self, buffer: &dyn Buffer, out: &mut [u8]) -> Result<()> {
+        let buffer = HostBuffer::of(buffer);
+        // SAFETY: a realized buffer is as large as its tensor and is not written while a node holds it.
+        unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr(), out.as_mut_ptr(), out.len()) };
+        count_host_copy();
+        Ok(())
+    }
+
+    fn prepare(&self, plan: &Plan) -> Result<Box<dyn Program>> {
+        Ok(Box::new(program::CpuProgram::new(plan)))
+    }
+}

@@ -1,1 +1,179 @@
-//! Plans.
+//! From a recorded graph to a few kernels and one memory layout.
+//!
+//! `graph` is the part of the recorded graph that is asked for; `store` decides which values get memory; `fuse`
+//! groups them into kernels, whose programs `build` writes through the `view`s of movement ops; `memory` places
+//! them; `kernel` is the result, which executors read. `report` tells it to people.
+
+pub(crate) mod build;
+pub(crate) mod executor;
+pub(crate) mod fuse;
+pub(crate) mod graph;
+pub(crate) mod kernel;
+pub(crate) mod memory;
+pub(crate) mod report;
+mod store;
+pub(crate) mod view;
+
+use crate::dtype::DType;
+use crate::op::Op;
+use fuse::{Body, Fusion};
+use graph::PlanGraph;
+use kernel::{Kernel, MapKernel, Part, Rank, Special, SpecialKernel, Step, Work};
+use memory::Layout;
+
+/// A compiled graph: kernels in order, and where their slots are.
+pub(crate) struct Plan {
+    pub kernels: Vec<Kernel>,
+    pub layout: Layout,
+    /// Nodes whose constants and keys are arguments, in order.
+    pub arguments: Vec<usize>,
+    /// Bytes and type of each slot, by node.
+    pub slot_bytes: Vec<usize>,
+    pub slot_dtypes: Vec<DType>,
+}
+
+/// Compiles `graph`; `age` orders kernels that do not depend on each other.
+pub(crate) fn compile(graph: &PlanGraph, fuse: bool, age: impl Fn(usize) -> u64) -> Plan {
+    let fusion = Fusion::run(graph, fuse);
+    let order = fusion.order(age);
+    let mut arguments = Vec::new();
+    let mut kernels = Vec::new();
+    for g in order {
+        let group = &fusion.groups[g];
+        let mut work = match &group.body {
+            Body::Map { maps, .. } => Work::Map(maps.clone()),
+            Body::Special(s) => Work::Special(s.clone()),
+            Body::Gone => continue,
+        };
+        match &mut work {
+            Work::Map(maps) => maps.iter_mut().for_each(|m| number_arguments(m, &mut arguments)),
+            Work::Special(s) => s.epilogue.iter_mut().for_each(|m| number_arguments(m, &mut arguments)),
+        }
+        kernels.push(describe(graph, work, &group.members, &group.outputs));
+    }
+    let layout = memory::lay_out(graph, &kernels);
+    let slot_bytes = graph.nodes.iter().map(|n| n.shape.numel() * n.dtype.size()).collect();
+    let slot_dtypes = graph.nodes.iter().map(|n| n.dtype).collect();
+    Plan { kernels, layout, arguments, slot_bytes, slot_dtypes }
+}
+
+fn number_arguments(map: &mut MapKernel, arguments: &mut Vec<usize>) {
+    for i in &mut map.code {
+        if let Step::Argument(n) | Step::Random { argument: n, .. } = &mut i.step {
+            let known = arguments.iter().position(|a| a == n);
+            *n = known.unwrap_or_else(|| {
+                arguments.push(*n);
+                arguments.len() - 1
+            });
+        }
+    }
+}
+
+/// Adds what reports and guards say of a kernel.
+fn describe(graph: &PlanGraph, work: Work, members: &[usize], outputs: &[usize]) -> Kernel {
+    let part = |n: usize| {
+        let node = &graph.nodes[n];
+        let stored = outputs.contains(&n);
+        Part {
+            slot: n,
+            op: node.op.name(),
+            shape: node.shape,
+            dtype: node.dtype,
+            origin: node.origin,
+            stored,
+        }
+    };
+    let computed = computed_inside(graph, members);
+    let parts: Vec<Part> = computed.into_iter().map(part).collect();
+    let mut kernel = Kernel { work, label: String::new(), parts, flops: 0, bytes_read: 0, bytes_written: 0 };
+    let bytes = |slots: Vec<usize>| -> u64 {
+        slots.iter().map(|&s| (graph.nodes[s].shape.numel() * graph.nodes[s].dtype.size()) as u64).sum()
+    };
+    kernel.bytes_read = bytes(kernel.reads().into_iter().filter(|s| !members.contains(s)).collect());
+    kernel.bytes_written = bytes(outputs.to_vec());
+    kernel.flops = kernel.maps().map(map_flops).sum();
+    if let Work::Special(s) = &kernel.work {
+        kernel.flops += special_flops(s);
+    }
+    kernel.label = label(&kernel);
+    kernel
+}
+
+/// The stored nodes of a kernel and what is computed only on the way to them.
+fn computed_inside(graph: &PlanGraph, members: &[usize]) -> Vec<usize> {
+    let mut seen: Vec<usize> = members.to_vec();
+    let mut queue: Vec<usize> = members.to_vec();
+    while let Some(n) = queue.pop() {
+        if graph.nodes[n].op.stands_alone() {
+            continue;
+        }
+        for &s in &graph.nodes[n].sources {
+            let base = graph.base(s);
+            let inside = graph.computes(base) && !graph.nodes[base].op.stands_alone();
+            let folds = matches!(graph.nodes[base].op, Op::Reduce { .. } | Op::ArgReduce { .. });
+            if inside && !folds && !graph.nodes[base].keep && !seen.contains(&base) && seen.len() < 64 {
+                seen.push(base);
+                queue.push(base);
+            }
+        }
+    }
+    seen.sort_unstable();
+    seen
+}
+
+fn map_flops(map: &MapKernel) -> u64 {
+    let (all, rows) = (map.iterations() as u64, map.rows() as u64);
+    let count = |i: &kernel::Instruction| match (&i.step, i.rank) {
+        (Step::Reduce(..) | Step::ArgReduce { .. }, _) => all,
+        (Step::Total(..), _) => rows,
+        (Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Random { .. }, Rank::Full) => all,
+        (Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Random { .. }, Rank::Row) => rows,
+        _ => 0,
+    };
+    map.code.iter().map(count).sum()
+}
+
+fn special_flops(s: &SpecialKernel) -> u64 {
+    let numel = |k: usize| s.operands[k].shape.numel() as u64;
+    let out = s.output.shape.numel() as u64;
+    match s.special {
+        Special::Matmul => {
+            let shape = s.operands[0].shape;
+            2 * out * shape[shape.rank() - 1] as u64
+        }
+        Special::Conv(kind, _) => {
+            use crate::op::ConvKind::*;
+            // Every output element is a sum over the channels of a group and the window.
+            let (output, weight) = match kind {
+                Forward => (out, s.operands[1].shape),
+                InputGrad => (numel(0), s.operands[1].shape),
+                WeightGrad => (numel(1), s.output.shape),
+            };
+            2 * output * weight[1..].iter().product::<usize>() as u64
+        }
+        Special::Attention { causal, .. } | Special::AttentionGrad { causal, .. } => {
+            let (q, k, v) = (s.operands[0].shape, s.operands[1].shape, s.operands[2].shape);
+            let scores = (q[0] * q[1] * q[2] * k[2]) as u64;
+            let products = if matches!(s.special, Special::Attention { .. }) { [1, 1] } else { [3, 2] };
+            let full = 2 * scores * (products[0] * q[3] as u64 + products[1] * v[3] as u64);
+            if causal { full / 2 } else { full }
+        }
+        _ => s.operands.iter().map(|o| o.shape.numel() as u64).max().unwrap_or(0),
+    }
+}
+
+/// The user's own words for it: the ops that were called, in order, without repetition.
+fn label(kernel: &Kernel) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for part in &kernel.parts {
+        let name = part.origin.label();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.len() > 6 {
+        names.truncate(6);
+        names.push("…".into());
+    }
+    names.join(" + ")
+}

@@ -142,7 +142,3 @@ impl Tensor {
         Ok(())
     }
 }
-ops! {
-    /// tmp
-    fn dropout | try_dropout(&self, p: f64, train: bool) -> Tensor { let _ = (p, train); Ok(self.clone()) }
-}

@@ -1,26 +1,54 @@
 //! What users hold: a value, recorded when an op is called and computed when it is needed.
 //!
 //! `record` makes nodes; `create`, `elementwise`, `reduce`, `movement`, `matmul`, `conv`, `index` hold the
-//! primitives and what is one step away from them; the rest is made of these.
+//! primitives and what is one step away from them. The rest is composed of these, one subject a file, so that
+//! the planner fuses it and autograd knows its gradient.
 
+mod activation;
 pub(crate) mod attention;
 mod conv;
 mod create;
+mod cross_entropy;
+mod dropout;
+mod einsum;
 mod elementwise;
 mod index;
+mod join;
+mod loss;
+mod mask;
 mod matmul;
 mod movement;
+mod norm;
 mod operators;
+mod order;
+mod pool;
+mod precision;
 mod read;
 mod record;
 mod reduce;
+mod resize;
+mod softmax;
+mod statistics;
 
 pub use attention::AttentionOptions;
 pub use conv::ConvOptions;
 pub use create::{RngState, manual_seed};
+pub use cross_entropy::{
+    CrossEntropyOptions, NllOptions, cross_entropy, cross_entropy_with, nll_loss, nll_loss_with,
+    try_cross_entropy, try_cross_entropy_with, try_nll_loss, try_nll_loss_with,
+};
 pub use elementwise::Operand;
+pub use loss::{
+    BceOptions, KlDivOptions, Reduction, bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with,
+    huber_loss, huber_loss_with, kl_div, kl_div_with, l1_loss, l1_loss_with, mse_loss, mse_loss_with,
+    smooth_l1_loss, smooth_l1_loss_with, try_bce_loss, try_bce_loss_with, try_bce_with_logits,
+    try_bce_with_logits_with, try_huber_loss, try_huber_loss_with, try_kl_div, try_kl_div_with, try_l1_loss,
+    try_l1_loss_with, try_mse_loss, try_mse_loss_with, try_smooth_l1_loss, try_smooth_l1_loss_with,
+};
 pub use movement::Range;
+pub use pool::PoolOptions;
 pub use read::{realize_all, try_realize_all};
+pub use resize::Interpolation;
 
 use crate::autograd;
 use crate::device::Device;

@@ -34,6 +34,28 @@ macro_rules! ops {
 }
 pub(crate) use ops;
 
+/// [`ops!`] for functions that stand free: `fn name | try_name(…) -> T { body }`.
+macro_rules! functions {
+    ($($(#[$meta:meta])* fn $name:ident | $try_name:ident ($($arg:ident : $ty:ty),* $(,)?) -> $ret:ty $body:block)*) => {$(
+        $(#[$meta])*
+        #[track_caller]
+        pub fn $name($($arg: $ty),*) -> $ret {
+            match $try_name($($arg),*) {
+                Ok(value) => value,
+                Err(error) => error.raise(),
+            }
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] that returns its error.")]
+        #[track_caller]
+        pub fn $try_name($($arg: $ty),*) -> $crate::Result<$ret> {
+            let _call = $crate::call::Call::enter(stringify!($name));
+            $body
+        }
+    )*};
+}
+pub(crate) use functions;
+
 /// Records `op` over `sources`, which must share a device.
 pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) -> Result<Tensor> {
     let nodes: Sources = sources.iter().map(|t| t.node()).collect();
@@ -81,5 +103,10 @@ impl Tensor {
 
     pub(crate) fn constant(&self, value: impl Into<Scalar>, shape: Shape, dtype: DType) -> Tensor {
         source(Op::Const(value.into()), shape, dtype, self.device())
+    }
+
+    /// The index along an axis of `shape`, on this tensor's device.
+    pub(crate) fn index_rule(&self, axis: usize, shape: Shape, dtype: DType) -> Tensor {
+        source(Op::Iota { axis: axis as u8 }, shape, dtype, self.device())
     }
 }

@@ -1,0 +1,80 @@
+//! Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror and Shaw, 2011): random bits as a function
+//! of a key and a counter, so that any lane can be computed on its own and in any order.
+
+use super::level::leveled;
+
+/// Rotations of the rounds; the two halves take turns, a key being added after each.
+const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
+const PARITY: u32 = 0x1bd1_1bda;
+
+/// The 64 random bits of one counter.
+#[inline(always)]
+pub(crate) fn threefry2x32(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
+    let keys = [key[0], key[1], key[0] ^ key[1] ^ PARITY];
+    let mut a = counter[0].wrapping_add(key[0]);
+    let mut b = counter[1].wrapping_add(key[1]);
+    for group in 0..5 {
+        for rotation in ROTATIONS[group % 2] {
+            a = a.wrapping_add(b);
+            b = b.rotate_left(rotation) ^ a;
+        }
+        a = a.wrapping_add(keys[(group + 1) % 3]);
+        b = b.wrapping_add(keys[(group + 2) % 3]).wrapping_add(group as u32 + 1);
+    }
+    [a, b]
+}
+
+leveled! {
+    /// The random bits of the counters `first`, `first + 1`, ...: their first words go to `out0`,
+    /// their second to `out1`. The low word of a counter is `counter[0]`, the high `counter[1]`.
+    pub(crate) fn threefry_block(key: [u32; 2], first: u64, out0: &mut [u32], out1: &mut [u32]) {
+        assert_eq!(out0.len(), out1.len(), "block lengths differ");
+        // Chunks short enough that 32-bit lane numbers carry into the high word at most once.
+        let chunk = 1 << 16;
+        let mut start = first;
+        for (out0, out1) in out0.chunks_mut(chunk).zip(out1.chunks_mut(chunk)) {
+            let (low, high) = (start as u32, (start >> 32) as u32);
+            for (i, (o0, o1)) in (0u32..).zip(out0.iter_mut().zip(out1.iter_mut())) {
+                let l = low.wrapping_add(i);
+                let h = high.wrapping_add(u32::from(l < low));
+                [*o0, *o1] = threefry2x32(key, [l, h]);
+            }
+            start = start.wrapping_add(out0.len() as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::level::forced::assert_levels_agree;
+    use super::*;
+
+    #[test]
+    fn known_answers() {
+        const ALL: u32 = u32::MAX;
+        let cases = [
+            ([0, 0], [0, 0], [0x6b20_0159, 0x99ba_4efe]),
+            ([ALL, ALL], [ALL, ALL], [0x1cb9_96fc, 0xbb00_2be7]),
+            ([0x1319_8a2e, 0x0370_7344], [0x243f_6a88, 0x85a3_08d3], [0xc492_3a9c, 0x483d_f7a0]),
+        ];
+        for (key, counter, bits) in cases {
+            assert_eq!(threefry2x32(key, counter), bits);
+        }
+    }
+
+    #[test]
+    fn blocks_count_across_words() {
+        let (key, n) = ([5, 9], 70_001);
+        for first in [0, (1 << 32) - 3, (7 << 32) - 65_537, u64::MAX - 2] {
+            assert_levels_agree(|| {
+                let (mut a, mut b) = (vec![0; n], vec![0; n]);
+                threefry_block(key, first, &mut a, &mut b);
+                for i in (0..10).chain(65_530..65_540).chain([n - 1]) {
+                    let c = first.wrapping_add(i as u64);
+                    assert_eq!([a[i], b[i]], threefry2x32(key, [c as u32, (c >> 32) as u32]));
+                }
+                (a, b)
+            });
+        }
+    }
+}

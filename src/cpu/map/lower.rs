@@ -1,0 +1,362 @@
+//! Prepares a map kernel for the interpreter: merges loops, splits the program into stages between reductions,
+//! and gives values their registers.
+
+use crate::dtype::DType;
+use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value};
+use crate::plan::view::Affine;
+
+/// Lanes that are computed at a time: small enough for the first cache, large enough to hide the dispatch.
+pub(super) const CHUNK: usize = 1024;
+/// Rows up to this long keep what several stages need.
+const LONGEST_CACHED_ROW: usize = 1 << 16;
+
+/// How the loops become lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// No reduction: all loops are lanes.
+    Flat,
+    /// Lanes run along the reduced loops; short rows share a block.
+    Rows,
+    /// Lanes run across rows, one reduced position at a time.
+    Columns,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    /// Row values, computed first.
+    pub row: Vec<Value>,
+    /// Full values for this stage's reductions and stores.
+    pub full: Vec<Value>,
+    /// Reductions that end this stage.
+    pub folds: Vec<Value>,
+    /// Stores of full values.
+    pub stores: Vec<usize>,
+}
+
+pub(super) struct Lowered {
+    pub walk: Walk,
+    pub outer: Vec<usize>,
+    pub inner: Vec<usize>,
+    /// `outer` and `inner` one after the other.
+    pub all: Vec<usize>,
+    pub rows: usize,
+    pub width: usize,
+    pub code: Vec<Instruction>,
+    pub stores: Vec<Store>,
+    /// The store that a value can be computed into.
+    pub direct_of: Vec<Option<usize>>,
+    pub uniform: Vec<Value>,
+    pub total: Vec<Value>,
+    pub totals: Vec<Value>,
+    pub stages: Vec<Stage>,
+    /// The same with nothing kept from stage to stage.
+    pub stages_afresh: Vec<Stage>,
+    pub row_stores: Vec<usize>,
+    pub total_stores: Vec<usize>,
+    /// The register of every value, and how many there are.
+    pub register: Vec<usize>,
+    pub registers: usize,
+    /// Values that a long row keeps whole, with their place.
+    pub kept_row: Vec<Option<usize>>,
+    pub kept_rows: usize,
+}
+
+impl Lowered {
+    pub fn new(kernel: &MapKernel) -> Lowered {
+        let mut code = kernel.code.clone();
+        let mut stores = kernel.stores.clone();
+        let (outer, inner) = merge_loops(kernel, &mut code, &mut stores);
+        let (rows, width) = (outer.iter().product(), inner.iter().product());
+        let flat = kernel.outer == kernel.extents.len();
+        let walk = if flat { Walk::Flat } else { choose_walk(&outer, &inner, &code) };
+        let stage = stages_of(&code);
+        let by_rank = |rank| (0..code.len()).filter(|&v| code[v].rank == rank).collect::<Vec<Value>>();
+        let keep_all = walk == Walk::Flat || (walk == Walk::Rows && width <= CHUNK);
+        let kept_row = choose_kept_rows(
+            &code,
+            &stage,
+            walk == Walk::Rows && width > CHUNK && width <= LONGEST_CACHED_ROW,
+        );
+        let kept = |v: Value| keep_all || kept_row[v].is_some();
+        let stages = split(&code, &stores, &stage, &kept);
+        let stages_afresh = split(&code, &stores, &stage, &|_| walk == Walk::Flat);
+        let (register, registers) = assign_registers(&code, &stores, &stages, &stages_afresh);
+        let totals = (0..code.len()).filter(|&v| matches!(code[v].step, Step::Total(..))).collect();
+        let stores_of =
+            |rank| (0..stores.len()).filter(|&s| code[stores[s].value].rank == rank).collect::<Vec<usize>>();
+        let kept_rows = kept_row.iter().flatten().count();
+        Lowered {
+            walk,
+            all: outer.iter().chain(&inner).copied().collect(),
+            outer,
+            inner,
+            rows,
+            width,
+            uniform: by_rank(Rank::Uniform),
+            total: by_rank(Rank::Total),
+            totals,
+            stages,
+            stages_afresh,
+            row_stores: stores_of(Rank::Row),
+            total_stores: stores_of(Rank::Total),
+            direct_of: Vec::new(),
+            register,
+            registers,
+            kept_row,
+            kept_rows,
+            code,
+            stores,
+        }
+    }
+}
+
+impl Lowered {
+    /// Tells which stores may be written before the whole block is computed.
+    pub fn allow_direct(&mut self, direct: Vec<bool>) {
+        self.direct_of = vec![None; self.code.len()];
+        for (k, store) in self.stores.iter().enumerate() {
+            let Instruction { step, dtype, rank } = &self.code[store.value];
+            let computed = !matches!(step, Step::Load { .. } | Step::Gather { .. });
+            let once = self.stores.iter().filter(|s| s.value == store.value).count() == 1;
+            let plain = *rank == Rank::Full && !dtype.is_half() && self.kept_row[store.value].is_none();
+            if direct[k] && computed && once && plain {
+                self.direct_of[store.value] = Some(k);
+            }
+        }
+    }
+}
+
+fn forms_mut<'a>(
+    code: &'a mut [Instruction],
+    stores: &'a mut [Store],
+) -> impl Iterator<Item = &'a mut Affine> {
+    let of_step = |i: &'a mut Instruction| -> Vec<&'a mut Affine> {
+        match &mut i.step {
+            Step::Load { access, checks, .. } => {
+                std::iter::once(&mut access.position).chain(checks.iter_mut().map(|c| &mut c.form)).collect()
+            }
+            Step::Gather { access, .. } => vec![&mut access.position],
+            Step::Iota(form) => vec![form],
+            Step::Random { counter, .. } => vec![counter],
+            Step::Valid(checks) => checks.iter_mut().map(|c| &mut c.form).collect(),
+            _ => Vec::new(),
+        }
+    };
+    code.iter_mut().flat_map(of_step).chain(stores.iter_mut().map(|s| &mut s.access.position))
+}
+
+/// Drops loops of one iteration and merges neighbours that every access walks through in one go.
+fn merge_loops(
+    kernel: &MapKernel,
+    code: &mut [Instruction],
+    stores: &mut [Store],
+) -> (Vec<usize>, Vec<usize>) {
+    let e = &kernel.extents;
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut forms: Vec<&mut Affine> = forms_mut(code, stores).collect();
+    for l in 0..e.len() {
+        if e[l] == 1 {
+            continue;
+        }
+        let joins = groups.last().is_some_and(|g: &Vec<usize>| {
+            let before = g[g.len() - 1];
+            let same_side = (before < kernel.outer) == (l < kernel.outer);
+            same_side && forms.iter().all(|f| f.coefficients[before] == f.coefficients[l] * e[l] as isize)
+        });
+        match groups.last_mut() {
+            Some(g) if joins => g.push(l),
+            _ => groups.push(vec![l]),
+        }
+    }
+    for f in &mut forms {
+        f.coefficients = groups.iter().map(|g| f.coefficients[g[g.len() - 1]]).collect();
+    }
+    let (mut outer, mut inner) = (Vec::new(), Vec::new());
+    for g in &groups {
+        let side = if g[0] < kernel.outer { &mut outer } else { &mut inner };
+        side.push(g.iter().map(|&l| e[l]).product());
+    }
+    (outer, inner)
+}
+
+/// Along the reduced loops, unless memory runs the other way.
+fn choose_walk(outer: &[usize], inner: &[usize], code: &[Instruction]) -> Walk {
+    let (Some(last_outer), Some(_)) = (outer.len().checked_sub(1), inner.last()) else { return Walk::Rows };
+    let last_inner = outer.len() + inner.len() - 1;
+    let mut votes = 0i32;
+    for i in code.iter().filter(|i| i.rank == Rank::Full) {
+        if let Step::Load { access, .. } = &i.step {
+            let c = &access.position.coefficients;
+            votes += i32::from(c[last_inner].abs() == 1)
+                - i32::from(c[last_outer].abs() == 1 && c[last_inner].abs() != 1);
+        }
+    }
+    // Positions are tracked along rows only.
+    let tracks = code.iter().any(|i| matches!(i.step, Step::ArgReduce { .. }));
+    if votes < 0 && !tracks && outer[last_outer] >= 4 { Walk::Columns } else { Walk::Rows }
+}
+
+/// The number of reductions that lie before each value.
+fn stages_of(code: &[Instruction]) -> Vec<usize> {
+    let mut stage = vec![0; code.len()];
+    for v in 0..code.len() {
+        for o in code[v].step.operands() {
+            let after = matches!(code[o].step, Step::Reduce(..) | Step::ArgReduce { .. });
+            stage[v] = stage[v].max(stage[o] + usize::from(after));
+        }
+    }
+    stage
+}
+
+/// Full values that a later stage needs again and that are not just read from memory.
+fn choose_kept_rows(code: &[Instruction], stage: &[usize], allowed: bool) -> Vec<Option<usize>> {
+    let mut kept = vec![None; code.len()];
+    let mut count = 0;
+    for v in 0..code.len() {
+        for o in code[v].step.operands() {
+            let dear = !matches!(
+                code[o].step,
+                Step::Load { .. } | Step::Broadcast(_) | Step::Iota(_) | Step::Valid(_)
+            );
+            let again = code[o].rank == Rank::Full && code[v].rank == Rank::Full && stage[v] > stage[o];
+            if allowed && again && dear && kept[o].is_none() {
+                kept[o] = Some(count);
+                count += 1;
+            }
+        }
+    }
+    kept
+}
+
+fn split(
+    code: &[Instruction],
+    stores: &[Store],
+    stage: &[usize],
+    kept: &dyn Fn(Value) -> bool,
+) -> Vec<Stage> {
+    let folds = |v: Value| matches!(code[v].step, Step::Reduce(..) | Step::ArgReduce { .. });
+    let last =
+        (0..code.len()).filter(|&v| matches!(code[v].rank, Rank::Row | Rank::Full)).map(|v| stage[v]).max();
+    let mut stages = Vec::new();
+    for s in 0..=last.unwrap_or(0) {
+        let mut st = Stage::default();
+        let mut wanted = vec![false; code.len()];
+        for v in 0..code.len() {
+            if stage[v] == s && code[v].rank == Rank::Row {
+                if folds(v) {
+                    st.folds.push(v);
+                    code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
+                } else {
+                    st.row.push(v);
+                }
+            }
+        }
+        for (k, store) in stores.iter().enumerate() {
+            if code[store.value].rank == Rank::Full && stage[store.value] == s {
+                st.stores.push(k);
+                wanted[store.value] = true;
+            }
+        }
+        // What is needed here, from the last to the first; an earlier stage's value only if it was not kept.
+        // What is kept is computed in its own stage even if only a later one reads it.
+        for v in (0..code.len()).rev() {
+            let later = kept(v) && stage[v] == s && code[v].rank == Rank::Full;
+            if code[v].rank == Rank::Full && (wanted[v] || later) && !(kept(v) && stage[v] < s) {
+                st.full.push(v);
+                code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
+            }
+        }
+        st.full.reverse();
+        stages.push(st);
+    }
+    stages
+}
+
+/// Linear scan: a register is free again after its value's last use.
+fn assign_registers(
+    code: &[Instruction],
+    stores: &[Store],
+    kept: &[Stage],
+    afresh: &[Stage],
+) -> (Vec<usize>, usize) {
+    let mut register = vec![usize::MAX; code.len()];
+    let mut count = 0;
+    // Row values and reductions live long and are small: each has its own.
+    for v in 0..code.len() {
+        if code[v].rank != Rank::Full {
+            register[v] = count;
+            count += 1;
+        }
+    }
+    let sequence: Vec<Value> = kept
+        .iter()
+        .chain(afresh)
+        .flat_map(|s| s.full.iter().copied().chain(s.folds.iter().copied()))
+        .collect();
+    let mut first = vec![usize::MAX; code.len()];
+    let mut last = vec![0; code.len()];
+    for (at, &v) in sequence.iter().enumerate() {
+        first[v] = first[v].min(at);
+        last[v] = last[v].max(at);
+        for o in code[v].step.operands() {
+            last[o] = last[o].max(at);
+        }
+    }
+    // A stored value is written at the end of its stage.
+    let mut at = 0;
+    for s in kept.iter().chain(afresh) {
+        at += s.full.len() + s.folds.len();
+        for &k in &s.stores {
+            last[stores[k].value] = last[stores[k].value].max(at);
+        }
+    }
+    let mut free: Vec<usize> = Vec::new();
+    let mut busy: Vec<(usize, usize)> = Vec::new();
+    for (at, &v) in sequence.iter().enumerate() {
+        busy.retain(|&(until, r)| {
+            if until < at {
+                free.push(r);
+            }
+            until >= at
+        });
+        if code[v].rank == Rank::Full && first[v] == at {
+            let r = free.pop().unwrap_or_else(|| {
+                count += 1;
+                count - 1
+            });
+            register[v] = r;
+            busy.push((last[v], r));
+        }
+    }
+    (register, count)
+}
+
+/// The kind of lane a type is computed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    F32,
+    F64,
+    I32,
+    I64,
+    U8,
+}
+
+impl Class {
+    pub fn of(dtype: DType) -> Class {
+        match dtype {
+            DType::F32 | DType::F16 | DType::BF16 => Class::F32,
+            DType::F64 => Class::F64,
+            DType::I32 => Class::I32,
+            DType::I64 => Class::I64,
+            DType::U8 | DType::Bool => Class::U8,
+        }
+    }
+
+    pub fn size(self) -> usize {
+        match self {
+            Class::F32 | Class::I32 => 4,
+            Class::F64 | Class::I64 => 8,
+            Class::U8 => 1,
+        }
+    }
+}

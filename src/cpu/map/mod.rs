@@ -1,0 +1,343 @@
+//! The interpreter of fused elementwise and reduction kernels: a block of lanes at a time, each op one vectorised
+//! loop over the block, so that intermediate values stay in the first caches and nothing is compiled at run time.
+//!
+//! `lower` prepares a kernel once, `machine` computes values, `lanes` reads and writes memory through views, and
+//! this file walks over the loops and shares them out to threads.
+
+mod lanes;
+mod lower;
+mod machine;
+
+use super::threads::parallel_for;
+use crate::op::ReduceOp;
+use crate::plan::executor::Argument;
+use crate::plan::kernel::{MapKernel, Slot, Step};
+use lower::{CHUNK, Lowered, Stage, Walk};
+use machine::{Fold, Lanes, Machine, Spread};
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
+
+/// About this many lanes make a task; a function of the shape only, so that results do not depend on threads.
+const TASK_LANES: usize = 1 << 16;
+/// Less work than this (lanes times instructions) is not worth waking a thread for.
+const SMALL: usize = 1 << 16;
+
+/// A slot's memory.
+#[derive(Clone, Copy)]
+pub(crate) struct SlotPointer(pub *mut u8);
+// SAFETY: the plan's order and layout decide who reads and writes a slot; tasks of one kernel write apart.
+unsafe impl Send for SlotPointer {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for SlotPointer {}
+
+/// What went wrong inside kernels, noticed by the guards.
+#[derive(Default)]
+pub(crate) struct Faults {
+    hit: AtomicBool,
+    index: AtomicI64,
+    extent: AtomicUsize,
+}
+
+impl Faults {
+    /// An index was out of bounds for an axis of this extent.
+    pub fn bad_index(&self, index: i64, extent: usize) {
+        self.index.store(index, Relaxed);
+        self.extent.store(extent, Relaxed);
+        self.hit.store(true, Relaxed);
+    }
+
+    /// An index that was out of bounds, and its axis's extent.
+    pub fn found(&self) -> Option<(i64, usize)> {
+        self.hit.load(Relaxed).then(|| (self.index.load(Relaxed), self.extent.load(Relaxed)))
+    }
+}
+
+/// What a run of a kernel works on.
+#[derive(Clone, Copy)]
+pub(crate) struct Bindings<'a> {
+    pub slots: &'a [SlotPointer],
+    pub arguments: &'a [Argument],
+    pub faults: &'a Faults,
+}
+
+/// A kernel made ready.
+pub(crate) struct Map {
+    low: Lowered,
+}
+
+impl Map {
+    /// `in_place` tells of slots that are written where something is read.
+    pub fn new(kernel: &MapKernel, in_place: impl Fn(Slot) -> bool) -> Map {
+        let mut low = Lowered::new(kernel);
+        let direct = low.stores.iter().map(|s| !in_place(s.access.slot)).collect();
+        low.allow_direct(direct);
+        Map { low }
+    }
+
+    pub fn run(&self, bind: Bindings) {
+        let low = &self.low;
+        match low.walk {
+            Walk::Flat => self.flat(bind),
+            Walk::Rows if low.rows < 4 && low.width >= 2 * TASK_LANES => self.long_rows(bind),
+            _ => self.rows(bind),
+        }
+    }
+
+    /// Elementwise kernels, or a part of one: the lanes `range` of all.
+    pub fn run_lanes(&self, bind: Bindings, range: Range<usize>) {
+        debug_assert_eq!(self.low.walk, Walk::Flat);
+        Machine::with(&self.low, bind, |m| {
+            m.uniform();
+            self.flat_lanes(m, range);
+        });
+    }
+
+    /// Rows `rows` and columns `cols` of a matrix with `width` columns that starts at lane `first`.
+    pub fn run_region(
+        &self,
+        bind: Bindings,
+        first: usize,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        width: usize,
+    ) {
+        if cols.len() == width {
+            return self.run_lanes(bind, first + rows.start * width..first + rows.end * width);
+        }
+        Machine::with(&self.low, bind, |m| {
+            m.uniform();
+            for row in rows {
+                self.flat_lanes(m, first + row * width + cols.start..first + row * width + cols.end);
+            }
+        });
+    }
+
+    fn flat(&self, bind: Bindings) {
+        let total = self.low.rows * self.low.width;
+        if total == 0 {
+            return;
+        }
+        let weight = self.low.code.len();
+        if total * weight <= SMALL {
+            return self.run_lanes(bind, 0..total);
+        }
+        let lanes = (TASK_LANES * 8 / weight.max(8)).next_multiple_of(CHUNK);
+        parallel_for(total.div_ceil(lanes), &|t| {
+            self.run_lanes(bind, t * lanes..((t + 1) * lanes).min(total));
+        });
+    }
+
+    fn flat_lanes(&self, m: &mut Machine, range: Range<usize>) {
+        let low = &self.low;
+        let mut at = range.start;
+        while at < range.end {
+            let n = CHUNK.min(range.end - at);
+            let lanes = Lanes { extents: &low.all, start: at, fixed: &[], count: n };
+            m.full(&low.stages[0], &lanes, Spread::Same, 0);
+            at += n;
+        }
+    }
+
+    /// Reductions with rows enough to share out.
+    fn rows(&self, bind: Bindings) {
+        let low = &self.low;
+        if low.rows == 0 {
+            return;
+        }
+        let work = low.rows * low.width * low.code.len();
+        let per_task = match low.walk {
+            // Across rows, lanes of one task should fill vectors and cache lines.
+            Walk::Columns => (TASK_LANES / low.width.max(1)).next_multiple_of(64).max(64),
+            _ => (TASK_LANES / low.width.max(1)).max(1),
+        };
+        let tasks = low.rows.div_ceil(per_task);
+        let totals: Vec<Mutex<Vec<Fold>>> = (0..tasks)
+            .map(|_| Mutex::new(Vec::new()))
+            .take(if low.totals.is_empty() { 0 } else { tasks })
+            .collect();
+        let task = |t: usize| {
+            Machine::with(low, bind, |m| {
+                m.uniform();
+                m.start_totals();
+                let rows = t * per_task..((t + 1) * per_task).min(low.rows);
+                match low.walk {
+                    Walk::Columns => self.columns(m, rows),
+                    _ if low.width > CHUNK => rows.for_each(|r| self.one_row(m, r)),
+                    _ => self.row_blocks(m, rows),
+                }
+                if let Some(slot) = totals.get(t) {
+                    *slot.lock().expect("one task a slot") = m.take_totals();
+                }
+            });
+        };
+        if work <= SMALL {
+            (0..tasks).for_each(task)
+        } else {
+            parallel_for(tasks, &task)
+        }
+        let parts = totals.iter().map(|t| t.lock().expect("all tasks are done").clone());
+        self.finish_totals(bind, parts.collect());
+    }
+
+    fn finish_totals(&self, bind: Bindings, parts: Vec<Vec<Fold>>) {
+        if self.low.totals.is_empty() {
+            return;
+        }
+        Machine::with(&self.low, bind, |m| {
+            m.uniform();
+            m.start_totals();
+            parts.iter().for_each(|p| m.add_totals(p));
+            m.total();
+        });
+    }
+
+    /// Several short rows in one block.
+    fn row_blocks(&self, m: &mut Machine, rows: Range<usize>) {
+        let low = &self.low;
+        let per_block = (CHUNK / low.width.max(1)).max(1);
+        let mut row = rows.start;
+        while row < rows.end {
+            let count = per_block.min(rows.end - row);
+            let across = Lanes { extents: &low.outer, start: row, fixed: &[], count };
+            let along =
+                Lanes { extents: &low.all, start: row * low.width, fixed: &[], count: count * low.width };
+            let spread = if low.width == 1 { Spread::Same } else { Spread::Segments(low.width) };
+            m.forget_expanded();
+            for stage in &low.stages {
+                m.row_values(&stage.row, &across);
+                m.full(stage, &along, spread, 0);
+                for &v in &stage.folds {
+                    m.fold_segments(v, low.width, count);
+                }
+            }
+            m.finish_rows(&across);
+            row += count;
+        }
+    }
+
+    /// One long row, a chunk after the other in every stage.
+    fn one_row(&self, m: &mut Machine, row: usize) {
+        let low = &self.low;
+        let across = Lanes { extents: &low.outer, start: row, fixed: &[], count: 1 };
+        for stage in &low.stages {
+            m.row_values(&stage.row, &across);
+            let folds = self.row_part(m, stage, row, 0..low.width, true);
+            m.set_folds(stage, &folds);
+        }
+        m.finish_rows(&across);
+    }
+
+    /// A stage over a part of a row: what its reductions come to.
+    fn row_part(
+        &self,
+        m: &mut Machine,
+        stage: &Stage,
+        row: usize,
+        part: Range<usize>,
+        keep: bool,
+    ) -> Vec<Fold> {
+        let low = &self.low;
+        let mut folds: Vec<Fold> = stage.folds.iter().map(|&v| m.empty_fold(v)).collect();
+        if stage.full.is_empty() && stage.stores.is_empty() && stage.folds.is_empty() {
+            return folds;
+        }
+        let mut at = part.start;
+        while at < part.end {
+            let count = CHUNK.min(part.end - at);
+            let lanes = Lanes { extents: &low.all, start: row * low.width + at, fixed: &[], count };
+            m.keep_rows_at(if keep { Some(at) } else { None });
+            m.full(stage, &lanes, Spread::One, at);
+            for (fold, &v) in folds.iter_mut().zip(&stage.folds) {
+                m.fold_chunk(v, count, at, fold);
+            }
+            at += count;
+        }
+        folds
+    }
+
+    /// Few rows, each long enough to be shared out.
+    fn long_rows(&self, bind: Bindings) {
+        let low = &self.low;
+        let parts = low.width.div_ceil(TASK_LANES);
+        let mut totals = Vec::new();
+        for row in 0..low.rows {
+            Machine::with(low, bind, |m| {
+                m.uniform();
+                m.start_totals();
+                let across = Lanes { extents: &low.outer, start: row, fixed: &[], count: 1 };
+                for stage in &low.stages_afresh {
+                    m.row_values(&stage.row, &across);
+                    let results: Vec<Mutex<Vec<Fold>>> = (0..parts).map(|_| Mutex::new(Vec::new())).collect();
+                    let known = m.row_snapshot();
+                    parallel_for(parts, &|p| {
+                        Machine::with(low, bind, |m| {
+                            m.uniform();
+                            m.adopt_rows(&known);
+                            let part = p * TASK_LANES..((p + 1) * TASK_LANES).min(low.width);
+                            let folds = self.row_part(m, stage, row, part, false);
+                            *results[p].lock().expect("one task a slot") = folds;
+                        });
+                    });
+                    let mut folds: Vec<Fold> = stage.folds.iter().map(|&v| m.empty_fold(v)).collect();
+                    for part in &results {
+                        let part = part.lock().expect("all tasks are done");
+                        for ((f, p), &v) in folds.iter_mut().zip(part.iter()).zip(&stage.folds) {
+                            f.absorb(p, fold_op(&low.code[v].step));
+                        }
+                    }
+                    m.set_folds(stage, &folds);
+                }
+                m.finish_rows(&across);
+                totals.push(m.take_totals());
+            });
+        }
+        self.finish_totals(bind, totals);
+    }
+
+    /// Lanes across rows, walking down the reduced loops.
+    fn columns(&self, m: &mut Machine, rows: Range<usize>) {
+        let low = &self.low;
+        let mut at = rows.start;
+        while at < rows.end {
+            let count = CHUNK.min(rows.end - at);
+            let across = Lanes { extents: &low.outer, start: at, fixed: &[], count };
+            for stage in &low.stages_afresh {
+                m.row_values(&stage.row, &across);
+                m.start_columns(stage, count);
+                let mut fixed = vec![0; low.inner.len()];
+                let steps = if stage.full.is_empty() && stage.folds.is_empty() { 0 } else { low.width };
+                for step in 0..steps {
+                    let lanes = Lanes { extents: &low.outer, start: at, fixed: &fixed, count };
+                    m.full(stage, &lanes, Spread::Same, 0);
+                    m.fold_columns(stage, count, step);
+                    for (k, index) in fixed.iter_mut().enumerate().rev() {
+                        *index += 1;
+                        if *index < low.inner[k] {
+                            break;
+                        }
+                        *index = 0;
+                    }
+                }
+                m.end_columns(stage, count);
+            }
+            m.finish_rows(&across);
+            at += count;
+        }
+    }
+}
+
+/// How partial results of a reduction combine.
+fn fold_op(step: &Step) -> FoldOp {
+    match step {
+        Step::Reduce(op, _) | Step::Total(op, _) => FoldOp::Reduce(*op),
+        Step::ArgReduce { max, .. } => FoldOp::Arg { max: *max },
+        _ => unreachable!("only reductions fold"),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum FoldOp {
+    Reduce(ReduceOp),
+    Arg { max: bool },
+}

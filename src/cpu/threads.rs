@@ -1,0 +1,31 @@
+//! The pool of worker threads. It is Volta's own: a caller inside somebody else's pool waits without picking up
+//! that pool's work, which could wait for the engine in turn.
+
+use rayon::prelude::*;
+use std::sync::OnceLock;
+
+/// How many threads compute: `VOLTA_THREADS`, or as many as the machine has.
+pub(crate) fn count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        let asked = std::env::var("VOLTA_THREADS").ok().and_then(|v| v.parse().ok()).filter(|&n| n > 0);
+        asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+    })
+}
+
+fn pool() -> &'static rayon::ThreadPool {
+    static POOL: OnceLock<rayon::ThreadPool> = OnceLock::new();
+    POOL.get_or_init(|| {
+        let named = rayon::ThreadPoolBuilder::new().thread_name(|k| format!("volta-{k}"));
+        named.num_threads(count()).build().expect("the system starts threads")
+    })
+}
+
+/// Runs f(0..tasks), each once, over the pool; inline when there is nothing to share out.
+pub(crate) fn parallel_for(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+    if tasks <= 1 || count() == 1 {
+        (0..tasks).for_each(f);
+    } else {
+        pool().install(|| (0..tasks).into_par_iter().with_max_len(1).for_each(f));
+    }
+}

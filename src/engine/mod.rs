@@ -1,0 +1,124 @@
+//! Where the floors meet: what is asked for is captured, its plan compiled or found, run, and the values handed
+//! to their nodes.
+
+mod capture;
+mod counters;
+mod settings;
+
+pub use counters::{Counters, counters};
+pub(crate) use counters::{count_host_copy, count_kernels, set_pool_bytes};
+pub use settings::{guards_enabled, set_guards, with_fusion};
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::graph::{Node, Storage, register, take_pending};
+use crate::plan::Plan;
+use crate::plan::executor::{Executor, Program};
+use crate::plan::report::PlanReport;
+use capture::Capture;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Plans kept for replay; a program that makes more than this is varying its shapes all the time.
+const MOST_PLANS: usize = 1024;
+
+pub(crate) struct Prepared {
+    plan: Plan,
+    program: Box<dyn Program>,
+}
+
+#[derive(Default)]
+struct Engine {
+    plans: HashMap<Vec<u64>, Arc<Prepared>>,
+    capture: Capture,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Arc<Prepared>>> = const { RefCell::new(None) };
+}
+
+/// One plan at a time: while it runs, its nodes are neither here nor there.
+fn engine() -> MutexGuard<'static, Engine> {
+    static ENGINE: OnceLock<Mutex<Engine>> = OnceLock::new();
+    // A panic in a kernel leaves the engine usable: captures start from nothing.
+    ENGINE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn executor(device: Device) -> &'static dyn Executor {
+    match device {
+        Device::Cpu => crate::cpu::executor(),
+    }
+}
+
+/// Computes these nodes.
+pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
+    let roots: Vec<Arc<Node>> = nodes.iter().map(|n| (*n).clone()).collect();
+    run(roots, Vec::new())
+}
+
+/// Computes these nodes and all that this thread has pending and still holds.
+pub(crate) fn realize_with_pending(nodes: &[Arc<Node>]) -> Result<()> {
+    run(nodes.to_vec(), take_pending())
+}
+
+fn run(roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
+    let mut engine = engine();
+    let Engine { plans, capture } = &mut *engine;
+    let result = compute(plans, capture, roots, pending);
+    // Views and rules that stay pending are looked at again next time.
+    capture.nodes.iter().filter(|n| !n.is_realized() && capture::is_held(n)).for_each(register);
+    let gone = std::mem::take(&mut capture.nodes);
+    capture.clear();
+    drop(engine);
+    drop(gone);
+    result
+}
+
+fn compute(
+    plans: &mut HashMap<Vec<u64>, Arc<Prepared>>,
+    capture: &mut Capture,
+    roots: Vec<Arc<Node>>,
+    pending: Vec<Arc<Node>>,
+) -> Result<()> {
+    let guarded = guards_enabled();
+    // A guard names one op, so each has a kernel of its own.
+    let fuse = settings::fusion_enabled() && !guarded;
+    capture.collect(roots, pending, fuse);
+    if capture.nothing_to_do() {
+        return Ok(());
+    }
+    let device = capture.nodes[0].device;
+    let prepared = match plans.get(&capture.key) {
+        Some(found) => {
+            counters::count_replay();
+            found.clone()
+        }
+        None => {
+            let nodes = &capture.nodes;
+            let plan = crate::plan::compile(&capture.graph(), fuse, |n| nodes[n].id);
+            let program = executor(device).prepare(&plan)?;
+            let prepared = Arc::new(Prepared { plan, program });
+            counters::count_compile();
+            if plans.len() >= MOST_PLANS {
+                plans.clear();
+            }
+            plans.insert(capture.key.clone(), prepared.clone());
+            prepared
+        }
+    };
+    LAST.set(Some(prepared.clone()));
+    let plan = &prepared.plan;
+    let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();
+    let arguments: Vec<_> = plan.arguments.iter().map(|&n| capture::argument(&capture.nodes[n].op)).collect();
+    count_kernels(plan.kernels.len() as u64);
+    let outputs = prepared.program.run(plan, &inputs, &arguments, guarded)?;
+    drop(inputs);
+    capture.hand_out(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
+    Ok(())
+}
+
+/// The plan that ran last on this thread.
+pub fn last_plan() -> Option<PlanReport> {
+    LAST.with_borrow(|last| last.as_ref().map(|p| PlanReport::of(&p.plan)))
+}

@@ -1,0 +1,438 @@
+//! Writes the program of one map kernel: starting from what it must store, every value is followed back through
+//! views and elementwise ops to the slots it is read from.
+
+use super::graph::PlanGraph;
+use super::kernel::{Access, Instruction, MapKernel, Operand, Rank, Step, Store, Value};
+use super::view::{Affine, Check, View};
+use crate::dtype::DType;
+use crate::op::{Op, ReduceOp};
+use crate::shape::Shape;
+use std::collections::HashMap;
+
+/// The loops of a kernel, named after the axes of a shape: first those that make rows, then those reduced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Domain {
+    pub shape: Shape,
+    pub reduced: u8,
+}
+
+impl Domain {
+    pub fn map(shape: Shape) -> Domain {
+        Domain { shape, reduced: 0 }
+    }
+
+    /// Axes in loop order.
+    fn order(&self) -> Vec<usize> {
+        let is_reduced = |k: &usize| self.reduced >> k & 1 == 1;
+        let axes = 0..self.shape.rank();
+        axes.clone().filter(|k| !is_reduced(k)).chain(axes.filter(is_reduced)).collect()
+    }
+
+    fn outer(&self) -> usize {
+        self.shape.rank() - self.reduced.count_ones() as usize
+    }
+
+    fn rows(&self) -> Shape {
+        self.shape.without(self.reduced)
+    }
+}
+
+/// Why a program could not be written.
+pub(crate) enum Obstacle {
+    /// This node's values are needed in memory first.
+    Materialize(usize),
+    /// The outputs do not belong into one kernel.
+    Apart,
+}
+
+type Built<T> = Result<T, Obstacle>;
+
+pub(crate) struct Builder<'a> {
+    graph: &'a PlanGraph,
+    /// What is read from memory if it is not computed here.
+    stored: &'a [bool],
+    /// What is computed here although it is stored.
+    members: &'a [usize],
+    domain: Domain,
+    extents: Vec<usize>,
+    outer: usize,
+    code: Vec<Instruction>,
+    known: HashMap<(usize, View), Value>,
+}
+
+impl<'a> Builder<'a> {
+    /// The program that computes `members` and stores those of them that are `outputs`.
+    pub fn build(
+        graph: &'a PlanGraph,
+        stored: &'a [bool],
+        domain: &Domain,
+        members: &'a [usize],
+        outputs: &[usize],
+    ) -> Built<MapKernel> {
+        let extents: Vec<usize> = domain.order().iter().map(|&k| domain.shape[k]).collect();
+        let outer = domain.outer();
+        let mut b = Builder {
+            graph,
+            stored,
+            members,
+            domain: domain.clone(),
+            extents,
+            outer,
+            code: Vec::new(),
+            known: HashMap::new(),
+        };
+        let mut stores = Vec::new();
+        for &node in outputs {
+            stores.push(b.output(node)?);
+        }
+        let mut kernel = MapKernel { extents: b.extents, outer, code: b.code, stores };
+        remove_unused(&mut kernel);
+        Ok(kernel)
+    }
+
+    fn loops(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Where `view` stands in memory; loops of one iteration leave no trace in it.
+    fn position(&self, view: &View) -> Affine {
+        let mut position = view.position(self.loops());
+        self.forget_single(&mut position);
+        position
+    }
+
+    fn forget_single(&self, form: &mut Affine) {
+        for (c, &e) in form.coefficients.iter_mut().zip(&self.extents) {
+            if e <= 1 {
+                *c = 0;
+            }
+        }
+    }
+
+    fn output(&mut self, node: usize) -> Built<Store> {
+        let shape = self.graph.nodes[node].shape;
+        let folds = matches!(self.graph.nodes[node].op, Op::Reduce { .. } | Op::ArgReduce { .. });
+        let mut attempts = Vec::new();
+        if shape.numel() == self.domain.shape.numel() && !(folds && self.domain.reduced != 0) {
+            attempts.push((Rank::Full, self.full_view()));
+        }
+        if self.domain.reduced != 0 && shape.numel() == self.domain.rows().numel() {
+            attempts.push((Rank::Row, self.row_view()));
+        }
+        if self.domain.reduced != 0 && shape.numel() == 1 {
+            attempts.push((
+                Rank::Total,
+                View { shape: Shape::of(&[]), coordinates: Default::default(), checks: vec![] },
+            ));
+        }
+        let (code, known) = (self.code.len(), self.known.clone());
+        let mut obstacle = Obstacle::Apart;
+        for (rank, view) in attempts {
+            // A shape without room is written nowhere; any view does.
+            let Some(view) = view.to_shape(shape, &self.extents) else { continue };
+            match self.value(node, &view).and_then(|v| self.raise(v, rank)) {
+                Ok(value) => {
+                    let access = Access { slot: node, position: self.position(&view) };
+                    return Ok(Store { value, access });
+                }
+                Err(o) => obstacle = o,
+            }
+            self.code.truncate(code);
+            self.known.clone_from(&known);
+        }
+        Err(obstacle)
+    }
+
+    fn full_view(&self) -> View {
+        let order = self.domain.order();
+        let mut loops_of = vec![0; order.len()];
+        for (l, &axis) in order.iter().enumerate() {
+            loops_of[axis] = l;
+        }
+        View::along(self.domain.shape, &loops_of, self.loops())
+    }
+
+    fn row_view(&self) -> View {
+        let loops_of: Vec<usize> = (0..self.outer).collect();
+        View::along(self.domain.rows(), &loops_of, self.loops())
+    }
+
+    fn push(&mut self, step: Step, dtype: DType, rank: Rank) -> Value {
+        self.code.push(Instruction { step, dtype, rank });
+        self.code.len() - 1
+    }
+
+    /// `value` at the rank a store needs.
+    fn raise(&mut self, value: Value, rank: Rank) -> Built<Value> {
+        let Instruction { dtype, rank: have, .. } = self.code[value];
+        match (have, rank) {
+            (a, b) if a == b => Ok(value),
+            (Rank::Uniform, _) | (Rank::Row, Rank::Full) => {
+                Ok(self.push(Step::Broadcast(value), dtype, rank))
+            }
+            _ => Err(Obstacle::Apart),
+        }
+    }
+
+    /// The rank of what is computed from `values`.
+    fn meet(&self, values: &[Value]) -> Built<Rank> {
+        let mut rank = Rank::Uniform;
+        for &v in values {
+            rank = match (rank, self.code[v].rank) {
+                (Rank::Uniform, r) | (r, Rank::Uniform) => r,
+                (Rank::Total, Rank::Total) => Rank::Total,
+                (Rank::Total, _) | (_, Rank::Total) => return Err(Obstacle::Apart),
+                (a, b) => a.max(b),
+            };
+        }
+        Ok(rank)
+    }
+
+    fn rank_of(&self, forms: &[&Affine]) -> Rank {
+        let moves = |from: usize, to: usize| {
+            forms.iter().any(|f| (from..to).any(|l| f.coefficients[l] != 0 && self.extents[l] > 1))
+        };
+        if moves(self.outer, self.loops()) || (moves(0, self.outer) && self.outer == self.loops()) {
+            Rank::Full
+        } else if moves(0, self.outer) {
+            Rank::Row
+        } else {
+            Rank::Uniform
+        }
+    }
+
+    fn value(&mut self, node: usize, view: &View) -> Built<Value> {
+        let node = self.graph.resolve(node);
+        if let Some(&value) = self.known.get(&(node, view.clone())) {
+            return Ok(value);
+        }
+        let value = self.compute(node, view)?;
+        self.known.insert((node, view.clone()), value);
+        Ok(value)
+    }
+
+    fn compute(&mut self, n: usize, view: &View) -> Built<Value> {
+        let graph = self.graph;
+        let node = &graph.nodes[n];
+        if node.input || (self.stored[n] && !self.members.contains(&n)) {
+            let position = self.position(view);
+            let forms: Vec<&Affine> = view.checks.iter().map(|c| &c.form).chain([&position]).collect();
+            let rank = self.rank_of(&forms);
+            let access = Access { slot: n, position };
+            return Ok(self.push(
+                Step::Load { access, checks: view.checks.clone(), fill: 0.0 },
+                node.dtype,
+                rank,
+            ));
+        }
+        match &node.op {
+            Op::Const(_) => Ok(self.push(Step::Argument(n), node.dtype, Rank::Uniform)),
+            Op::Iota { axis } => {
+                let here = self.shaped(view, n)?;
+                let form = here.coordinates[*axis as usize].clone();
+                let rank = self.rank_of(&[&form]);
+                Ok(self.push(Step::Iota(form), node.dtype, rank))
+            }
+            Op::Random { kind, .. } => {
+                let counter = self.position(view);
+                let rank = self.rank_of(&[&counter]);
+                Ok(self.push(Step::Random { kind: *kind, argument: n, counter }, node.dtype, rank))
+            }
+            Op::Unary(op) => {
+                let a = self.value(node.sources[0], view)?;
+                let rank = self.meet(&[a])?;
+                Ok(self.push(Step::Unary(*op, a), node.dtype, rank))
+            }
+            Op::Cast => {
+                let a = self.value(node.sources[0], view)?;
+                let rank = self.meet(&[a])?;
+                Ok(self.push(Step::Cast(a), node.dtype, rank))
+            }
+            Op::Binary(op) => {
+                let (a, b) = (self.value(node.sources[0], view)?, self.value(node.sources[1], view)?);
+                let rank = self.meet(&[a, b])?;
+                Ok(self.push(Step::Binary(*op, a, b), node.dtype, rank))
+            }
+            Op::Where => {
+                let c = self.value(node.sources[0], view)?;
+                let (a, b) = (self.value(node.sources[1], view)?, self.value(node.sources[2], view)?);
+                let rank = self.meet(&[c, a, b])?;
+                Ok(self.push(Step::Where(c, a, b), node.dtype, rank))
+            }
+            Op::Gather { axis } => self.gather(n, *axis as usize, view),
+            Op::Reduce { op, axes } => {
+                let (op, axes) = (*op, *axes);
+                self.reduce(n, axes, view, |v| Step::Reduce(op, v)).or_else(|o| self.total(n, op, o))
+            }
+            Op::ArgReduce { max, axes } => {
+                self.reduce(n, *axes, view, |of| Step::ArgReduce { max: *max, of })
+            }
+            Op::Pad { fill, .. } => self.pad(n, fill.to_f64(), view),
+            op if op.moves() => {
+                let source = graph.source(n, 0);
+                let inner = view.through(op, node.shape, graph.nodes[source].shape, &self.extents);
+                self.value(source, &inner.ok_or(Obstacle::Materialize(n))?)
+            }
+            _ => Err(Obstacle::Materialize(n)),
+        }
+    }
+
+    fn shaped(&self, view: &View, n: usize) -> Built<View> {
+        view.to_shape(self.graph.nodes[n].shape, &self.extents).ok_or(Obstacle::Materialize(n))
+    }
+
+    fn pad(&mut self, n: usize, fill: f64, view: &View) -> Built<Value> {
+        let source = self.graph.source(n, 0);
+        let (shape, dtype) = (self.graph.nodes[source].shape, self.graph.nodes[n].dtype);
+        let node = &self.graph.nodes[n];
+        let inner =
+            view.through(&node.op, node.shape, shape, &self.extents).ok_or(Obstacle::Materialize(n))?;
+        let value = self.value(source, &inner)?;
+        if view.checks.is_empty()
+            && let Instruction { step: Step::Load { access, checks, fill: none }, rank, .. } =
+                &self.code[value]
+            && *checks == inner.checks
+            && *none == 0.0
+        {
+            let step = Step::Load { access: access.clone(), checks: checks.clone(), fill };
+            let rank = *rank;
+            return Ok(self.push(step, dtype, rank));
+        }
+        let checks: Vec<Check> = inner.checks.iter().filter(|c| !view.checks.contains(c)).cloned().collect();
+        let forms: Vec<&Affine> = checks.iter().map(|c| &c.form).collect();
+        let rank = self.rank_of(&forms);
+        let valid = self.push(Step::Valid(checks), DType::Bool, rank);
+        let fill = self.push(Step::Literal(fill), dtype, Rank::Uniform);
+        let rank = self.meet(&[valid, value])?;
+        Ok(self.push(Step::Where(valid, value, fill), dtype, rank))
+    }
+
+    fn gather(&mut self, n: usize, axis: usize, view: &View) -> Built<Value> {
+        let node = &self.graph.nodes[n];
+        let here = self.shaped(view, n)?;
+        let table = self.graph.source(n, 0);
+        let table = operand(self.graph, self.stored, table).map_err(Obstacle::Materialize)?;
+        if self.members.contains(&table.slot) {
+            return Err(Obstacle::Apart);
+        }
+        let mut position = Affine::constant(self.loops(), table.offset);
+        for (k, form) in here.coordinates.iter().enumerate().filter(|(k, _)| *k != axis) {
+            for (p, c) in position.coefficients.iter_mut().zip(&form.coefficients) {
+                *p += c * table.strides[k];
+            }
+            position.offset += form.offset * table.strides[k];
+        }
+        self.forget_single(&mut position);
+        let index = self.value(node.sources[1], view)?;
+        let own = self.rank_of(&[&position]);
+        let rank = match (own, self.code[index].rank) {
+            (_, Rank::Total) => return Err(Obstacle::Apart),
+            (a, b) => a.max(b),
+        };
+        let access = Access { slot: table.slot, position };
+        let step = Step::Gather { access, index, stride: table.strides[axis], extent: table.shape[axis] };
+        Ok(self.push(step, node.dtype, rank))
+    }
+
+    /// A reduction over exactly the kernel's reduced loops, seen from where they do not matter.
+    fn reduce(&mut self, n: usize, axes: u8, view: &View, step: impl Fn(Value) -> Step) -> Built<Value> {
+        let graph = self.graph;
+        let source = graph.source(n, 0);
+        let shape = graph.nodes[source].shape;
+        let mut here = self.shaped(view, n)?;
+        let inner: Vec<usize> = (self.outer..self.loops()).collect();
+        let moves = |f: &Affine| inner.iter().any(|&l| f.coefficients[l] != 0 && self.extents[l] > 1);
+        if inner.is_empty()
+            || here.coordinates.iter().any(moves)
+            || here.checks.iter().any(|c| moves(&c.form))
+        {
+            return Err(Obstacle::Materialize(n));
+        }
+        let reduced: Vec<usize> = (0..shape.rank()).filter(|k| axes >> k & 1 == 1).collect();
+        if reduced.len() != inner.len()
+            || reduced.iter().zip(&inner).any(|(&k, &l)| shape[k] != self.extents[l])
+        {
+            return Err(Obstacle::Materialize(n));
+        }
+        for (&k, &l) in reduced.iter().zip(&inner) {
+            here.coordinates[k] = Affine::index(self.loops(), l);
+        }
+        here.shape = shape;
+        let value = self.value(source, &here)?;
+        let value = self.raise(value, Rank::Full)?;
+        Ok(self.push(step(value), graph.nodes[n].dtype, Rank::Row))
+    }
+
+    /// A sum of everything, of values that stand one to a row.
+    fn total(&mut self, n: usize, op: ReduceOp, otherwise: Obstacle) -> Built<Value> {
+        let source = self.graph.source(n, 0);
+        let shape = self.graph.nodes[source].shape;
+        let every_row = shape.numel() == self.domain.rows().numel() && self.graph.nodes[n].shape.numel() == 1;
+        if self.domain.reduced == 0 || !every_row || shape.numel() == 0 {
+            return Err(otherwise);
+        }
+        let Some(view) = self.row_view().to_shape(shape, &self.extents) else { return Err(otherwise) };
+        let value = self.value(source, &view)?;
+        let value = self.raise(value, Rank::Row)?;
+        Ok(self.push(Step::Total(op, value), self.graph.nodes[n].dtype, Rank::Total))
+    }
+}
+
+/// A stored tensor seen through movement as strides; or the node that must be stored first.
+pub(crate) fn operand(graph: &PlanGraph, stored: &[bool], node: usize) -> Result<Operand, usize> {
+    let node = graph.resolve(node);
+    let shape = graph.nodes[node].shape;
+    let axes: Vec<usize> = (0..shape.rank()).collect();
+    let mut view = View::along(shape, &axes, shape.rank());
+    let mut at = node;
+    while !graph.nodes[at].input && !stored[at] {
+        let n = &graph.nodes[at];
+        if !n.op.moves() {
+            return Err(at);
+        }
+        let source = graph.source(at, 0);
+        view = match view.through(&n.op, n.shape, graph.nodes[source].shape, &shape) {
+            Some(v) if v.checks.is_empty() => v,
+            _ => return Err(node),
+        };
+        at = source;
+    }
+    let position = view.position(shape.rank());
+    Ok(Operand {
+        slot: at,
+        dtype: graph.nodes[at].dtype,
+        shape,
+        strides: position.coefficients.to_vec(),
+        offset: position.offset,
+    })
+}
+
+fn remove_unused(kernel: &mut MapKernel) {
+    let mut used = vec![false; kernel.code.len()];
+    for s in &kernel.stores {
+        used[s.value] = true;
+    }
+    for v in (0..kernel.code.len()).rev() {
+        if used[v] {
+            for o in kernel.code[v].step.operands() {
+                used[o] = true;
+            }
+        }
+    }
+    let mut renumbered = vec![0; kernel.code.len()];
+    let mut next = 0;
+    for v in 0..used.len() {
+        renumbered[v] = next;
+        next += usize::from(used[v]);
+    }
+    let mut kept = used.iter();
+    kernel.code.retain(|_| *kept.next().expect("one flag an instruction"));
+    for instruction in &mut kernel.code {
+        for o in instruction.step.operands_mut() {
+            *o = renumbered[*o];
+        }
+    }
+    for s in &mut kernel.stores {
+        s.value = renumbered[s.value];
+    }
+}

@@ -1,0 +1,512 @@
+//! Groups what is stored into kernels. Values of one domain that depend on each other go into one kernel
+//! wherever a program for all of them can be written and no kernel has to wait for itself.
+
+use super::build::{Builder, Domain, Obstacle, operand};
+use super::graph::PlanGraph;
+use super::kernel::{MapKernel, Operand, Special, SpecialKernel, Step};
+use super::store;
+use super::view::Affine;
+use crate::op::Op;
+use crate::shape::Shape;
+
+/// A kernel holds at most this many stored values…
+const MOST_MEMBERS: usize = 24;
+/// …and instructions…
+const MOST_CODE: usize = 256;
+/// …and reads at most this many slots.
+const MOST_READS: usize = 16;
+
+pub(crate) struct Group {
+    /// The stored values it computes.
+    pub members: Vec<usize>,
+    /// Those that are read outside.
+    pub outputs: Vec<usize>,
+    pub body: Body,
+    /// Groups it waits for, directly and through others: one bit each.
+    waits: Bits,
+}
+
+pub(crate) enum Body {
+    Map {
+        domain: Domain,
+        maps: Vec<MapKernel>,
+    },
+    Special(Box<SpecialKernel>),
+    /// Joined into another group.
+    Gone,
+}
+
+#[derive(Clone, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn has(&self, k: usize) -> bool {
+        self.0.get(k / 64).is_some_and(|w| w >> (k % 64) & 1 == 1)
+    }
+    fn add(&mut self, k: usize) {
+        if self.0.len() <= k / 64 {
+            self.0.resize(k / 64 + 1, 0);
+        }
+        self.0[k / 64] |= 1 << (k % 64);
+    }
+    fn add_all(&mut self, other: &Bits) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a |= b;
+        }
+    }
+}
+
+pub(crate) struct Fusion<'a> {
+    graph: &'a PlanGraph,
+    stored: Vec<bool>,
+    pub groups: Vec<Group>,
+    /// The group that computes each stored node.
+    pub group_of: Vec<Option<usize>>,
+}
+
+impl<'a> Fusion<'a> {
+    pub fn run(graph: &'a PlanGraph, fuse: bool) -> Fusion<'a> {
+        let mut stored = store::choose(graph, fuse);
+        loop {
+            let mut f = Fusion { graph, stored, groups: Vec::new(), group_of: vec![None; graph.nodes.len()] };
+            match f.group(fuse) {
+                // One more value in memory, and everything is decided anew.
+                Some(missing) => {
+                    stored = f.stored;
+                    debug_assert!(!stored[missing], "node {missing} is stored already");
+                    stored[missing] = true;
+                }
+                None => {
+                    f.finish();
+                    if fuse {
+                        f.attach_epilogues();
+                        f.join_alike();
+                    }
+                    return f;
+                }
+            }
+        }
+    }
+
+    fn group(&mut self, fuse: bool) -> Option<usize> {
+        for n in 0..self.graph.nodes.len() {
+            if !self.stored[n] || self.graph.nodes[n].input {
+                continue;
+            }
+            if self.graph.nodes[n].op.stands_alone() {
+                self.add_special(n);
+            } else if let Err(missing) = self.add_map(n, fuse) {
+                return Some(missing);
+            }
+        }
+        None
+    }
+
+    fn add_special(&mut self, n: usize) {
+        let node = &self.graph.nodes[n];
+        let special = match &node.op {
+            Op::Matmul => Special::Matmul,
+            Op::Conv(kind, attrs) => Special::Conv(*kind, **attrs),
+            Op::Attention { causal, scale } => Special::Attention { causal: *causal, scale: *scale },
+            Op::AttentionGrad { causal, scale } => Special::AttentionGrad { causal: *causal, scale: *scale },
+            Op::ScatterAdd { axis } => Special::ScatterAdd { axis: *axis as usize },
+            Op::ArgSort { axis, descending } => {
+                Special::ArgSort { axis: *axis as usize, descending: *descending }
+            }
+            Op::Cumsum { axis } => Special::Cumsum { axis: *axis as usize },
+            Op::MaxPoolIndex(attrs) => Special::MaxPoolIndex(**attrs),
+            op => unreachable!("{} does not stand alone", op.name()),
+        };
+        let read = |&s: &usize| {
+            operand(self.graph, &self.stored, s).expect("operands of special kernels are stored")
+        };
+        let operands: Vec<Operand> = node.sources.iter().map(read).collect();
+        let output = Operand {
+            slot: n,
+            dtype: node.dtype,
+            shape: node.shape,
+            strides: node.shape.strides()[..node.shape.rank()].to_vec(),
+            offset: 0,
+        };
+        let slots: Vec<usize> = operands.iter().map(|o| o.slot).collect();
+        let body = Body::Special(Box::new(SpecialKernel { special, operands, output, epilogue: None }));
+        self.push_group(n, body, &slots);
+    }
+
+    fn push_group(&mut self, n: usize, body: Body, slots: &[usize]) {
+        let mut waits = Bits::default();
+        for g in self.producers(slots) {
+            waits.add(g);
+            waits.add_all(&self.groups[g].waits.clone());
+        }
+        self.group_of[n] = Some(self.groups.len());
+        self.groups.push(Group { members: vec![n], outputs: vec![n], body, waits });
+    }
+
+    /// The groups that compute these slots, without repetition, the latest first.
+    fn producers(&self, slots: &[usize]) -> Vec<usize> {
+        let mut groups: Vec<usize> = slots.iter().filter_map(|&s| self.group_of[s]).collect();
+        groups.sort_unstable_by(|a, b| b.cmp(a));
+        groups.dedup();
+        groups
+    }
+
+    fn natural_domain(&self, n: usize) -> Domain {
+        let node = &self.graph.nodes[n];
+        match node.op {
+            Op::Reduce { axes, .. } | Op::ArgReduce { axes, .. } => {
+                Domain { shape: self.graph.nodes[self.graph.source(n, 0)].shape, reduced: axes }
+            }
+            _ => Domain::map(node.shape),
+        }
+    }
+
+    fn add_map(&mut self, n: usize, fuse: bool) -> Result<(), usize> {
+        let domain = self.natural_domain(n);
+        let alone = match Builder::build(self.graph, &self.stored, &domain, &[n], &[n]) {
+            Ok(kernel) => kernel,
+            // A value that blocks its own program is a view of something: store what it views.
+            Err(Obstacle::Materialize(m)) if m != n => return Err(m),
+            Err(_) => return Err(self.graph.source(n, 0)),
+        };
+        let slots: Vec<usize> = alone.reads().map(|a| a.slot).collect();
+        if fuse {
+            let fits = |&g: &usize| matches!(self.groups[g].body, Body::Map { .. });
+            let producers: Vec<usize> = self.producers(&slots).into_iter().filter(fits).collect();
+            if self.join(n, &domain, &producers, &slots) {
+                return Ok(());
+            }
+            if producers.iter().any(|&g| self.join(n, &domain, &[g], &slots)) {
+                return Ok(());
+            }
+            let beside = self.beside(&domain, &slots);
+            if beside.iter().any(|&g| self.join(n, &domain, &[g], &slots)) {
+                return Ok(());
+            }
+        }
+        self.push_group(n, Body::Map { domain, maps: vec![alone] }, &slots);
+        Ok(())
+    }
+
+    /// Recent reductions over the same loops that read something large in common.
+    fn beside(&self, domain: &Domain, slots: &[usize]) -> Vec<usize> {
+        let size = domain.shape.numel();
+        let large: Vec<usize> =
+            slots.iter().copied().filter(|&s| self.graph.nodes[s].shape.numel() == size).collect();
+        let shares = |g: &usize| match &self.groups[*g].body {
+            Body::Map { domain: d, maps } => {
+                domain.reduced != 0 && d == domain && maps[0].reads().any(|a| large.contains(&a.slot))
+            }
+            _ => false,
+        };
+        (0..self.groups.len()).rev().take(64).filter(shares).collect()
+    }
+
+    /// Puts `n` into one kernel with `others`, if a program can be written and nothing waits for itself.
+    fn join(&mut self, n: usize, own: &Domain, others: &[usize], slots: &[usize]) -> bool {
+        let Some(&into) = others.iter().min() else { return false };
+        let count: usize = others.iter().map(|&g| self.groups[g].members.len()).sum();
+        if count + 1 > MOST_MEMBERS || !self.may_join(others, slots) {
+            return false;
+        }
+        let mut domains: Vec<Domain> = Vec::new();
+        for &g in others {
+            if let Body::Map { domain, .. } = &self.groups[g].body {
+                domains.push(domain.clone());
+            }
+        }
+        domains.push(own.clone());
+        // Whoever reduces decides the loops.
+        let domain = domains.iter().find(|d| d.reduced != 0).unwrap_or(&domains[0]).clone();
+        let mut members: Vec<usize> = others.iter().flat_map(|&g| self.groups[g].members.clone()).collect();
+        members.push(n);
+        members.sort_unstable();
+        let Ok(kernel) = Builder::build(self.graph, &self.stored, &domain, &members, &members) else {
+            return false;
+        };
+        let mut reads: Vec<usize> = kernel.reads().map(|a| a.slot).collect();
+        reads.sort_unstable();
+        reads.dedup();
+        if kernel.code.len() > MOST_CODE || reads.len() > MOST_READS {
+            return false;
+        }
+        self.merge(into, others, slots);
+        for &m in &members {
+            self.group_of[m] = Some(into);
+        }
+        let group = &mut self.groups[into];
+        group.outputs.clone_from(&members);
+        group.members = members;
+        group.body = Body::Map { domain, maps: vec![kernel] };
+        true
+    }
+
+    /// Whether no group outside `set` stands between two of them, or between one of them and `slots`.
+    fn may_join(&self, set: &[usize], slots: &[usize]) -> bool {
+        let waits_for_set = |g: usize| set.iter().any(|&s| self.groups[g].waits.has(s));
+        let outside = |g: &usize| !set.contains(g);
+        if self.producers(slots).into_iter().filter(outside).any(waits_for_set) {
+            return false;
+        }
+        let all = 0..self.groups.len();
+        set.iter()
+            .all(|&s| !all.clone().filter(outside).any(|g| self.groups[s].waits.has(g) && waits_for_set(g)))
+    }
+
+    /// Makes one group of `set`: `into` waits for what any of them waited for, and whoever waited for one of
+    /// them waits for `into`.
+    fn merge(&mut self, into: usize, set: &[usize], slots: &[usize]) {
+        let mut waits = Bits::default();
+        for &g in set {
+            waits.add_all(&self.groups[g].waits.clone());
+        }
+        for g in self.producers(slots) {
+            if !set.contains(&g) {
+                waits.add(g);
+                waits.add_all(&self.groups[g].waits.clone());
+            }
+        }
+        for &g in set {
+            if g != into {
+                self.groups[g].body = Body::Gone;
+                self.groups[g].members.clear();
+                self.groups[g].outputs.clear();
+            }
+        }
+        for g in 0..self.groups.len() {
+            if !set.contains(&g) && set.iter().any(|&s| self.groups[g].waits.has(s)) {
+                self.groups[g].waits.add(into);
+                self.groups[g].waits.add_all(&waits);
+            }
+        }
+        self.groups[into].waits = waits;
+    }
+
+    /// What a group reads from memory that others computed.
+    fn reads(&self, g: usize) -> Vec<usize> {
+        match &self.groups[g].body {
+            Body::Map { maps, .. } => maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).collect(),
+            Body::Special(s) => {
+                let own = s.operands.iter().map(|o| o.slot);
+                own.chain(s.epilogue.iter().flat_map(|m| m.reads().map(|a| a.slot))).collect()
+            }
+            Body::Gone => Vec::new(),
+        }
+    }
+
+    /// Rewrites every map kernel to store only what is read elsewhere.
+    fn finish(&mut self) {
+        let mut wanted: Vec<bool> = self.graph.nodes.iter().map(|n| n.keep).collect();
+        for g in 0..self.groups.len() {
+            for slot in self.reads(g) {
+                if self.group_of[slot] != Some(g) {
+                    wanted[slot] = true;
+                }
+            }
+        }
+        for g in 0..self.groups.len() {
+            let group = &self.groups[g];
+            let Body::Map { domain, .. } = &group.body else { continue };
+            let outputs: Vec<usize> = group.members.iter().copied().filter(|&m| wanted[m]).collect();
+            if outputs.len() == group.members.len() {
+                continue;
+            }
+            let domain = domain.clone();
+            let Ok(kernel) = Builder::build(self.graph, &self.stored, &domain, &group.members, &outputs)
+            else {
+                unreachable!("a part of a program that was written can be written");
+            };
+            let group = &mut self.groups[g];
+            group.outputs = outputs;
+            group.body = Body::Map { domain, maps: vec![kernel] };
+        }
+    }
+
+    /// Lets elementwise kernels run on a product's or convolution's result as soon as it is there.
+    fn attach_epilogues(&mut self) {
+        for g in 0..self.groups.len() {
+            let Body::Special(s) = &self.groups[g].body else { continue };
+            if !matches!(s.special, Special::Matmul | Special::Conv(..)) {
+                continue;
+            }
+            let slot = s.output.slot;
+            let follows = |&e: &usize| match &self.groups[e].body {
+                Body::Map { domain, maps } => {
+                    domain.reduced == 0
+                        && maps[0].stores.len() <= 2
+                        && maps[0].reads().count() <= MOST_READS / 2
+                        && reads_in_order(&maps[0], slot, self.graph.nodes[slot].shape)
+                        && self.may_join(&[g, e], &[])
+                }
+                _ => false,
+            };
+            let Some(e) = (0..self.groups.len()).find(follows) else { continue };
+            let Body::Map { mut maps, .. } = std::mem::replace(&mut self.groups[e].body, Body::Gone) else {
+                unreachable!("only map kernels follow");
+            };
+            let members = self.groups[e].members.clone();
+            let outputs = self.groups[e].outputs.clone();
+            let slots: Vec<usize> = maps[0].reads().map(|a| a.slot).collect();
+            self.merge(g, &[g, e], &slots);
+            for &m in &members {
+                self.group_of[m] = Some(g);
+            }
+            let group = &mut self.groups[g];
+            group.members.extend(members);
+            group.outputs.extend(outputs);
+            if let Body::Special(s) = &mut group.body {
+                s.epilogue = maps.pop();
+            }
+        }
+        self.forget_unread_products();
+    }
+
+    /// A product that only its own epilogue reads is not kept beyond it.
+    fn forget_unread_products(&mut self) {
+        for g in 0..self.groups.len() {
+            let Body::Special(s) = &self.groups[g].body else { continue };
+            let slot = s.output.slot;
+            if s.epilogue.is_none() || self.graph.nodes[slot].keep {
+                continue;
+            }
+            if !(0..self.groups.len()).any(|o| o != g && self.reads(o).contains(&slot)) {
+                self.groups[g].outputs.retain(|&o| o != slot);
+            }
+        }
+    }
+
+    /// One kernel for many tensors: elementwise programs that differ only in their slots and sizes.
+    fn join_alike(&mut self) {
+        let mut first: Vec<(Pattern, usize)> = Vec::new();
+        for g in 0..self.groups.len() {
+            let Body::Map { maps, .. } = &self.groups[g].body else { continue };
+            let Some(pattern) = Pattern::of(&maps[0]) else { continue };
+            let same = first.iter().filter(|(p, _)| *p == pattern).map(|(_, h)| *h).next_back();
+            if let Some(h) = same
+                && self.may_join(&[h, g], &[])
+            {
+                let (members, outputs) = (self.groups[g].members.clone(), self.groups[g].outputs.clone());
+                let Body::Map { maps: more, .. } = std::mem::replace(&mut self.groups[g].body, Body::Gone)
+                else {
+                    unreachable!("seen above");
+                };
+                self.merge(h, &[h, g], &[]);
+                for &m in &members {
+                    self.group_of[m] = Some(h);
+                }
+                let group = &mut self.groups[h];
+                group.members.extend(members);
+                group.outputs.extend(outputs);
+                if let Body::Map { maps, .. } = &mut group.body {
+                    maps.extend(more);
+                }
+            } else {
+                first.push((pattern, g));
+            }
+        }
+    }
+
+    /// Groups in an order in which everyone finds what it reads, otherwise as the user wrote the ops.
+    pub fn order(&self, age: impl Fn(usize) -> u64) -> Vec<usize> {
+        use std::cmp::Reverse;
+        use std::collections::BinaryHeap;
+        let alive: Vec<usize> =
+            (0..self.groups.len()).filter(|&g| !matches!(self.groups[g].body, Body::Gone)).collect();
+        let mut waiting = vec![0usize; self.groups.len()];
+        let mut followers = vec![Vec::new(); self.groups.len()];
+        for &g in &alive {
+            let needs = self.producers(&self.reads(g));
+            for p in needs.into_iter().filter(|&p| p != g) {
+                waiting[g] += 1;
+                followers[p].push(g);
+            }
+        }
+        let born = |g: usize| self.groups[g].members.iter().map(|&m| age(m)).max().unwrap_or(0);
+        let mut ready: BinaryHeap<Reverse<(u64, usize)>> =
+            alive.iter().filter(|&&g| waiting[g] == 0).map(|&g| Reverse((born(g), g))).collect();
+        let mut order = Vec::new();
+        while let Some(Reverse((_, g))) = ready.pop() {
+            order.push(g);
+            for &f in &followers[g] {
+                waiting[f] -= 1;
+                if waiting[f] == 0 {
+                    ready.push(Reverse((born(f), f)));
+                }
+            }
+        }
+        assert_eq!(order.len(), alive.len(), "kernels wait for each other");
+        order
+    }
+}
+
+/// Whether `kernel` walks over everything in the order of `slot` and reads it just there.
+fn reads_in_order(kernel: &MapKernel, slot: usize, shape: Shape) -> bool {
+    if kernel.iterations() != shape.numel() || shape.numel() == 0 {
+        return false;
+    }
+    let in_order = row_major(&kernel.extents);
+    let mut any = false;
+    for i in &kernel.code {
+        match &i.step {
+            Step::Load { access, checks, .. } if access.slot == slot => {
+                if access.position != in_order || !checks.is_empty() {
+                    return false;
+                }
+                any = true;
+            }
+            Step::Gather { access, .. } if access.slot == slot => return false,
+            _ => {}
+        }
+    }
+    any && kernel.stores.iter().all(|s| s.access.position == in_order)
+}
+
+/// The flat index of nested loops; loops of one iteration do not count.
+fn row_major(extents: &[usize]) -> Affine {
+    let mut form = Affine::constant(extents.len(), 0);
+    let mut stride = 1;
+    for (c, &e) in form.coefficients.iter_mut().zip(extents).rev() {
+        *c = if e > 1 { stride } else { 0 };
+        stride *= e as isize;
+    }
+    form
+}
+
+/// An elementwise program without its slots, arguments and sizes.
+#[derive(PartialEq)]
+struct Pattern(Vec<(Step, crate::DType)>, Vec<usize>);
+
+impl Pattern {
+    /// Only of programs that walk straight through every slot.
+    fn of(kernel: &MapKernel) -> Option<Pattern> {
+        if kernel.outer != kernel.extents.len() {
+            return None;
+        }
+        let in_order = row_major(&kernel.extents);
+        let mut code = Vec::new();
+        for i in &kernel.code {
+            let mut step = i.step.clone();
+            match &mut step {
+                Step::Load { access, checks, .. } => {
+                    let straight = access.position == in_order;
+                    let single =
+                        access.position.offset == 0 && access.position.coefficients.iter().all(|&c| c == 0);
+                    if !checks.is_empty() || !(straight || single) {
+                        return None;
+                    }
+                    access.slot = 0;
+                    access.position = Affine::constant(1, isize::from(straight));
+                }
+                Step::Argument(n) => *n = 0,
+                Step::Gather { .. } | Step::Iota(_) | Step::Random { .. } | Step::Valid(_) => return None,
+                _ => {}
+            }
+            code.push((step, i.dtype));
+        }
+        let stores = kernel.stores.iter().map(|s| s.value).collect();
+        kernel.stores.iter().all(|s| s.access.position == in_order).then_some(Pattern(code, stores))
+    }
+}

@@ -1,0 +1,55 @@
+//! The part of the recorded graph that one plan computes, with sources as positions.
+
+use crate::call::Origin;
+use crate::dtype::DType;
+use crate::op::Op;
+use crate::shape::Shape;
+use smallvec::SmallVec;
+
+pub(crate) struct PlanNode {
+    pub op: Op,
+    pub sources: SmallVec<[usize; 3]>,
+    pub shape: Shape,
+    pub dtype: DType,
+    pub origin: Origin,
+    /// Its values exist already.
+    pub input: bool,
+    /// An input that nobody else will read: its memory may be written.
+    pub donated: bool,
+    /// Its values must outlive the plan.
+    pub keep: bool,
+}
+
+/// Nodes in an order in which sources come first.
+pub(crate) struct PlanGraph {
+    pub nodes: Vec<PlanNode>,
+}
+
+impl PlanGraph {
+    /// The node whose value this one names.
+    pub fn resolve(&self, mut n: usize) -> usize {
+        while !self.nodes[n].input && self.nodes[n].op.renames() {
+            n = self.nodes[n].sources[0];
+        }
+        n
+    }
+
+    /// The value of `n` that is not just moved: through movement and names.
+    pub fn base(&self, n: usize) -> usize {
+        let mut n = self.resolve(n);
+        while !self.nodes[n].input && self.nodes[n].op.moves() {
+            n = self.resolve(self.nodes[n].sources[0]);
+        }
+        n
+    }
+
+    pub fn source(&self, n: usize, k: usize) -> usize {
+        self.resolve(self.nodes[n].sources[k])
+    }
+
+    /// Whether a kernel computes it (it is neither there already nor a name, a movement or a rule).
+    pub fn computes(&self, n: usize) -> bool {
+        let node = &self.nodes[n];
+        !node.input && !node.op.renames() && !node.op.moves() && !node.op.is_rule()
+    }
+}

@@ -1,0 +1,269 @@
+//! What a plan is made of: a few kinds of kernels over numbered slots of memory. Executors read this and
+//! nothing else of the plan.
+
+use super::view::{Affine, Check};
+use crate::call::Origin;
+use crate::dtype::DType;
+use crate::op::{BinaryOp, ConvAttrs, ConvKind, PoolAttrs, RandomKind, ReduceOp, UnaryOp};
+use crate::shape::Shape;
+
+/// A place in memory: an input, an output or a piece of the plan's own arena.
+pub(crate) type Slot = usize;
+
+/// An instruction's result.
+pub(crate) type Value = usize;
+
+/// How often a value is computed in a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// Once: it is the same everywhere.
+    Uniform,
+    /// Once a row: it does not depend on the reduced loops.
+    Row,
+    /// In every iteration.
+    Full,
+    /// Once, after all rows: it was folded over them.
+    Total,
+}
+
+/// Reading or writing a slot: the position as a function of the loops.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Access {
+    pub slot: Slot,
+    pub position: Affine,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// An element of a slot; `fill` where a check fails.
+    Load {
+        access: Access,
+        checks: Vec<Check>,
+        fill: f64,
+    },
+    /// The element at position + index · stride; out of 0..extent it is NaN, or 0 for integers.
+    Gather {
+        access: Access,
+        index: Value,
+        stride: isize,
+        extent: usize,
+    },
+    /// The plan's argument of that number.
+    Argument(usize),
+    /// A number fixed in the plan.
+    Literal(f64),
+    /// A position as a number.
+    Iota(Affine),
+    /// Random for the counter at a position; the key is two arguments.
+    Random {
+        kind: RandomKind,
+        argument: usize,
+        counter: Affine,
+    },
+    /// Whether all checks hold.
+    Valid(Vec<Check>),
+    Unary(UnaryOp, Value),
+    Binary(BinaryOp, Value, Value),
+    Where(Value, Value, Value),
+    Cast(Value),
+    /// The same value at a higher rank.
+    Broadcast(Value),
+    /// Folds the reduced loops of a row.
+    Reduce(ReduceOp, Value),
+    /// The position in a row of its first extremum.
+    ArgReduce {
+        max: bool,
+        of: Value,
+    },
+    /// Folds all rows.
+    Total(ReduceOp, Value),
+}
+
+impl Step {
+    /// The values it needs.
+    pub fn operands(&self) -> smallvec::SmallVec<[Value; 3]> {
+        match self {
+            Step::Unary(_, a)
+            | Step::Cast(a)
+            | Step::Broadcast(a)
+            | Step::Reduce(_, a)
+            | Step::Total(_, a) => [*a].into_iter().collect(),
+            Step::ArgReduce { of, .. } => [*of].into_iter().collect(),
+            Step::Gather { index, .. } => [*index].into_iter().collect(),
+            Step::Binary(_, a, b) => [*a, *b].into_iter().collect(),
+            Step::Where(a, b, c) => [*a, *b, *c].into_iter().collect(),
+            _ => Default::default(),
+        }
+    }
+
+    pub fn operands_mut(&mut self) -> smallvec::SmallVec<[&mut Value; 3]> {
+        match self {
+            Step::Unary(_, a)
+            | Step::Cast(a)
+            | Step::Broadcast(a)
+            | Step::Reduce(_, a)
+            | Step::Total(_, a) => [a].into_iter().collect(),
+            Step::ArgReduce { of, .. } => [of].into_iter().collect(),
+            Step::Gather { index, .. } => [index].into_iter().collect(),
+            Step::Binary(_, a, b) => [a, b].into_iter().collect(),
+            Step::Where(a, b, c) => [a, b, c].into_iter().collect(),
+            _ => Default::default(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Instruction {
+    pub step: Step,
+    pub dtype: DType,
+    pub rank: Rank,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Store {
+    pub value: Value,
+    pub access: Access,
+}
+
+/// A fused elementwise and reduction program over nested loops: `outer` loops of rows, then reduced loops.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MapKernel {
+    pub extents: Vec<usize>,
+    pub outer: usize,
+    pub code: Vec<Instruction>,
+    pub stores: Vec<Store>,
+}
+
+impl MapKernel {
+    pub fn rows(&self) -> usize {
+        self.extents[..self.outer].iter().product()
+    }
+
+    pub fn iterations(&self) -> usize {
+        self.extents.iter().product()
+    }
+
+    /// The slots it reads.
+    pub fn reads(&self) -> impl Iterator<Item = &Access> {
+        self.code.iter().filter_map(|i| match &i.step {
+            Step::Load { access, .. } | Step::Gather { access, .. } => Some(access),
+            _ => None,
+        })
+    }
+}
+
+/// A tensor operand of a kernel that is not made of loops: strides of its axes within a slot.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Operand {
+    pub slot: Slot,
+    pub dtype: DType,
+    pub shape: Shape,
+    pub strides: Vec<isize>,
+    pub offset: isize,
+}
+
+impl Operand {
+    pub fn is_contiguous(&self) -> bool {
+        let strides = self.shape.strides();
+        (0..self.shape.rank()).all(|k| self.shape[k] == 1 || self.strides[k] == strides[k])
+    }
+}
+
+/// The kinds of kernels that are not generated from loops.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Special {
+    Matmul,
+    Conv(ConvKind, ConvAttrs),
+    Attention { causal: bool, scale: f64 },
+    AttentionGrad { causal: bool, scale: f64 },
+    ScatterAdd { axis: usize },
+    ArgSort { axis: usize, descending: bool },
+    Cumsum { axis: usize },
+    MaxPoolIndex(PoolAttrs),
+}
+
+/// One of these with its operands, and elementwise work on its result while it is hot.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SpecialKernel {
+    pub special: Special,
+    pub operands: Vec<Operand>,
+    pub output: Operand,
+    pub epilogue: Option<MapKernel>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Work {
+    /// One program over one or several sets of slots, independent of each other.
+    Map(Vec<MapKernel>),
+    Special(Box<SpecialKernel>),
+}
+
+/// A kernel with what the reports and the guards say of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Kernel {
+    pub work: Work,
+    pub label: String,
+    /// What it computes, in order.
+    pub parts: Vec<Part>,
+    pub flops: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+}
+
+/// One op that a kernel computes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub slot: Slot,
+    pub op: &'static str,
+    pub shape: Shape,
+    pub dtype: DType,
+    pub origin: Origin,
+    /// Its result is in memory afterwards.
+    pub stored: bool,
+}
+
+impl Kernel {
+    pub fn maps(&self) -> impl Iterator<Item = &MapKernel> {
+        match &self.work {
+            Work::Map(maps) => maps.iter(),
+            Work::Special(s) => s.epilogue.as_slice().iter(),
+        }
+    }
+
+    /// Every slot it reads.
+    pub fn reads(&self) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = self.maps().flat_map(|m| m.reads().map(|a| a.slot)).collect();
+        if let Work::Special(s) = &self.work {
+            slots.extend(s.operands.iter().map(|o| o.slot));
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+
+    /// Every slot it writes.
+    pub fn writes(&self) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = self.maps().flat_map(|m| m.stores.iter().map(|s| s.access.slot)).collect();
+        if let Work::Special(s) = &self.work {
+            slots.push(s.output.slot);
+        }
+        slots
+    }
+}
+
+impl Special {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Special::Matmul => "matmul",
+            Special::Conv(ConvKind::Forward, _) => "conv",
+            Special::Conv(ConvKind::InputGrad, _) => "conv input grad",
+            Special::Conv(ConvKind::WeightGrad, _) => "conv weight grad",
+            Special::Attention { .. } => "attention",
+            Special::AttentionGrad { .. } => "attention grad",
+            Special::ScatterAdd { .. } => "scatter add",
+            Special::ArgSort { .. } => "argsort",
+            Special::Cumsum { .. } => "cumsum",
+            Special::MaxPoolIndex(_) => "max pool index",
+        }
+    }
+}

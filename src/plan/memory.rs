@@ -1,0 +1,192 @@
+//! Gives every stored value its place: outputs get buffers of their own (or the memory of an input that nobody
+//! needs any more), everything else shares one arena, reused as soon as its last reader has run.
+
+use super::graph::PlanGraph;
+use super::kernel::{Kernel, Slot, Work};
+
+/// Where a slot's memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Not in memory.
+    Nowhere,
+    /// The plan's input of that number.
+    Input(usize),
+    /// The plan's output of that number.
+    Output(usize),
+    /// Bytes into the arena.
+    Arena(usize),
+}
+
+pub(crate) struct Layout {
+    pub places: Vec<Place>,
+    pub arena_bytes: usize,
+    /// Nodes whose values the plan takes, in order.
+    pub inputs: Vec<Slot>,
+    pub outputs: Vec<Output>,
+    /// The most bytes in use at once: inputs, outputs and the arena's live part.
+    pub peak_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub slot: Slot,
+    pub bytes: usize,
+    /// The input whose memory it takes over.
+    pub over: Option<usize>,
+}
+
+/// Every piece starts at a multiple of this: a cache line, and the widest vector.
+const ALIGNMENT: usize = 64;
+
+fn bytes(graph: &PlanGraph, slot: Slot) -> usize {
+    graph.nodes[slot].shape.numel() * graph.nodes[slot].dtype.size()
+}
+
+pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel]) -> Layout {
+    let count = graph.nodes.len();
+    let mut places = vec![Place::Nowhere; count];
+    let mut last_read = vec![0; count];
+    let mut inputs = Vec::new();
+    for (k, kernel) in kernels.iter().enumerate() {
+        for slot in kernel.reads() {
+            last_read[slot] = k;
+            if graph.nodes[slot].input && places[slot] == Place::Nowhere {
+                places[slot] = Place::Input(inputs.len());
+                inputs.push(slot);
+            }
+        }
+    }
+    let mut outputs = Vec::new();
+    let mut taken = vec![false; inputs.len()];
+    let mut arena = Arena::default();
+    let mut dying: Vec<(usize, Slot)> = Vec::new();
+    for (k, kernel) in kernels.iter().enumerate() {
+        dying.retain(|&(last, slot)| {
+            if last < k
+                && let Place::Arena(at) = places[slot]
+            {
+                arena.free(at);
+            }
+            last >= k
+        });
+        let inner = hidden_product(kernel, graph);
+        for slot in kernel.writes() {
+            if places[slot] != Place::Nowhere || Some(slot) == inner {
+                continue;
+            }
+            if graph.nodes[slot].keep {
+                places[slot] = Place::Output(outputs.len());
+                let over = donor(graph, kernel, slot, &places, &last_read, k, &taken);
+                if let Some(input) = over {
+                    taken[input] = true;
+                }
+                outputs.push(Output { slot, bytes: bytes(graph, slot), over });
+            } else {
+                places[slot] = Place::Arena(arena.take(bytes(graph, slot)));
+                dying.push((last_read[slot].max(k), slot));
+            }
+        }
+        if let Some(product) = inner {
+            // The epilogue overwrites the product element by element.
+            let result = kernel.maps().next().expect("an epilogue").stores[0].access.slot;
+            places[product] = places[result];
+        }
+    }
+    let sum = |slots: &mut dyn Iterator<Item = usize>| slots.sum::<usize>();
+    let peak_bytes = sum(&mut inputs.iter().map(|&s| bytes(graph, s)))
+        + sum(&mut outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes))
+        + arena.peak;
+    Layout { places, arena_bytes: arena.peak, inputs, outputs, peak_bytes }
+}
+
+/// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements
+/// are as large.
+fn hidden_product(kernel: &Kernel, graph: &PlanGraph) -> Option<Slot> {
+    let Work::Special(s) = &kernel.work else { return None };
+    let epilogue = s.epilogue.as_ref()?;
+    let product = s.output.slot;
+    let result = epilogue.stores.first()?.access.slot;
+    let alike = bytes(graph, product) == bytes(graph, result) && !graph.nodes[product].dtype.is_half();
+    (alike && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
+}
+
+/// An input that `slot` may overwrite: given away, read here for the last time, and only where it is written.
+fn donor(
+    graph: &PlanGraph,
+    kernel: &Kernel,
+    slot: Slot,
+    places: &[Place],
+    last_read: &[usize],
+    now: usize,
+    taken: &[bool],
+) -> Option<usize> {
+    let Work::Map(maps) = &kernel.work else { return None };
+    let map = maps.iter().find(|m| m.stores.iter().any(|s| s.access.slot == slot))?;
+    let written = &map.stores.iter().find(|s| s.access.slot == slot)?.access.position;
+    if map.outer != map.extents.len() {
+        return None;
+    }
+    let fits = |candidate: &Slot| {
+        let node = &graph.nodes[*candidate];
+        let elsewhere =
+            maps.iter().filter(|m| !std::ptr::eq(*m, map)).any(|m| m.reads().any(|a| a.slot == *candidate));
+        node.donated
+            && node.dtype == graph.nodes[slot].dtype
+            && node.shape.numel() == graph.nodes[slot].shape.numel()
+            && last_read[*candidate] == now
+            && !elsewhere
+            && map.reads().filter(|a| a.slot == *candidate).all(|a| a.position == *written)
+    };
+    map.reads().map(|a| a.slot).filter(fits).find_map(|s| match places[s] {
+        Place::Input(k) if !taken[k] => Some(k),
+        _ => None,
+    })
+}
+
+/// Pieces of one stretch of memory, first fit.
+#[derive(Default)]
+struct Arena {
+    /// (start, end) of what is in use, in order.
+    used: Vec<(usize, usize)>,
+    peak: usize,
+}
+
+impl Arena {
+    fn take(&mut self, bytes: usize) -> usize {
+        let bytes = bytes.max(1).next_multiple_of(ALIGNMENT);
+        let mut at = 0;
+        let mut place = self.used.len();
+        for (k, &(start, end)) in self.used.iter().enumerate() {
+            if start - at >= bytes {
+                place = k;
+                break;
+            }
+            at = end;
+        }
+        self.used.insert(place, (at, at + bytes));
+        self.peak = self.peak.max(at + bytes);
+        at
+    }
+
+    fn free(&mut self, at: usize) {
+        self.used.retain(|&(start, _)| start != at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arena;
+
+    #[test]
+    fn freed_pieces_are_taken_again() {
+        let mut arena = Arena::default();
+        let a = arena.take(100);
+        let b = arena.take(10);
+        assert_eq!((a, b), (0, 128));
+        arena.free(a);
+        assert_eq!(arena.take(64), 0);
+        assert_eq!(arena.take(64), 64);
+        assert_eq!(arena.take(1), 192);
+        assert_eq!(arena.peak, 256);
+    }
+}

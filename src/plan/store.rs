@@ -1,0 +1,133 @@
+//! Which values get memory. Everything else is computed where it is needed, from what is in memory.
+
+use super::build::operand;
+use super::graph::PlanGraph;
+use crate::op::{BinaryOp, Op, UnaryOp};
+use smallvec::SmallVec;
+
+/// A value used by several kernels is computed again in each if that costs at most this much…
+const CHEAP: u32 = 24;
+/// …and a kernel reads at most this many large tensors for one value.
+const MOST_LOADS: usize = 6;
+
+/// One flag a node: whether its values are put into memory.
+pub(crate) fn choose(graph: &PlanGraph, fuse: bool) -> Vec<bool> {
+    let mut stored: Vec<bool> = graph.nodes.iter().map(|n| n.keep && !n.input).collect();
+    for n in 0..graph.nodes.len() {
+        let folds = matches!(graph.nodes[n].op, Op::Reduce { .. } | Op::ArgReduce { .. });
+        let alone = graph.nodes[n].op.stands_alone();
+        if graph.computes(n) && (alone || folds || !fuse) {
+            stored[n] = true;
+        }
+    }
+    for n in 0..graph.nodes.len() {
+        if graph.computes(n) && graph.nodes[n].op.stands_alone() {
+            require_operands(graph, &mut stored, n);
+        }
+    }
+    if fuse {
+        share(graph, &mut stored);
+    }
+    stored
+}
+
+/// Stores what a kernel of its own kind reads.
+fn require_operands(graph: &PlanGraph, stored: &mut [bool], n: usize) {
+    for (k, &s) in graph.nodes[n].sources.iter().enumerate() {
+        let s = graph.resolve(s);
+        // Convolutions read whole images; attention's gradient reads packed results.
+        let in_order = match graph.nodes[n].op {
+            Op::Conv(..) => true,
+            Op::AttentionGrad { .. } => k == 3 || k == 4,
+            _ => false,
+        };
+        loop {
+            match operand(graph, stored, s) {
+                Err(first) => stored[first] = true,
+                Ok(o) if in_order && !o.is_contiguous() => stored[s] = true,
+                Ok(_) => break,
+            }
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct Effort {
+    cost: u32,
+    /// The large tensors that are read for it.
+    loads: SmallVec<[usize; 4]>,
+}
+
+fn own_cost(op: &Op) -> u32 {
+    match op {
+        Op::Unary(op) => match op {
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Sign => 1,
+            UnaryOp::Recip
+            | UnaryOp::Sqrt
+            | UnaryOp::Rsqrt
+            | UnaryOp::Ceil
+            | UnaryOp::Round
+            | UnaryOp::Trunc => 2,
+            _ => 8,
+        },
+        Op::Binary(BinaryOp::Pow | BinaryOp::Mod) => 16,
+        Op::Random { .. } => CHEAP,
+        Op::Gather { .. } => 4,
+        _ => 1,
+    }
+}
+
+/// Stores elementwise values that would be expensive to compute once more for every use.
+fn share(graph: &PlanGraph, stored: &mut [bool]) {
+    let uses = uses(graph);
+    let mut efforts: Vec<Effort> = vec![Effort::default(); graph.nodes.len()];
+    for n in 0..graph.nodes.len() {
+        if !graph.computes(n) || stored[n] {
+            continue;
+        }
+        let size = graph.nodes[n].shape.numel();
+        let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), loads: SmallVec::new() };
+        for &s in &graph.nodes[n].sources {
+            let base = graph.base(s);
+            if graph.nodes[base].input || stored[base] {
+                if graph.nodes[base].shape.numel() * 8 >= size && !effort.loads.contains(&base) {
+                    effort.loads.push(base);
+                }
+                continue;
+            }
+            effort.cost += if graph.nodes[base].op.is_rule() {
+                own_cost(&graph.nodes[base].op)
+            } else {
+                efforts[base].cost
+            };
+            for &l in &efforts[base].loads {
+                if !effort.loads.contains(&l) {
+                    effort.loads.push(l);
+                }
+            }
+        }
+        let (count, widest) = uses[n];
+        let repeated = count > 1 && (effort.loads.len() > 1 || effort.cost > CHEAP);
+        let spread = widest > 2 * size && effort.cost >= 4;
+        stored[n] = repeated || spread || effort.loads.len() > MOST_LOADS;
+        efforts[n] = effort;
+    }
+}
+
+/// For every node: how many computed nodes use it, through movement, and the size of the largest.
+fn uses(graph: &PlanGraph) -> Vec<(usize, usize)> {
+    let mut uses = vec![(0, 0); graph.nodes.len()];
+    for n in 0..graph.nodes.len() {
+        if !graph.computes(n) {
+            continue;
+        }
+        let size = graph.nodes[n].shape.numel();
+        let mut bases: SmallVec<[usize; 4]> = graph.nodes[n].sources.iter().map(|&s| graph.base(s)).collect();
+        bases.sort_unstable();
+        bases.dedup();
+        for b in bases {
+            uses[b] = (uses[b].0 + 1, uses[b].1.max(size));
+        }
+    }
+    uses
+}

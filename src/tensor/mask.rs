@@ -1,0 +1,90 @@
+//! Masks and triangles, one-hot rows, running products and differences.
+
+use super::Tensor;
+use super::record::ops;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Result, bail};
+use crate::shape::{MAX_RANK, Shape};
+
+/// The elements whose column less row satisfies a comparison with `diagonal`, zeros elsewhere.
+fn triangle(x: &Tensor, diagonal: i64, lower: bool) -> Result<Tensor> {
+    let shape = x.shape();
+    let rank = shape.rank();
+    if rank < 2 {
+        bail!(Shape, "a tensor of shape {shape} has no rows and columns");
+    }
+    let (row, column) =
+        (x.index_rule(rank - 2, shape, DType::I32), x.index_rule(rank - 1, shape, DType::I32));
+    let limit = row.try_add(diagonal.clamp(-(1 << 30), 1 << 30))?;
+    let kept = if lower { column.try_le(&limit)? } else { column.try_ge(&limit)? };
+    kept.try_where_(x, x.dtype().zero())
+}
+
+ops! {
+    /// Zeros above the `diagonal`-th diagonal of the last two axes.
+    fn tril | try_tril(&self, diagonal: i64) -> Tensor {
+        triangle(self, diagonal, true)
+    }
+
+    /// Zeros below the `diagonal`-th diagonal of the last two axes.
+    fn triu | try_triu(&self, diagonal: i64) -> Tensor {
+        triangle(self, diagonal, false)
+    }
+
+    /// `value` where the mask is true; the mask is broadcast.
+    fn masked_fill | try_masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Tensor {
+        if mask.dtype() != DType::Bool {
+            bail!(DType, "the mask is {}: it must be bool", mask.dtype());
+        }
+        mask.try_where_(self.constant_like(value), self)
+    }
+
+    /// A row of `classes` for every index, 1 at the index and 0 elsewhere; a new last axis. An index out of
+    /// range gives a row of zeros.
+    fn one_hot | try_one_hot(&self, classes: usize) -> Tensor {
+        if !self.dtype().is_int() {
+            bail!(DType, "the index is {}: it must be an integer type", self.dtype());
+        }
+        // A byte could not count beyond 255.
+        let dtype = self.dtype().promote(DType::I32);
+        let shape = Shape::new(&[&self.shape()[..], &[classes]].concat())?;
+        let class = self.index_rule(shape.rank() - 1, shape, dtype);
+        class.try_eq(&self.try_to_dtype(dtype)?.try_unsqueeze(-1)?)?.try_to_dtype(dtype)
+    }
+
+    /// The running product along an axis; integers are multiplied as i64. Its time grows with the square of the
+    /// axis.
+    fn cumprod | try_cumprod(&self, dim: isize) -> Tensor {
+        let (shape, k) = (self.shape(), self.shape().axis(dim)?);
+        let x = if self.dtype().is_float() { self.clone() } else { self.try_to_dtype(DType::I64)? };
+        if shape.rank() == 0 {
+            return Ok(x);
+        }
+        if shape.rank() == MAX_RANK {
+            bail!(Shape, "a running product of shape {shape} needs one axis more than {MAX_RANK}");
+        }
+        // Each place multiplies what stands before it, and ones for the rest.
+        let mut extents = shape.to_vec();
+        extents.insert(k, shape[k]);
+        let square = Shape::new(&extents)?;
+        let before = x.index_rule(k + 1, square, DType::I32).try_le(x.index_rule(k, square, DType::I32))?;
+        let one = if x.dtype().is_float() { Scalar::Float(1.0) } else { Scalar::Int(1) };
+        before.try_where_(&x.try_unsqueeze(k as isize)?, one)?.try_prod_dim(k as isize + 1, false)
+    }
+
+    /// Each element less the one before along an axis, `n` times over; of bools, whether they differ.
+    fn diff | try_diff(&self, n: usize, dim: isize) -> Tensor {
+        let k = self.shape().axis(dim)?;
+        if self.rank() == 0 {
+            bail!(Shape, "a tensor without axes has no differences");
+        }
+        let mut x = self.clone();
+        for _ in 0..n {
+            let rest = x.shape()[k].saturating_sub(1);
+            let skip = x.shape()[k].min(1);
+            let (next, before) = (x.try_narrow(dim, skip, rest)?, x.try_narrow(dim, 0, rest)?);
+            x = if x.dtype() == DType::Bool { next.try_logical_xor(&before)? } else { next.try_sub(&before)? };
+        }
+        Ok(x)
+    }
+}
