@@ -14,6 +14,7 @@
 //! | `plan` | fusion, views, memory, the plan cache |
 //! | `cpu` | an executor of plans |
 //! | `tensor` | what users hold |
+//! | `optim` | optimizers |
 
 mod autograd;
 mod call;
@@ -24,6 +25,7 @@ mod engine;
 mod error;
 mod graph;
 mod op;
+mod optim;
 mod plan;
 mod random;
 mod shape;
@@ -33,11 +35,13 @@ pub use autograd::{
     BackwardOptions, Function, apply, checkpoint, enable_grad, grad, no_grad, try_apply, try_checkpoint,
     try_grad,
 };
+pub use cpu::set_threads;
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{Counters, counters, guards_enabled, last_plan, set_guards, with_fusion};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
+pub use optim::{Adam, AdamW, Optimizer, SGD};
 pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use tensor::{

@@ -14,6 +14,8 @@ mod program;
 mod special;
 mod threads;
 
+pub use threads::set_threads;
+
 use crate::engine::count_host_copy;
 use crate::error::Result;
 use crate::graph::{Buffer, Storage};

@@ -3,11 +3,24 @@
 
 use rayon::prelude::*;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many threads compute: `VOLTA_THREADS`, or as many as the machine has.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets the CPU compute with `count` threads. It counts only before the first computation; `VOLTA_THREADS` does
+/// the same from outside.
+pub fn set_threads(count: usize) {
+    ASKED.store(count, Ordering::Relaxed);
+}
+
+/// How many threads compute: what was asked for, or as many as the machine has.
 pub(crate) fn count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
+        let set = ASKED.load(Ordering::Relaxed);
+        if set > 0 {
+            return set;
+        }
         let asked = std::env::var("VOLTA_THREADS").ok().and_then(|v| v.parse().ok()).filter(|&n| n > 0);
         asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
     })

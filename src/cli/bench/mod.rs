@@ -1,0 +1,159 @@
+//! The benchmark: one JSON line a workload, to stand beside another framework's on the same machine.
+
+mod models;
+
+use models::Training;
+use std::process::ExitCode;
+use std::time::Instant;
+use volta::{Optimizer, Tensor, last_plan, manual_seed, set_threads};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// The device to measure.
+    #[arg(long, default_value = "cpu", value_parser = ["cpu"])]
+    device: String,
+    /// Workloads, separated by commas.
+    #[arg(
+        long,
+        default_value = "matmul-1024,matmul-2048,gelu,softmax,layernorm,xor,mlp,cnn,resnet18,gpt-small,wikitext"
+    )]
+    workloads: String,
+    /// Precisions, separated by commas.
+    #[arg(long, default_value = "f32")]
+    modes: String,
+    /// Timed steps of each workload, after a quarter as many to warm up.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    iters: u32,
+    /// Another batch size for the training workloads; 0 keeps each one's own.
+    #[arg(long, default_value_t = 0)]
+    batch: usize,
+    /// Threads to use; 0 for all.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+}
+
+/// What a workload yields besides time.
+enum Work {
+    Flops(f64),
+    Bytes(f64),
+    /// Samples or tokens a step.
+    Units(f64),
+}
+
+struct Workload {
+    step: Box<dyn FnMut() -> Option<Tensor>>,
+    work: Work,
+}
+
+fn workload(name: &str, options: &Options) -> Result<Workload, String> {
+    if let Some(n) = name.strip_prefix("matmul-") {
+        let n: usize = n.parse().map_err(|_| format!("{n} is not a size"))?;
+        let (a, b) = (Tensor::rand([n, n]) - 0.5, Tensor::rand([n, n]) - 0.5);
+        a.realize();
+        b.realize();
+        let step = move || {
+            a.matmul(&b).realize();
+            None
+        };
+        return Ok(Workload { step: Box::new(step), work: Work::Flops(2.0 * (n as f64).powi(3)) });
+    }
+    let elementwise = |shape: &[usize], count: usize| -> Vec<Tensor> {
+        (0..count).map(|_| Tensor::randn(shape)).inspect(|t| drop(t.realize())).collect()
+    };
+    const MEBI: usize = 1 << 20;
+    Ok(match name {
+        "gelu" => {
+            let t = elementwise(&[4 * MEBI], 3);
+            let step = move || {
+                (&t[0] * &t[1] + &t[2]).gelu_tanh().realize();
+                None
+            };
+            Workload { step: Box::new(step), work: Work::Bytes(4.0 * 16.0 * MEBI as f64) }
+        }
+        "softmax" | "layernorm" => {
+            let x = elementwise(&[1024, 4096], 1).remove(0);
+            let softmax = name == "softmax";
+            let step = move || {
+                let y = if softmax { x.softmax(1) } else { x.layer_norm([4096], None, None, 1e-5) };
+                y.realize();
+                None
+            };
+            Workload { step: Box::new(step), work: Work::Bytes(2.0 * 16.0 * MEBI as f64) }
+        }
+        _ => {
+            let Training { mut loss, mut optimizer, units, read_loss } = models::training(name, options.batch)?;
+            let step = move || {
+                optimizer.zero_grad();
+                let value = loss();
+                value.backward();
+                optimizer.step();
+                if read_loss {
+                    value.item::<f32>();
+                }
+                Some(value)
+            };
+            Workload { step: Box::new(step), work: Work::Units(units as f64) }
+        }
+    })
+}
+
+fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> {
+    if mode != "f32" {
+        return Err(format!("mode {mode} is not there: only f32 is"));
+    }
+    manual_seed(0);
+    let start = Instant::now();
+    let Workload { mut step, work } = workload(name, options)?;
+    let ms = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
+    step();
+    let first = ms(start);
+    for _ in 0..(options.iters / 4).max(5) {
+        step();
+    }
+    let peak = last_plan().map_or(0, |p| p.peak_bytes);
+    let mut times = Vec::new();
+    let mut loss = None;
+    for _ in 0..options.iters {
+        let start = Instant::now();
+        loss = step();
+        times.push(ms(start));
+    }
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    let mut line = format!(
+        "{{\"peer\": \"volta {}\", \"device\": \"{}\", \"workload\": \"{name}\", \"mode\": \"{mode}\", \
+         \"median_ms\": {median:.4}, \"min_ms\": {:.4}, \"first_ms\": {first:.1}, \"peak_mib\": {:.1}",
+        env!("CARGO_PKG_VERSION"),
+        options.device,
+        times[0],
+        peak as f64 / (1 << 20) as f64,
+    );
+    line += &match work {
+        Work::Flops(f) => format!(", \"tflops\": {:.4}", f / median / 1e9),
+        Work::Bytes(b) => format!(", \"gb_s\": {:.1}", b / median / 1e6),
+        Work::Units(u) => format!(", \"per_s\": {:.1}", u / median * 1e3),
+    };
+    if let Some(loss) = loss {
+        line += &format!(", \"loss\": {:.4}", loss.item::<f64>());
+    }
+    Ok(line + "}")
+}
+
+pub fn run(options: &Options) -> ExitCode {
+    if options.threads > 0 {
+        set_threads(options.threads);
+    }
+    let mut status = ExitCode::SUCCESS;
+    for mode in options.modes.split(',') {
+        for name in options.workloads.split(',') {
+            match measure(name, mode, options) {
+                Ok(line) => println!("{line}"),
+                Err(why) => {
+                    println!("{{\"peer\": \"volta\", \"workload\": \"{name}\", \"mode\": \"{mode}\", \"error\": \"{why}\"}}");
+                    status = ExitCode::FAILURE;
+                }
+            }
+        }
+    }
+    status
+}
