@@ -41,6 +41,11 @@ impl Call {
         })
     }
 
+    /// Whether the user made this call, and not another op.
+    pub fn is_outermost(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Names what follows after `origin`, as its gradient.
     pub fn gradient_of(origin: Origin) -> Call {
         let origin = Origin { backward: true, ..origin };

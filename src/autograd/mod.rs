@@ -11,7 +11,7 @@ pub use mode::{enable_grad, no_grad};
 
 use crate::call::Call;
 use crate::error::{Result, bail};
-use crate::graph::Node;
+use crate::graph::{Node, register};
 use crate::op::{Differentiated, gradient};
 use crate::tensor::Tensor;
 use std::collections::{BinaryHeap, HashMap};
@@ -171,6 +171,7 @@ impl Tensor {
                         Some(before) => before.try_add(g)?,
                         None => g.clone(),
                     };
+                    register(&sum.node());
                     slot.set(Some(sum));
                 }
                 Ok(true)

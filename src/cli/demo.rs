@@ -44,7 +44,9 @@ fn forward(layers: &[[Tensor; 2]], x: &Tensor) -> Tensor {
 }
 
 fn accuracy(layers: &[[Tensor; 2]], points: &Tensor, arms: &Tensor) -> f64 {
-    no_grad(|| forward(layers, points).argmax_dim(1, false).eq(arms).to_dtype(volta::DType::F32).mean().item())
+    no_grad(|| {
+        forward(layers, points).argmax_dim(1, false).eq(arms).to_dtype(volta::DType::F32).mean().item()
+    })
 }
 
 pub fn run(options: &Options) -> ExitCode {
@@ -57,7 +59,8 @@ pub fn run(options: &Options) -> ExitCode {
     println!("Two spirals, 1024 points; a network of 2-64-64-2 with ReLU; Adam; {} steps.", options.steps);
     let bar = ProgressBar::new(options.steps);
     bar.set_style(
-        ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {per_sec} {eta} left").expect("a valid template"),
+        ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {per_sec} {eta} left")
+            .expect("a valid template"),
     );
     let mut last = f64::NAN;
     for step in 0..options.steps {
@@ -77,7 +80,10 @@ pub fn run(options: &Options) -> ExitCode {
     }
     bar.finish_and_clear();
     let report = last_plan();
-    println!("Loss {last:.4}; {:.1}% of new points right.", 100.0 * accuracy(&layers, &test_points, &test_arms));
+    println!(
+        "Loss {last:.4}; {:.1}% of new points right.",
+        100.0 * accuracy(&layers, &test_points, &test_arms)
+    );
     if let Some(report) = report {
         println!("\nThe plan of a step:\n{report}");
     }

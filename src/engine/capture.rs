@@ -8,9 +8,6 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// In a node's mark: being visited in this pass, no place yet.
-const OPEN: u64 = u32::MAX as u64;
-
 #[derive(Default)]
 pub(super) struct Capture {
     pub nodes: Vec<Arc<Node>>,
@@ -22,12 +19,6 @@ pub(super) struct Capture {
     keep: Vec<bool>,
     donated: Vec<bool>,
     pass: u64,
-    stack: Vec<Visit>,
-}
-
-enum Visit {
-    Enter(Arc<Node>),
-    Leave(Arc<Node>, Sources, Option<Storage>),
 }
 
 impl Capture {
@@ -39,62 +30,48 @@ impl Capture {
         self.uses.clear();
         self.keep.clear();
         self.donated.clear();
-        self.stack.clear();
-    }
-
-    fn place(&self, node: &Node) -> Option<u32> {
-        let mark = node.mark.load(Relaxed);
-        (mark >> 32 == self.pass).then_some(mark as u32)
     }
 
     /// Walks from the roots to what is there already.
     pub fn collect(&mut self, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>, fuse: bool) {
         self.clear();
         self.pass += 1;
-        let root_count = roots.len();
-        let mut root_places = SmallVec::<[u32; 8]>::new();
-        for (k, root) in roots.into_iter().chain(pending).enumerate() {
-            let node = root.clone();
-            self.visit(root);
-            if k < root_count {
-                root_places.push(self.place(&node).expect("a root was visited"));
-            }
+        let wanted: SmallVec<[u64; 8]> = roots.iter().map(|r| r.id).collect();
+        let pass = self.pass;
+        let is_new = |node: &Node| {
+            let new = node.mark.load(Relaxed) >> 32 != pass;
+            node.mark.store(pass << 32, Relaxed);
+            new
+        };
+        self.nodes.extend(roots.into_iter().chain(pending).filter(|n| is_new(n)));
+        let mut next = 0;
+        let mut found = Sources::new();
+        while let Some(node) = self.nodes.get(next) {
+            node.inspect(|sources, storage| {
+                if storage.is_none() {
+                    let reach = node.op.value_sources(sources.len());
+                    found.extend(sources[..reach].iter().filter(|s| is_new(s)).cloned());
+                }
+            });
+            self.nodes.extend(found.drain(..));
+            next += 1;
+        }
+        // Sources are older than those who use them.
+        self.nodes.sort_unstable_by_key(|n| n.id);
+        for (place, node) in self.nodes.iter().enumerate() {
+            node.mark.store(self.pass << 32 | place as u64, Relaxed);
+        }
+        for node in &self.nodes {
+            let place = |n: &Arc<Node>| n.mark.load(Relaxed) as u32;
+            node.inspect(|sources, storage| {
+                let reach = if storage.is_some() { 0 } else { node.op.value_sources(sources.len()) };
+                self.sources.push(sources[..reach].iter().map(place).collect());
+                self.inputs.push(storage.cloned());
+            });
         }
         self.count_uses();
-        self.decide_keeping(&root_places);
+        self.decide_keeping(&wanted);
         self.write_key(fuse);
-    }
-
-    fn visit(&mut self, root: Arc<Node>) {
-        self.stack.push(Visit::Enter(root));
-        while let Some(visit) = self.stack.pop() {
-            match visit {
-                Visit::Enter(node) => {
-                    if self.place(&node).is_some() {
-                        continue;
-                    }
-                    node.mark.store(self.pass << 32 | OPEN, Relaxed);
-                    let (sources, storage) = node.inspect(|sources, storage| match storage {
-                        Some(s) => (Sources::new(), Some(s.clone())),
-                        None => (sources.iter().cloned().collect(), None),
-                    });
-                    // A name's gradient has other sources; its value has one.
-                    let reach = if node.op.renames() { sources.len().min(1) } else { sources.len() };
-                    let enter: SmallVec<[Arc<Node>; 4]> = sources[..reach].iter().rev().cloned().collect();
-                    self.stack.push(Visit::Leave(node, sources, storage));
-                    self.stack.extend(enter.into_iter().map(Visit::Enter));
-                }
-                Visit::Leave(node, sources, storage) => {
-                    let reach = if node.op.renames() { sources.len().min(1) } else { sources.len() };
-                    let places = sources[..reach].iter().map(|s| self.place(s).expect("sources come first"));
-                    self.sources.push(places.collect());
-                    drop(sources);
-                    node.mark.store(self.pass << 32 | self.nodes.len() as u64, Relaxed);
-                    self.inputs.push(storage);
-                    self.nodes.push(node);
-                }
-            }
-        }
     }
 
     fn count_uses(&mut self) {
@@ -124,11 +101,12 @@ impl Capture {
         self.inputs[n].is_none() && !op.renames() && !op.moves() && !op.is_rule()
     }
 
-    fn decide_keeping(&mut self, roots: &[u32]) {
+    fn decide_keeping(&mut self, roots: &[u64]) {
         self.keep.resize(self.nodes.len(), false);
         self.donated.resize(self.nodes.len(), false);
-        for &root in roots {
-            let target = self.origin_of(root as usize, |op| matches!(op, Op::Reshape));
+        for root in roots {
+            let root = self.nodes.binary_search_by_key(root, |n| n.id).expect("a root was captured");
+            let target = self.origin_of(root, |op| matches!(op, Op::Reshape));
             self.keep[target] = self.inputs[target].is_none();
         }
         for n in 0..self.nodes.len() {

@@ -1,6 +1,7 @@
 //! Where the floors meet: what is asked for is captured, its plan compiled or found, run, and the values handed
 //! to their nodes.
 
+mod cache;
 mod capture;
 mod counters;
 mod settings;
@@ -15,13 +16,10 @@ use crate::graph::{Node, Storage, register, take_pending};
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program};
 use crate::plan::report::PlanReport;
+use cache::Cache;
 use capture::Capture;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// Plans kept for replay; a program that makes more than this is varying its shapes all the time.
-const MOST_PLANS: usize = 1024;
 
 pub(crate) struct Prepared {
     plan: Plan,
@@ -30,7 +28,7 @@ pub(crate) struct Prepared {
 
 #[derive(Default)]
 struct Engine {
-    plans: HashMap<Vec<u64>, Arc<Prepared>>,
+    plans: Cache<Prepared>,
     capture: Capture,
 }
 
@@ -67,7 +65,7 @@ fn run(roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
     let Engine { plans, capture } = &mut *engine;
     let result = compute(plans, capture, roots, pending);
     // Views and rules that stay pending are looked at again next time.
-    capture.nodes.iter().filter(|n| !n.is_realized() && capture::is_held(n)).for_each(register);
+    capture.nodes.iter().filter(|n| capture::is_held(n) && !n.is_realized()).for_each(register);
     let gone = std::mem::take(&mut capture.nodes);
     capture.clear();
     drop(engine);
@@ -76,7 +74,7 @@ fn run(roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
 }
 
 fn compute(
-    plans: &mut HashMap<Vec<u64>, Arc<Prepared>>,
+    plans: &mut Cache<Prepared>,
     capture: &mut Capture,
     roots: Vec<Arc<Node>>,
     pending: Vec<Arc<Node>>,
@@ -100,10 +98,7 @@ fn compute(
             let program = executor(device).prepare(&plan)?;
             let prepared = Arc::new(Prepared { plan, program });
             counters::count_compile();
-            if plans.len() >= MOST_PLANS {
-                plans.clear();
-            }
-            plans.insert(capture.key.clone(), prepared.clone());
+            plans.insert(&capture.key, prepared.clone());
             prepared
         }
     };

@@ -80,9 +80,7 @@ pub(crate) struct Recipe {
 
 impl Node {
     pub fn record(recipe: Recipe) -> Arc<Node> {
-        let node = Node::build(recipe, None, None);
-        register(&node);
-        node
+        Node::build(recipe, None, None)
     }
 
     /// A node that has its values already.
@@ -183,7 +181,7 @@ impl Drop for Node {
         if state.sources.is_empty() {
             return;
         }
-        let mut queue: Vec<Arc<Node>> = state.sources.drain(..).collect();
+        let mut queue: SmallVec<[Arc<Node>; 16]> = state.sources.drain(..).collect();
         while let Some(node) = queue.pop() {
             if let Some(mut last) = Arc::into_inner(node)
                 && let Ok(state) = last.state.get_mut()

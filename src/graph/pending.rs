@@ -1,5 +1,5 @@
-//! The nodes this thread has recorded and not yet seen computed. An optimizer's step computes all of them that
-//! are still held, so that no value keeps an old parameter alive.
+//! The values this thread has given to its user and not yet seen computed. An optimizer's step computes all of
+//! them that are still held, so that none keeps an old parameter alive.
 
 use super::Node;
 use std::cell::RefCell;
@@ -22,7 +22,7 @@ pub(crate) fn register(node: &Arc<Node>) {
     });
 }
 
-/// Everything recorded on this thread that is still held somewhere and has no values yet.
+/// Everything given out on this thread that is still held somewhere and has no values yet.
 pub(crate) fn take_pending() -> Vec<Arc<Node>> {
     let list = PENDING.with_borrow_mut(|(list, _)| std::mem::take(list));
     list.into_iter().filter_map(|n| n.upgrade()).filter(|n| !n.is_realized()).collect()

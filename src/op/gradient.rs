@@ -100,7 +100,17 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
             one(fold_windows(g, *axis as usize, *step, *dilation, x(0).shape()))
         }
 
-        Op::Matmul => two(&|| g.matmul_primitive(&x(1).try_t()?), &|| x(0).try_t()?.matmul_primitive(g)),
+        // A transposed operand's gradient is made transposed, so that it comes out as the operand is stored.
+        Op::Matmul => two(
+            &|| match is_transposed(x(0)) {
+                true => x(1).matmul_primitive(&g.try_t()?)?.try_t(),
+                false => g.matmul_primitive(&x(1).try_t()?),
+            },
+            &|| match is_transposed(x(1)) {
+                true => g.try_t()?.matmul_primitive(x(0))?.try_t(),
+                false => x(0).try_t()?.matmul_primitive(g),
+            },
+        ),
         Op::Conv(kind, attrs) => {
             let conv = |kind, a: &Tensor, b: &Tensor, like: &Tensor| {
                 Tensor::conv_primitive(kind, a, b, **attrs, like.shape())
@@ -151,6 +161,13 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
         | Op::MaxPoolIndex(_)
         | Op::Alias => Ok(d.sources.iter().map(|_| None).collect()),
     }
+}
+
+/// Whether a matrix is another one with the last two axes exchanged.
+fn is_transposed(t: &Tensor) -> bool {
+    let (node, rank) = (t.node(), t.rank());
+    let Op::Permute(order) = &node.op else { return false };
+    (0..rank - 2).all(|k| order[k] as usize == k) && order[rank - 2] as usize == rank - 1
 }
 
 fn unary(op: U, x: &Tensor, y: &Tensor, g: &Tensor) -> Result<Gradients> {

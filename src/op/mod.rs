@@ -331,6 +331,11 @@ impl Op {
         matches!(self, Op::Alias | Op::Own(_))
     }
 
+    /// How many of its sources make its value: a name has one, and further ones only for its gradient.
+    pub fn value_sources(&self, all: usize) -> usize {
+        if self.renames() { all.min(1) } else { all }
+    }
+
     /// Whether it has a kernel of its own, that others may at most follow.
     pub fn stands_alone(&self) -> bool {
         matches!(

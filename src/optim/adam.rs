@@ -23,10 +23,26 @@ struct Moments {
 }
 
 impl Moments {
-    fn new(parameters: Vec<Tensor>, learning_rate: f64, betas: (f64, f64), epsilon: f64, weight_decay: f64) -> Moments {
+    fn new(
+        parameters: Vec<Tensor>,
+        learning_rate: f64,
+        betas: (f64, f64),
+        epsilon: f64,
+        weight_decay: f64,
+    ) -> Moments {
         let zeros = || parameters.iter().map(Tensor::zeros_like).collect();
         let (first, second) = (zeros(), zeros());
-        Moments { parameters, first, second, learning_rate, betas, epsilon, weight_decay, decoupled: false, steps: 0 }
+        Moments {
+            parameters,
+            first,
+            second,
+            learning_rate,
+            betas,
+            epsilon,
+            weight_decay,
+            decoupled: false,
+            steps: 0,
+        }
     }
 
     #[track_caller]

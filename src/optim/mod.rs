@@ -34,7 +34,10 @@ pub trait Optimizer {
 
 /// Runs `update` on every parameter that has a gradient, with its number, then computes all new values at once.
 #[track_caller]
-fn update_all(parameters: &[Tensor], mut update: impl FnMut(usize, &Tensor, &Tensor) -> Result<()>) -> Result<()> {
+fn update_all(
+    parameters: &[Tensor],
+    mut update: impl FnMut(usize, &Tensor, &Tensor) -> Result<()>,
+) -> Result<()> {
     let _call = Call::enter("step");
     no_grad(|| {
         for (k, p) in parameters.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Making tensors: from data, by rules, at random.
 
 use super::Tensor;
-use super::record::source;
+use super::record::{Given, source};
 use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Element, Scalar};
@@ -60,8 +60,11 @@ macro_rules! creators {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
             pub fn $try_name($($arg: $ty),*) -> Result<Tensor> {
-                let _call = Call::enter(stringify!($name));
-                let made: Result<Tensor> = $body;
+                let call = Call::enter(stringify!($name));
+                let made = (move || -> Result<Tensor> { $body })();
+                if call.is_outermost() {
+                    made.given();
+                }
                 made.map(|t| Tensor::variable_of(t.node()))
             }
         )*}

@@ -45,7 +45,7 @@ fn unary(x: &Tensor, op: UnaryOp, domain: Domain) -> Result<Tensor> {
     let dtype = x.dtype();
     match domain {
         Domain::Float if !dtype.is_float() => {
-            let x = x.try_to_dtype(DType::F32)?;
+            let x = x.cast(DType::F32)?;
             return record(Op::Unary(op), &[&x], x.shape(), DType::F32);
         }
         Domain::Number if dtype == DType::Bool => {
@@ -66,19 +66,29 @@ fn with_scalar(dtype: DType, s: Scalar) -> DType {
     }
 }
 
+impl Tensor {
+    /// [`to_dtype`](Tensor::to_dtype) inside another op.
+    pub(crate) fn cast(&self, dtype: DType) -> Result<Tensor> {
+        match self.with_node(|n| (n.dtype == dtype, n.shape)) {
+            (true, _) => Ok(self.clone()),
+            (false, shape) => record(Op::Cast, &[self], shape, dtype),
+        }
+    }
+}
+
 /// Both operands in one type and shape.
 pub(super) fn meet(a: &Tensor, b: Operand, force: Option<DType>) -> Result<(Tensor, Tensor)> {
     match b {
         Operand::Scalar(s) => {
             let dtype = force.unwrap_or_else(|| with_scalar(a.dtype(), s));
-            let a = a.try_to_dtype(dtype)?;
+            let a = a.cast(dtype)?;
             let s = if force == Some(DType::Bool) { Scalar::Bool(s.is_true()) } else { s };
             let b = a.constant_like(s);
             Ok((a, b))
         }
         Operand::Tensor(b) => {
             let dtype = force.unwrap_or_else(|| a.dtype().promote(b.dtype()));
-            let (a, b) = (a.try_to_dtype(dtype)?, b.try_to_dtype(dtype)?);
+            let (a, b) = (a.cast(dtype)?, b.cast(dtype)?);
             let shape = a.shape().broadcast(&b.shape())?;
             Ok((a.expand_to(shape)?, b.expand_to(shape)?))
         }
@@ -116,7 +126,7 @@ pub(super) fn scalar_left(s: Scalar, b: &Tensor, op: BinaryOp) -> Result<Tensor>
     if op == BinaryOp::Div && !dtype.is_float() {
         dtype = DType::F32;
     }
-    let b = b.try_to_dtype(dtype)?;
+    let b = b.cast(dtype)?;
     record(Op::Binary(op), &[&b.constant_like(s), &b], b.shape(), dtype)
 }
 
@@ -128,7 +138,7 @@ fn logical(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
 fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
     let (mut a, mut b) = meet(a, b, None)?;
     if !a.dtype().is_float() {
-        (a, b) = (a.try_to_dtype(DType::F32)?, b.try_to_dtype(DType::F32)?);
+        (a, b) = (a.cast(DType::F32)?, b.cast(DType::F32)?);
     }
     record(Op::Binary(BinaryOp::Div), &[&a, &b], a.shape(), a.dtype())
 }
@@ -282,10 +292,7 @@ ops! {
 
     /// The same values as another type: floats truncate to integers, anything but zero is true.
     fn to_dtype | try_to_dtype(&self, dtype: DType) -> Tensor {
-        if self.dtype() == dtype {
-            return Ok(self.clone());
-        }
-        record(Op::Cast, &[self], self.shape(), dtype)
+        self.cast(dtype)
     }
 
     /// x²

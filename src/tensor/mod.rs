@@ -234,6 +234,7 @@ impl Tensor {
             );
         };
         let new = value.detach().node();
+        crate::graph::register(&new);
         let mut node = variable.node.lock().expect("no panic while a variable is held");
         if (node.shape, node.dtype, node.device) != (new.shape, new.dtype, new.device) {
             let of = |n: &Node| format!("{} {} on {}", n.dtype, n.shape, n.device);

@@ -101,6 +101,15 @@ impl Tensor {
         if order.iter().enumerate().all(|(k, &o)| k == o) {
             return Ok(self.clone());
         }
+        // Back to where it came from, as gradients of transposed weights do.
+        let node = self.node();
+        if let Op::Permute(first) = &node.op
+            && !node.tracked
+            && order.iter().enumerate().all(|(k, &o)| first[o] as usize == k)
+            && let Some(source) = node.sources().first()
+        {
+            return Ok(Tensor::from_node(source.clone()));
+        }
         let shape = self.shape();
         let extents: Vec<usize> = order.iter().map(|&o| shape[o]).collect();
         let mut axes = [0; MAX_RANK];

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use super::elementwise::scalar_left;
+use super::record::Given;
 use crate::call::Call;
 use crate::op::BinaryOp;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -59,7 +60,9 @@ macro_rules! operators {
             #[track_caller]
             fn $method(self, other: &Tensor) -> Tensor {
                 let _call = Call::enter($name);
-                scalar_left(self.into(), other, BinaryOp::$op).unwrap_or_else(|e| e.raise())
+                let result = scalar_left(self.into(), other, BinaryOp::$op);
+                result.given();
+                result.unwrap_or_else(|e| e.raise())
             }
         }
         impl $trait<Tensor> for $number {

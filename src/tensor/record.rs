@@ -4,7 +4,7 @@ use super::Tensor;
 use crate::autograd;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
-use crate::graph::{Node, Recipe, Sources};
+use crate::graph::{Node, Recipe, Sources, register};
 use crate::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -26,8 +26,12 @@ macro_rules! ops {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
             pub fn $try_name(&$self $(, $arg: $ty)*) -> $crate::Result<$ret> {
-                let _call = $crate::call::Call::enter(stringify!($name));
-                $body
+                let call = $crate::call::Call::enter(stringify!($name));
+                let result = (move || -> $crate::Result<$ret> { $body })();
+                if call.is_outermost() {
+                    $crate::tensor::record::Given::given(&result);
+                }
+                result
             }
         )*}
     };
@@ -49,12 +53,62 @@ macro_rules! functions {
         #[doc = concat!("[`", stringify!($name), "`] that returns its error.")]
         #[track_caller]
         pub fn $try_name($($arg: $ty),*) -> $crate::Result<$ret> {
-            let _call = $crate::call::Call::enter(stringify!($name));
-            $body
+            let call = $crate::call::Call::enter(stringify!($name));
+            let result = (move || -> $crate::Result<$ret> { $body })();
+            if call.is_outermost() {
+                $crate::tensor::record::Given::given(&result);
+            }
+            result
         }
     )*};
 }
 pub(crate) use functions;
+
+/// What an op gives its user: the tensors in it are pending from now on.
+pub(crate) trait Given {
+    fn given(&self);
+}
+
+impl Given for Tensor {
+    fn given(&self) {
+        if !self.is_realized() {
+            register(&self.node());
+        }
+    }
+}
+
+impl<T: Given> Given for Result<T> {
+    fn given(&self) {
+        if let Ok(value) = self {
+            value.given();
+        }
+    }
+}
+
+impl<T: Given> Given for Vec<T> {
+    fn given(&self) {
+        self.iter().for_each(T::given);
+    }
+}
+
+impl<A: Given, B: Given> Given for (A, B) {
+    fn given(&self) {
+        self.0.given();
+        self.1.given();
+    }
+}
+
+impl<A: Given, B: Given, C: Given> Given for (A, B, C) {
+    fn given(&self) {
+        self.0.given();
+        self.1.given();
+        self.2.given();
+    }
+}
+
+impl Given for bool {
+    fn given(&self) {}
+}
 
 /// Records `op` over `sources`, which must share a device.
 pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) -> Result<Tensor> {

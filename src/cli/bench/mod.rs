@@ -81,7 +81,8 @@ fn workload(name: &str, options: &Options) -> Result<Workload, String> {
             Workload { step: Box::new(step), work: Work::Bytes(2.0 * 16.0 * MEBI as f64) }
         }
         _ => {
-            let Training { mut loss, mut optimizer, units, read_loss } = models::training(name, options.batch)?;
+            let Training { mut loss, mut optimizer, units, read_loss } =
+                models::training(name, options.batch)?;
             let step = move || {
                 optimizer.zero_grad();
                 let value = loss();
@@ -149,7 +150,9 @@ pub fn run(options: &Options) -> ExitCode {
             match measure(name, mode, options) {
                 Ok(line) => println!("{line}"),
                 Err(why) => {
-                    println!("{{\"peer\": \"volta\", \"workload\": \"{name}\", \"mode\": \"{mode}\", \"error\": \"{why}\"}}");
+                    println!(
+                        "{{\"peer\": \"volta\", \"workload\": \"{name}\", \"mode\": \"{mode}\", \"error\": \"{why}\"}}"
+                    );
                     status = ExitCode::FAILURE;
                 }
             }

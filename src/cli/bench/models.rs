@@ -126,7 +126,12 @@ fn gpt(Size(vocabulary, context, layers, heads, width): Size, batch: usize) -> T
         cross_entropy(&logits, &target)
     };
     let optimizer = AdamW::new(p.0, 3e-4, (0.9, 0.999), 1e-8, 0.01);
-    Training { loss: Box::new(loss), optimizer: Box::new(optimizer), units: batch * context, read_loss: false }
+    Training {
+        loss: Box::new(loss),
+        optimizer: Box::new(optimizer),
+        units: batch * context,
+        read_loss: false,
+    }
 }
 
 fn adam(parameters: Parameters) -> Box<dyn Optimizer> {
@@ -190,7 +195,11 @@ struct Residual {
 impl Residual {
     fn forward(&self, x: &Tensor) -> Tensor {
         let conv = |x: &Tensor, w: &Tensor, stride: usize, padding: usize| {
-            x.conv2d(w, None, ConvOptions { stride: [stride; 2], padding: [padding; 2], ..Default::default() })
+            x.conv2d(
+                w,
+                None,
+                ConvOptions { stride: [stride; 2], padding: [padding; 2], ..Default::default() },
+            )
         };
         let [(w1, n1, stride), (w2, n2, _)] = &self.convs;
         let y = n1.batch(&conv(x, w1, *stride, 1)).relu();
