@@ -37,7 +37,7 @@ fn joining_rows() -> Vec<Row> {
     let resolve = |axis: isize, rank: usize| axis.rem_euclid(rank as isize) as usize;
     let mut rows = vec![];
     for (axis, cases) in [
-        (0isize, &[&[&[2, 3][..], &[1, 3], &[4, 3]][..], &[&[2], &[0], &[3]], &[&[5, 2]], &[&[100, 3], &[31, 3]]][..]),
+        (0isize, &[&[&[2, 3][..], &[1, 3], &[4, 3]][..], &[&[2], &[1], &[3]], &[&[5, 2]], &[&[100, 3], &[31, 3]]][..]),
         (1, &[&[&[2, 3], &[2, 1]], &[&[2, 0], &[2, 2]], &[&[2, 1, 2], &[2, 2, 2], &[2, 3, 2], &[2, 1, 2], &[2, 2, 2]]]),
         (-1, &[&[&[2, 3], &[2, 1]], &[&[2, 2, 1], &[2, 2, 3]]]),
     ] {
@@ -190,6 +190,9 @@ fn joining_promotes_types_and_keeps_every_bit() {
     let bits: Vec<u32> = joined.to_vec::<f32>().iter().map(|x| x.to_bits()).collect();
     assert_eq!(bits[..3], [1f32.to_bits(), 2f32.to_bits(), (-0f32).to_bits()]);
     assert!(f32::from_bits(bits[3]).is_nan());
+    let nothing = Tensor::zeros([0]);
+    let around = Tensor::cat(&[nothing.clone(), Tensor::ones([2, 2]), nothing], 1);
+    assert_eq!(around.to_vec::<f32>(), [1.0; 4], "vectors of nothing fit anything, as in PyTorch");
     let wide = Tensor::cat(&[Tensor::from_vec(vec![i64::MAX, -1], [2]), Tensor::from_vec(vec![i64::MIN], [1])], 0);
     assert_eq!(wide.to_vec::<i64>(), [i64::MAX, -1, i64::MIN]);
 }
