@@ -116,18 +116,37 @@ fn leaves(program: &Program, random: &mut Random) -> Vec<Array> {
     program.leaves.iter().map(|shape| Array::from_fn(shape, |_| random.between(-1.5, 1.5))).collect()
 }
 
-/// Runs a check on many seeds and names those that fail, with the program of the first.
+/// The panic of a check, if it fails.
+fn failure(check: &impl Fn(&Program, &[Array], Reading), p: &Program, x: &[Array], r: Reading) -> Option<String> {
+    let panic = catch_unwind(AssertUnwindSafe(|| check(p, x, r))).err()?;
+    let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+    Some(panic.downcast_ref::<String>().cloned().or(text).unwrap_or_default())
+}
+
+/// Runs a check on many seeds; of a program that fails, the part is shown that still fails.
 fn for_seeds(seeds: std::ops::Range<u64>, kinks: bool, check: impl Fn(&Program, &[Array], Reading)) {
     for seed in seeds {
         let mut random = Random::new(seed);
         let length = 5 + random.below(56);
-        let program = Maker::make(&mut random, length, kinks);
+        let mut program = Maker::make(&mut random, length, kinks);
         let leaves = leaves(&program, &mut random);
         let reading = READINGS[random.below(READINGS.len())];
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&program, &leaves, reading))) {
-            let message = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-            panic!("seed {seed}, read {reading:?}: {message}\n{program}");
+        let Some(mut message) = failure(&check, &program, &leaves, reading) else { continue };
+        for outputs in program.smaller_outputs() {
+            let before = std::mem::replace(&mut program.outputs, outputs);
+            match failure(&check, &program, &leaves, reading) {
+                Some(shorter) => {
+                    message = shorter;
+                    break;
+                }
+                None => program.outputs = before,
+            }
         }
+        program.forget_unused();
+        if let Some(shorter) = failure(&check, &program, &leaves, reading) {
+            message = shorter;
+        }
+        panic!("seed {seed}, read {reading:?}: {message}\n{program}");
     }
 }
 
