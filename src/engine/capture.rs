@@ -71,6 +71,7 @@ impl Capture {
         }
         self.count_uses();
         self.decide_keeping(&wanted);
+        self.decide_donations();
         self.write_key(fuse);
     }
 
@@ -103,7 +104,6 @@ impl Capture {
 
     fn decide_keeping(&mut self, roots: &[u64]) {
         self.keep.resize(self.nodes.len(), false);
-        self.donated.resize(self.nodes.len(), false);
         for root in roots {
             let root = self.nodes.binary_search_by_key(root, |n| n.id).expect("a root was captured");
             let target = self.origin_of(root, |op| matches!(op, Op::Reshape));
@@ -111,9 +111,7 @@ impl Capture {
         }
         for n in 0..self.nodes.len() {
             let node = &self.nodes[n];
-            if let Some(storage) = &self.inputs[n] {
-                // The node and this capture hold the storage.
-                self.donated[n] = !self.held(n) && Arc::strong_count(storage) == 2;
+            if self.inputs[n].is_some() {
                 continue;
             }
             // A backward pass may follow: it must not find the expensive part gone.
@@ -125,6 +123,22 @@ impl Capture {
                 if self.is_computed(target) {
                     self.keep[target] = true;
                 }
+            }
+        }
+    }
+
+    /// Gives away the memory of inputs that nobody can ask for after this run: neither a tensor, nor a view
+    /// that stays pending, nor a tape.
+    fn decide_donations(&mut self) {
+        self.donated.resize(self.nodes.len(), false);
+        let mut alive: Vec<bool> = (0..self.nodes.len()).map(|n| self.held(n)).collect();
+        for n in (0..self.nodes.len()).rev() {
+            if let Some(storage) = &self.inputs[n] {
+                // The node and this capture hold the storage.
+                self.donated[n] = !alive[n] && Arc::strong_count(storage) == 2;
+            } else if alive[n] && (!self.keep[n] || self.nodes[n].tape_needed()) {
+                // It goes on needing its sources.
+                self.sources[n].iter().for_each(|&s| alive[s as usize] = true);
             }
         }
     }
@@ -144,7 +158,8 @@ impl Capture {
     }
 
     pub fn nothing_to_do(&self) -> bool {
-        !self.keep.contains(&true) && self.nodes.iter().all(|n| n.is_realized() || !n.op.renames())
+        let is_name = |op: &Op| op.renames() || matches!(op, Op::Reshape);
+        !self.keep.contains(&true) && self.nodes.iter().all(|n| n.is_realized() || !is_name(&n.op))
     }
 
     /// The captured graph for the planner.
@@ -184,10 +199,11 @@ impl Capture {
                 && (self.nodes[n].op.renames() || matches!(self.nodes[n].op, Op::Reshape))
             {
                 let source = self.sources[n][0] as usize;
-                if let Some(storage) = storages[source].clone()
-                    && (self.nodes[n].op.renames() || is_held_beyond(&self.nodes[n], self.uses[n]))
-                {
-                    self.nodes[n].realize(storage.clone());
+                if let Some(storage) = storages[source].clone() {
+                    if self.nodes[n].op.renames() || is_held_beyond(&self.nodes[n], self.uses[n]) {
+                        self.nodes[n].realize(storage.clone());
+                    }
+                    // Also where nobody holds this one: the next of a chain may be held.
                     storages[n] = Some(storage);
                 }
             }

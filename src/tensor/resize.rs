@@ -28,13 +28,21 @@ struct Scaling {
 }
 
 impl Scaling {
+    fn is_exact(&self) -> bool {
+        self.ratio == self.from as f64 / self.to as f64
+    }
+
+    /// Whether every old pixel becomes the same number of new ones.
+    fn repeats(&self) -> bool {
+        self.is_exact() && self.to.is_multiple_of(self.from)
+    }
+
     fn nearest(&self, x: &Tensor) -> Result<Tensor> {
         let &Scaling { axis, from, to, ratio } = self;
-        let exact = ratio == from as f64 / to as f64;
-        if exact && to % from == 0 {
+        if self.repeats() {
             return x.try_repeat_interleave(to / from, Some(axis as isize));
         }
-        if exact && from % to == 0 {
+        if self.is_exact() && from % to == 0 {
             let mut parts: Vec<_> = x.shape().iter().map(|&e| (0, 1, e)).collect();
             parts[axis] = (0, from / to, to);
             return x.slice_parts(&parts);
@@ -67,6 +75,13 @@ fn resized(x: &Tensor, size: [usize; 2], ratio: [f64; 2], mode: Interpolation) -
     }
     let axes = [0, 1].map(|k| Scaling { axis: 2 + k, from: s[2 + k], to: size[k], ratio: ratio[k] });
     match mode {
+        Interpolation::Nearest if axes.iter().all(Scaling::repeats) => {
+            // Both at once: one copy, and one sum for the gradient.
+            let times = axes.map(|a| a.to / a.from);
+            let apart = x.reshape_to(Shape::of(&[s[0], s[1], s[2], 1, s[3], 1]))?;
+            let wide = apart.expand_to(Shape::new(&[s[0], s[1], s[2], times[0], s[3], times[1]])?)?;
+            wide.reshape_to(Shape::of(&[s[0], s[1], size[0], size[1]]))
+        }
         Interpolation::Nearest => axes[1].nearest(&axes[0].nearest(x)?),
         Interpolation::Bilinear { align_corners } => x.in_wide(|x| {
             let narrow = x.try_matmul(&axes[1].weights(x, align_corners)?.try_t()?)?;

@@ -91,24 +91,24 @@ impl Lanes<'_> {
         }
     }
 
-    /// Where the lanes start in memory, if they lie side by side there.
+    /// Where the lanes start in memory, if they lie side by side there: only a block within one run does.
     pub fn side_by_side(&self, form: &Affine) -> Option<isize> {
-        if self.count == 1 && self.extents.is_empty() {
-            return Some(form.offset);
+        let c = &form.coefficients;
+        let mut position = form.offset;
+        for (&i, &c) in self.fixed.iter().zip(&c[self.extents.len()..]) {
+            position += i as isize * c;
         }
-        let mut found = None;
-        let mut first = true;
-        // Only a block within one run can be used in place.
-        let inner = *self.extents.last().unwrap_or(&1);
-        if self.count > inner || self.start % inner + self.count > inner {
-            return None;
+        let mut rest = self.start;
+        for (k, (&e, &c)) in self.extents.iter().zip(c.iter()).enumerate().rev() {
+            let index = if k == 0 { rest } else { rest % e };
+            let innermost = k + 1 == self.extents.len();
+            if innermost && self.count > 1 && (c != 1 || index + self.count > e) {
+                return None;
+            }
+            position += index as isize * c;
+            rest /= e;
         }
-        self.runs(|run| {
-            let (start, step) = run.at(form);
-            found = (first && (step == 1 || run.count == 1)).then_some(start);
-            first = false;
-        });
-        found
+        Some(position)
     }
 }
 

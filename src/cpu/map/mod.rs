@@ -181,7 +181,8 @@ impl Map {
     }
 
     fn finish_totals(&self, bind: Bindings, parts: Vec<Vec<Fold>>) {
-        if self.low.totals.is_empty() {
+        // A number that nothing is folded into may be stored here too.
+        if self.low.total_stores.is_empty() {
             return;
         }
         Machine::with(&self.low, bind, |m| {
