@@ -59,3 +59,8 @@ pub use tensor::{
     try_l1_loss_with, try_mse_loss, try_mse_loss_with, try_nll_loss, try_nll_loss_with, try_smooth_l1_loss,
     try_smooth_l1_loss_with,
 };
+
+/// The README's code runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -15,7 +15,8 @@ fn a_number_used_by_a_reduction_is_kept_if_it_is_held() {
     let (x, three) = (Tensor::from_slice(&[1.0f32; 15], [5, 3]), Tensor::from_slice(&[3.0f32], [0usize; 0]));
     for axis in [0, 1] {
         let eighth = &three / 8.0;
-        (&x * &eighth).sum_dim(axis, true).realize();
+        let sum = (&x * &eighth).sum_dim(axis, true);
+        sum.realize();
         assert_eq!(eighth.item::<f32>(), 0.375);
     }
 }

@@ -135,7 +135,6 @@ pub(super) fn scatter_add(kernel: &SpecialKernel, axis: usize, target: *mut u8, 
         const COLUMNS: usize = 64;
         let pieces = behind.div_ceil(COLUMNS).max(1);
         let task = |t: usize| {
-            let target = target;
             let sums = target.0.cast::<<T as Number>::Sum>();
             let (slab, piece) = (t / pieces, t % pieces);
             let columns = piece * COLUMNS..((piece + 1) * COLUMNS).min(behind);
@@ -174,10 +173,11 @@ pub(super) fn argsort(kernel: &SpecialKernel, axis: usize, descending: bool, bin
     let out = bind.slots[kernel.output.slot];
     by_number!(x.dtype, T => {
         let task = |line: usize| {
-            let out = out;
             let first = line / behind * count * behind + line % behind;
-            // SAFETY (both): inside the view, and this line of the output is this task's.
-            let value = |i: i32| unsafe { *start::<T>(x, bind).offset(position(x, first + i as usize * behind)) };
+            let value = |i: i32| {
+                // SAFETY: inside the view.
+                unsafe { *start::<T>(x, bind).offset(position(x, first + i as usize * behind)) }
+            };
             let values: Vec<T> = (0..count as i32).map(value).collect();
             let mut order: Vec<i32> = (0..count as i32).collect();
             order.sort_by(|&a, &b| {
@@ -185,7 +185,7 @@ pub(super) fn argsort(kernel: &SpecialKernel, axis: usize, descending: bool, bin
                 if descending { forward.reverse() } else { forward }
             });
             for (i, k) in order.into_iter().enumerate() {
-                // SAFETY: see above.
+                // SAFETY: inside the output; the line is this task's.
                 unsafe { *out.0.cast::<i32>().add(first + i * behind) = k };
             }
         };
@@ -201,7 +201,6 @@ pub(super) fn cumsum(kernel: &SpecialKernel, axis: usize, target: *mut u8, bind:
     let out = SlotPointer(target);
     by_number!(x.dtype, T => {
         let task = |line: usize| {
-            let out = out;
             let first = line / behind * count * behind + line % behind;
             let mut sum = <T as Number>::zero();
             for i in 0..count {
@@ -225,7 +224,6 @@ pub(super) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bin
     let ([_, channels, height, width], [.., out_height, out_width]) = (dims(x), dims(&kernel.output));
     by_number!(x.dtype, T => {
         let image = |t: usize| {
-            let out = out;
             let base = (t / channels) as isize * x.strides[0] + (t % channels) as isize * x.strides[1];
             let at = |i: usize, j: usize| {
                 // SAFETY: inside the image.

@@ -18,7 +18,7 @@ pub(super) struct CpuProgram {
 
 enum Ready {
     Maps(Vec<Map>),
-    Special(Option<Map>),
+    Special(Box<Option<Map>>),
 }
 
 impl CpuProgram {
@@ -32,7 +32,7 @@ impl CpuProgram {
             Work::Map(maps) => Ready::Maps(maps.iter().map(|m| Map::new(m, overwrites)).collect()),
             Work::Special(s) => {
                 let on_product = |slot: Slot| overwrites(slot) || places[slot] == places[s.output.slot];
-                Ready::Special(s.epilogue.as_ref().map(|m| Map::new(m, on_product)))
+                Ready::Special(Box::new(s.epilogue.as_ref().map(|m| Map::new(m, on_product))))
             }
         };
         CpuProgram { kernels: plan.kernels.iter().map(ready).collect() }
@@ -69,7 +69,7 @@ impl Program for CpuProgram {
         for (kernel, ready) in plan.kernels.iter().zip(&self.kernels) {
             match (ready, &kernel.work) {
                 (Ready::Maps(maps), _) => maps.iter().for_each(|m| m.run(bind)),
-                (Ready::Special(epilogue), Work::Special(s)) => special::run(s, epilogue.as_ref(), bind)?,
+                (Ready::Special(epilogue), Work::Special(s)) => special::run(s, (**epilogue).as_ref(), bind)?,
                 _ => unreachable!("prepared from the same plan"),
             }
             if guarded {

@@ -63,13 +63,12 @@ fn narrow(wide: *const f32, output: &Operand, bind: Bindings) {
     // SAFETY: `wide` holds the results, the slot as many two-byte floats.
     let wide = unsafe { std::slice::from_raw_parts(wide, n) };
     let slot = bind.slots[output.slot].0;
-    match output.dtype {
+    if output.dtype == DType::F16 {
         // SAFETY: as above.
-        DType::F16 => {
-            super::block::store_f16(wide, unsafe { std::slice::from_raw_parts_mut(slot.cast(), n) })
-        }
+        super::block::store_f16(wide, unsafe { std::slice::from_raw_parts_mut(slot.cast(), n) });
+    } else {
         // SAFETY: as above.
-        _ => super::block::store_bf16(wide, unsafe { std::slice::from_raw_parts_mut(slot.cast(), n) }),
+        super::block::store_bf16(wide, unsafe { std::slice::from_raw_parts_mut(slot.cast(), n) });
     }
 }
 

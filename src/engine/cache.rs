@@ -6,9 +6,12 @@ use std::sync::Arc;
 /// Plans kept for replay; a program that makes more than this is varying its shapes all the time.
 const MOST: usize = 1024;
 
+/// Values whose keys have the same hash.
+type Bucket<T> = Vec<(Box<[u64]>, Arc<T>)>;
+
 /// Values under long keys, compared whole.
 pub(super) struct Cache<T> {
-    buckets: HashMap<u64, Vec<(Box<[u64]>, Arc<T>)>>,
+    buckets: HashMap<u64, Bucket<T>>,
     count: usize,
 }
 

@@ -86,7 +86,7 @@ impl<'a> Builder<'a> {
             stores.push(b.output(node)?);
         }
         let mut kernel = MapKernel { extents: b.extents, outer, code: b.code, stores };
-        remove_unused(&mut kernel);
+        kernel.remove_unused();
         Ok(kernel)
     }
 
@@ -405,34 +405,4 @@ pub(crate) fn operand(graph: &PlanGraph, stored: &[bool], node: usize) -> Result
         strides: position.coefficients.to_vec(),
         offset: position.offset,
     })
-}
-
-fn remove_unused(kernel: &mut MapKernel) {
-    let mut used = vec![false; kernel.code.len()];
-    for s in &kernel.stores {
-        used[s.value] = true;
-    }
-    for v in (0..kernel.code.len()).rev() {
-        if used[v] {
-            for o in kernel.code[v].step.operands() {
-                used[o] = true;
-            }
-        }
-    }
-    let mut renumbered = vec![0; kernel.code.len()];
-    let mut next = 0;
-    for v in 0..used.len() {
-        renumbered[v] = next;
-        next += usize::from(used[v]);
-    }
-    let mut kept = used.iter();
-    kernel.code.retain(|_| *kept.next().expect("one flag an instruction"));
-    for instruction in &mut kernel.code {
-        for o in instruction.step.operands_mut() {
-            *o = renumbered[*o];
-        }
-    }
-    for s in &mut kernel.stores {
-        s.value = renumbered[s.value];
-    }
 }

@@ -212,19 +212,14 @@ impl<'a> Fusion<'a> {
         if count + 1 > MOST_MEMBERS || !self.may_join(others, slots) {
             return false;
         }
-        let mut domains: Vec<Domain> = Vec::new();
-        for &g in others {
-            if let Body::Map { domain, .. } = &self.groups[g].body {
-                domains.push(domain.clone());
-            }
-        }
-        domains.push(own.clone());
-        // Whoever reduces decides the loops.
-        let domain = domains.iter().find(|d| d.reduced != 0).unwrap_or(&domains[0]).clone();
         let mut members: Vec<usize> = others.iter().flat_map(|&g| self.groups[g].members.clone()).collect();
         members.push(n);
         members.sort_unstable();
-        let Ok(kernel) = Builder::build(self.graph, &self.stored, &domain, &members, &members) else {
+        let build = |domain: Domain| {
+            let built = Builder::build(self.graph, &self.stored, &domain, &members, &members);
+            built.ok().map(|kernel| (domain, kernel))
+        };
+        let Some((domain, kernel)) = self.domains(own, others).into_iter().find_map(build) else {
             return false;
         };
         let mut reads: Vec<usize> = kernel.reads().map(|a| a.slot).collect();
@@ -242,6 +237,22 @@ impl<'a> Fusion<'a> {
         group.members = members;
         group.body = Body::Map { domain, maps: vec![kernel] };
         true
+    }
+
+    /// The loops that could serve for all: whoever reduces decides them, the larger first.
+    fn domains(&self, own: &Domain, others: &[usize]) -> Vec<Domain> {
+        let mut domains = vec![own.clone()];
+        for &g in others {
+            if let Body::Map { domain, .. } = &self.groups[g].body
+                && !domains.contains(domain)
+            {
+                domains.push(domain.clone());
+            }
+        }
+        domains.sort_by_key(|d| (d.reduced == 0, usize::MAX - d.shape.numel()));
+        let reduces = domains[0].reduced != 0;
+        domains.retain(|d| (d.reduced != 0) == reduces);
+        domains
     }
 
     /// Whether no group outside `set` stands between two of them, or between one of them and `slots`.

@@ -64,6 +64,8 @@ pub(crate) enum Step {
     Valid(Vec<Check>),
     Unary(UnaryOp, Value),
     Binary(BinaryOp, Value, Value),
+    /// a · b + c, each rounded: `Mul` and `Add` in one pass.
+    MulAdd(Value, Value, Value),
     Where(Value, Value, Value),
     Cast(Value),
     /// The same value at a higher rank.
@@ -91,7 +93,7 @@ impl Step {
             Step::ArgReduce { of, .. } => [*of].into_iter().collect(),
             Step::Gather { index, .. } => [*index].into_iter().collect(),
             Step::Binary(_, a, b) => [*a, *b].into_iter().collect(),
-            Step::Where(a, b, c) => [*a, *b, *c].into_iter().collect(),
+            Step::Where(a, b, c) | Step::MulAdd(a, b, c) => [*a, *b, *c].into_iter().collect(),
             _ => Default::default(),
         }
     }
@@ -106,7 +108,7 @@ impl Step {
             Step::ArgReduce { of, .. } => [of].into_iter().collect(),
             Step::Gather { index, .. } => [index].into_iter().collect(),
             Step::Binary(_, a, b) => [a, b].into_iter().collect(),
-            Step::Where(a, b, c) => [a, b, c].into_iter().collect(),
+            Step::Where(a, b, c) | Step::MulAdd(a, b, c) => [a, b, c].into_iter().collect(),
             _ => Default::default(),
         }
     }
@@ -141,6 +143,37 @@ impl MapKernel {
 
     pub fn iterations(&self) -> usize {
         self.extents.iter().product()
+    }
+
+    /// Drops values that no store needs.
+    pub fn remove_unused(&mut self) {
+        let mut used = vec![false; self.code.len()];
+        for s in &self.stores {
+            used[s.value] = true;
+        }
+        for v in (0..self.code.len()).rev() {
+            if used[v] {
+                for o in self.code[v].step.operands() {
+                    used[o] = true;
+                }
+            }
+        }
+        let mut renumbered = vec![0; self.code.len()];
+        let mut next = 0;
+        for v in 0..used.len() {
+            renumbered[v] = next;
+            next += usize::from(used[v]);
+        }
+        let mut kept = used.iter();
+        self.code.retain(|_| *kept.next().expect("one flag an instruction"));
+        for instruction in &mut self.code {
+            for o in instruction.step.operands_mut() {
+                *o = renumbered[*o];
+            }
+        }
+        for s in &mut self.stores {
+            s.value = renumbered[s.value];
+        }
     }
 
     /// The slots it reads.

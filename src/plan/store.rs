@@ -13,12 +13,10 @@ const MOST_LOADS: usize = 6;
 /// One flag a node: whether its values are put into memory.
 pub(crate) fn choose(graph: &PlanGraph, fuse: bool) -> Vec<bool> {
     let mut stored: Vec<bool> = graph.nodes.iter().map(|n| n.keep && !n.input).collect();
-    for n in 0..graph.nodes.len() {
+    for (n, stored) in stored.iter_mut().enumerate() {
         let folds = matches!(graph.nodes[n].op, Op::Reduce { .. } | Op::ArgReduce { .. });
         let alone = graph.nodes[n].op.stands_alone();
-        if graph.computes(n) && (alone || folds || !fuse) {
-            stored[n] = true;
-        }
+        *stored |= graph.computes(n) && (alone || folds || !fuse);
     }
     for n in 0..graph.nodes.len() {
         if graph.computes(n) && graph.nodes[n].op.stands_alone() {

@@ -105,48 +105,40 @@ pub(crate) fn second_gradients(
     causal: bool,
     scale: f64,
 ) -> Result<Gradients> {
-    let [q, k, v, packed_gradient] = [&sources[0], &sources[1], &sources[2], &sources[4]];
-    let mask = sources.get(5);
-    let e = Extents::of(q, k, v);
     let create_graph = autograd::is_enabled();
+    // q, k, v and perhaps the mask; the gradient of the packed result.
+    let (inputs, upstream) = (sources[..3].iter().chain(sources.get(5)), &sources[4]);
+    // Fresh leaves where the walk may end; the tensors themselves where it must go on.
+    let leaf =
+        |t: &Tensor| if create_graph && t.is_tracked() { Ok(t.clone()) } else { t.try_requires_grad(true) };
+    let inputs: Vec<Tensor> = inputs.map(leaf).collect::<Result<_>>()?;
+    let upstream = leaf(upstream)?;
     autograd::enable_grad(|| {
-        // Fresh leaves: the walk must end at this op's own inputs.
-        let leaf = |t: &Tensor| if create_graph { Ok(t.clone()) } else { t.try_requires_grad(true) };
-        let inputs: Vec<Tensor> = [q, k, v].into_iter().chain(mask).map(leaf).collect::<Result<_>>()?;
-        let upstream = leaf(packed_gradient)?;
         let forward = packed_plain(&inputs[0], &inputs[1], &inputs[2], inputs.get(3), causal, scale)?;
-        let refs: Vec<&Tensor> = inputs.iter().filter(|t| t.is_tracked()).collect();
+        let all: Vec<&Tensor> = inputs.iter().collect();
         let once = BackwardOptions { retain_graph: true, create_graph: true };
-        let first = autograd::try_grad(&[&forward], &refs, Some(&[&upstream]), once)?;
-        let mut flat = Vec::new();
-        for (x, d) in refs.iter().zip(first) {
-            let d = d.unwrap_or_else(|| x.constant_like(0.0));
-            flat.push(d.reshape_to(Shape::of(&[x.numel()]))?);
-        }
+        let first = autograd::try_grad(&[&forward], &all, Some(&[&upstream]), once)?;
+        // The first gradients lie one behind the other in what `g` belongs to; the mask's may be missing.
+        let mut total = g.constant(0.0, Shape::of(&[]), g.dtype());
         let mut at = 0;
-        let mut total: Option<Tensor> = None;
-        for piece in flat.iter().filter(|p| p.is_tracked()) {
-            if at + piece.numel() > g.numel() {
-                break;
+        for (x, d) in inputs.iter().zip(first) {
+            if at + x.numel() <= g.numel()
+                && let Some(d) = d
+            {
+                let part = g.try_narrow(0, at, x.numel())?.reshape_to(x.shape())?;
+                total = total.try_add(&d.try_mul(&part)?.try_sum()?)?;
             }
-            let part = piece.try_mul(&g.try_narrow(0, at, piece.numel())?)?.try_sum()?;
-            at += piece.numel();
-            total = Some(match total {
-                Some(t) => t.try_add(&part)?,
-                None => part,
-            });
+            at += x.numel();
         }
-        let total = total.unwrap_or_else(|| g.constant(0.0, Shape::of(&[]), g.dtype()));
-        let _ = e;
-        let wanted: Vec<&Tensor> = inputs.iter().take(3).chain([&upstream]).collect();
+        let wanted: Vec<&Tensor> = all.into_iter().chain([&upstream]).collect();
         let twice = BackwardOptions { retain_graph: create_graph, create_graph };
-        let found = autograd::try_grad(&[&total], &wanted, None, twice)?;
-        let mut out: Gradients = found.iter().take(3).cloned().collect();
-        out.push(None); // the packed result is a function of q, k, v: its part is in theirs
-        out.push(found[3].clone());
-        if mask.is_some() {
-            out.push(None);
-        }
+        let mut found = autograd::try_grad(&[&total], &wanted, None, twice)?;
+        let of_upstream = found.pop().flatten();
+        let mut out: Gradients = found.drain(..3).collect();
+        // The packed result is a function of q, k, v: its part is in theirs.
+        out.push(None);
+        out.push(of_upstream);
+        out.extend(found);
         Ok(out)
     })
 }

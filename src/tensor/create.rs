@@ -59,6 +59,7 @@ macro_rules! creators {
 
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
+            #[allow(clippy::redundant_closure_call, reason = "the closure is where `?` returns to")]
             pub fn $try_name($($arg: $ty),*) -> Result<Tensor> {
                 let call = Call::enter(stringify!($name));
                 let made = (move || -> Result<Tensor> { $body })();
@@ -121,6 +122,9 @@ creators! {
 
     /// The integers from `start` up to, not including, `end`, as i32.
     fn arange | try_arange(start: i64, end: i64) {
+        if i32::try_from(start).is_err() || i32::try_from(end).is_err() {
+            bail!(Argument, "{start}..{end} does not fit i32");
+        }
         let count = (end - start).max(0) as usize;
         let index = index_along(0, Shape::new(&[count])?, DType::I32);
         if start == 0 { Ok(index) } else { index.try_add(start) }
@@ -146,7 +150,7 @@ creators! {
     /// The identity matrix, f32.
     fn eye | try_eye(n: usize) {
         let shape = Shape::new(&[n, n])?;
-        index_along(0, shape, DType::I32).try_eq(&index_along(1, shape, DType::I32))?.try_to_dtype(DType::F32)
+        index_along(0, shape, DType::I32).try_eq(index_along(1, shape, DType::I32))?.try_to_dtype(DType::F32)
     }
 
     /// True on and below the `diagonal`-th diagonal.
@@ -177,7 +181,8 @@ creators! {
 
     /// Uniform integers from `low` up to, not including, `high`, as i32.
     fn randint | try_randint(low: i64, high: i64, shape: impl Into<Dims>) {
-        if low >= high || high - low > i64::from(i32::MAX) || i32::try_from(low).is_err() || i32::try_from(high).is_err() {
+        let fits = i32::try_from(low).is_ok() && i32::try_from(high).is_ok() && low < high;
+        if !fits || high - low > i64::from(i32::MAX) {
             bail!(Argument, "no i32 numbers from {low} up to {high}");
         }
         let bits = rule(Op::Random { kind: RandomKind::Bits, key: next_key() }, shape.into().extents()?, DType::I32);

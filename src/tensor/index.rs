@@ -46,6 +46,9 @@ ops! {
         self.check_same_rank(index)?;
         let (shape, wanted) = (self.shape(), index.shape());
         let k = shape.axis(axis)?;
+        if shape.rank() == 0 {
+            return self.try_unsqueeze(0)?.gather_primitive(0, &index.try_unsqueeze(0)?)?.try_squeeze(0);
+        }
         let mut parts: Vec<(usize, usize, usize)> = shape.iter().map(|&e| (0, 1, e)).collect();
         for j in (0..shape.rank()).filter(|&j| j != k) {
             if wanted[j] > shape[j] {
@@ -65,6 +68,10 @@ ops! {
         let k = shape.axis(axis)?;
         if self.dtype() != values.dtype() {
             bail!(DType, "cannot add {} to {}: convert one with to_dtype", values.dtype(), self.dtype());
+        }
+        if shape.rank() == 0 {
+            let flat = |t: &Tensor| t.try_unsqueeze(0);
+            return flat(self)?.try_scatter_add(0, &flat(index)?, &flat(values)?)?.try_squeeze(0);
         }
         let mut parts = Vec::new();
         let mut pads = vec![(0, 0); shape.rank()];
@@ -115,6 +122,9 @@ ops! {
     /// The positions, as i32, that put an axis in order; equal elements keep theirs, NaN counts as the largest.
     fn argsort | try_argsort(&self, axis: isize, descending: bool) -> Tensor {
         let k = self.shape().axis(axis)?;
+        if self.rank() == 0 {
+            return Ok(self.constant(0, self.shape(), DType::I32));
+        }
         record(Op::ArgSort { axis: k as u8, descending }, &[self], self.shape(), DType::I32)
     }
 

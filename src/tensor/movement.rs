@@ -124,7 +124,9 @@ ops! {
     /// The same elements in order under another shape; one extent may be -1 and follows from the others.
     fn reshape | try_reshape(&self, shape: impl Into<Dims>) -> Tensor {
         let (wanted, from) = (shape.into(), self.shape());
-        let known: usize = wanted.iter().filter(|&&e| e >= 0).map(|&e| e as usize).product();
+        let extents = || wanted.iter().filter(|&&e| e >= 0).map(|&e| e as usize);
+        let known = if extents().any(|e| e == 0) { Some(0) } else { extents().try_fold(1usize, usize::checked_mul) };
+        let known = known.unwrap_or(usize::MAX);
         let open = wanted.iter().filter(|&&e| e == -1).count();
         let fits = match open {
             0 => known == from.numel(),
@@ -225,8 +227,8 @@ ops! {
     fn narrow | try_narrow(&self, axis: isize, start: usize, length: usize) -> Tensor {
         let shape = self.shape();
         let k = shape.axis(axis)?;
-        if shape.rank() == 0 || start + length > shape[k] {
-            bail!(Shape, "elements {start}..{} of axis {axis} are outside shape {shape}", start + length);
+        if shape.rank() == 0 || start > shape[k] || length > shape[k] - start {
+            bail!(Shape, "{length} elements from {start} of axis {axis} are outside shape {shape}");
         }
         let mut parts: Vec<(usize, usize, usize)> = shape.iter().map(|&e| (0, 1, e)).collect();
         parts[k] = (start, 1, length);
@@ -264,7 +266,7 @@ ops! {
     fn windows | try_windows(&self, axis: isize, size: usize, step: usize, dilation: usize) -> Tensor {
         let shape = self.shape();
         let k = shape.axis(axis)?;
-        let reach = if size == 0 { 0 } else { (size - 1) * dilation + 1 };
+        let reach = if size == 0 { 0 } else { (size - 1).saturating_mul(dilation).saturating_add(1) };
         if step == 0 || dilation == 0 || shape.rank() == 0 || reach > shape[k] {
             bail!(Shape, "windows of {size} by step {step} and dilation {dilation} do not fit axis {axis} of shape {shape}");
         }
@@ -322,13 +324,21 @@ ops! {
     fn unflatten | try_unflatten(&self, axis: isize, extents: impl Into<Dims>) -> Tensor {
         let (shape, extents) = (self.shape(), extents.into());
         let k = shape.axis(axis)?;
-        let mut all: Vec<isize> = shape[..k].iter().map(|&e| e as isize).collect();
-        let known: isize = extents.iter().filter(|&&e| e != -1).product();
-        all.extend(extents.iter().map(|&e| if e == -1 { shape[k] as isize / known.max(1) } else { e }));
-        all.extend(shape[k + 1..].iter().map(|&e| e as isize));
-        if all.iter().product::<isize>() != shape.numel() as isize {
+        let known = extents.iter().filter(|&&e| e != -1).try_fold(1isize, |product, &e| product.checked_mul(e));
+        let extent = if shape.rank() == 0 { 1 } else { shape[k] as isize };
+        let open = extents.iter().filter(|&&e| e == -1).count();
+        let fits = match (known, open) {
+            (Some(known), 0) => known == extent,
+            (Some(known), 1) => known > 0 && extent % known == 0,
+            _ => false,
+        };
+        if !fits || shape.rank() == 0 || extents.iter().any(|&e| e < -1) {
             bail!(Shape, "axis {axis} of shape {shape} does not unflatten into {:?}", &extents[..]);
         }
-        self.try_reshape(&all[..])
+        let rest = extent / known.unwrap_or(1).max(1);
+        let mut all: Vec<isize> = shape[..k].iter().map(|&e| e as isize).collect();
+        all.extend(extents.iter().map(|&e| if e == -1 { rest } else { e }));
+        all.extend(shape[k + 1..].iter().map(|&e| e as isize));
+        self.reshape_to(Dims::from(&all[..]).extents()?)
     }
 }

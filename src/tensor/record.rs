@@ -25,6 +25,7 @@ macro_rules! ops {
 
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
+            #[allow(clippy::redundant_closure_call, reason = "the closure is where `?` returns to")]
             pub fn $try_name(&$self $(, $arg: $ty)*) -> $crate::Result<$ret> {
                 let call = $crate::call::Call::enter(stringify!($name));
                 let result = (move || -> $crate::Result<$ret> { $body })();
@@ -52,6 +53,7 @@ macro_rules! functions {
 
         #[doc = concat!("[`", stringify!($name), "`] that returns its error.")]
         #[track_caller]
+        #[allow(clippy::redundant_closure_call, reason = "the closure is where `?` returns to")]
         pub fn $try_name($($arg: $ty),*) -> $crate::Result<$ret> {
             let call = $crate::call::Call::enter(stringify!($name));
             let result = (move || -> $crate::Result<$ret> { $body })();

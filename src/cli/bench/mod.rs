@@ -5,7 +5,7 @@ mod models;
 use models::Training;
 use std::process::ExitCode;
 use std::time::Instant;
-use volta::{Optimizer, Tensor, last_plan, manual_seed, set_threads};
+use volta::{Tensor, last_plan, manual_seed, set_threads};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -58,7 +58,12 @@ fn workload(name: &str, options: &Options) -> Result<Workload, String> {
         return Ok(Workload { step: Box::new(step), work: Work::Flops(2.0 * (n as f64).powi(3)) });
     }
     let elementwise = |shape: &[usize], count: usize| -> Vec<Tensor> {
-        (0..count).map(|_| Tensor::randn(shape)).inspect(|t| drop(t.realize())).collect()
+        let ready = |_| {
+            let t = Tensor::randn(shape);
+            t.realize();
+            t
+        };
+        (0..count).map(ready).collect()
     };
     const MEBI: usize = 1 << 20;
     Ok(match name {

@@ -2,6 +2,7 @@
 //! and gives values their registers.
 
 use crate::dtype::DType;
+use crate::op::BinaryOp;
 use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value};
 use crate::plan::view::Affine;
 
@@ -63,9 +64,10 @@ pub(super) struct Lowered {
 
 impl Lowered {
     pub fn new(kernel: &MapKernel) -> Lowered {
-        let mut code = kernel.code.clone();
-        let mut stores = kernel.stores.clone();
-        let (outer, inner) = merge_loops(kernel, &mut code, &mut stores);
+        let mut kernel = kernel.clone();
+        fuse_multiply_adds(&mut kernel);
+        let (mut code, mut stores) = (kernel.code.clone(), kernel.stores.clone());
+        let (outer, inner) = merge_loops(&kernel, &mut code, &mut stores);
         let (rows, width) = (outer.iter().product(), inner.iter().product());
         let flat = kernel.outer == kernel.extents.len();
         let walk = if flat { Walk::Flat } else { choose_walk(&outer, &inner, &code) };
@@ -126,6 +128,32 @@ impl Lowered {
     }
 }
 
+/// A product that is only added to something needs no pass of its own.
+fn fuse_multiply_adds(kernel: &mut MapKernel) {
+    let mut uses = vec![0; kernel.code.len()];
+    let read =
+        kernel.code.iter().flat_map(|i| i.step.operands()).chain(kernel.stores.iter().map(|s| s.value));
+    read.for_each(|v| uses[v] += 1);
+    for v in 0..kernel.code.len() {
+        let Instruction { step: Step::Binary(BinaryOp::Add, a, b), dtype, rank } = kernel.code[v] else {
+            continue;
+        };
+        if !matches!(dtype, DType::F32 | DType::F64) {
+            continue;
+        }
+        for (product, other) in [(a, b), (b, a)] {
+            if let Instruction { step: Step::Binary(BinaryOp::Mul, x, y), rank: r, .. } = kernel.code[product]
+                && r == rank
+                && uses[product] == 1
+            {
+                kernel.code[v].step = Step::MulAdd(x, y, other);
+                break;
+            }
+        }
+    }
+    kernel.remove_unused();
+}
+
 fn forms_mut<'a>(
     code: &'a mut [Instruction],
     stores: &'a mut [Store],
@@ -154,14 +182,14 @@ fn merge_loops(
     let e = &kernel.extents;
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut forms: Vec<&mut Affine> = forms_mut(code, stores).collect();
-    for l in 0..e.len() {
-        if e[l] == 1 {
+    for (l, &extent) in e.iter().enumerate() {
+        if extent == 1 {
             continue;
         }
         let joins = groups.last().is_some_and(|g: &Vec<usize>| {
             let before = g[g.len() - 1];
             let same_side = (before < kernel.outer) == (l < kernel.outer);
-            same_side && forms.iter().all(|f| f.coefficients[before] == f.coefficients[l] * e[l] as isize)
+            same_side && forms.iter().all(|f| f.coefficients[before] == f.coefficients[l] * extent as isize)
         });
         match groups.last_mut() {
             Some(g) if joins => g.push(l),

@@ -359,6 +359,11 @@ impl<'a> Machine<'a> {
                     }
                 });
             }
+            Step::MulAdd(a, b, c) => by_class!(Class::of(dtype), T => {
+                let (x, y) = (self.operand::<T>(*a, rank, n, spread), self.operand::<T>(*b, rank, n, spread));
+                let z = self.operand::<T>(*c, rank, n, spread);
+                block::mul_add(x, y, z, self.lanes_mut::<T>(v, n));
+            }),
             Step::Where(c, a, b) => {
                 let mask = self.operand::<u8>(*c, rank, n, spread);
                 by_class!(Class::of(dtype), T => {
@@ -442,15 +447,14 @@ impl<'a> Machine<'a> {
             };
             // SAFETY: promised by the caller.
             unsafe { read(slot.cast::<u16>(), &access.position, checks, bits, lanes, raw) };
-            // SAFETY: `f16` and `bf16` are two bytes without invalid patterns.
-            match dtype {
-                DType::F16 => {
-                    block::load_f16(unsafe { from_raw_parts(raw.as_ptr().cast(), n) }, self.lanes_mut(v, n))
-                }
-                // SAFETY: as above.
-                _ => {
-                    block::load_bf16(unsafe { from_raw_parts(raw.as_ptr().cast(), n) }, self.lanes_mut(v, n))
-                }
+            if dtype == DType::F16 {
+                // SAFETY: `f16` is two bytes without invalid patterns.
+                let raw = unsafe { from_raw_parts(raw.as_ptr().cast(), n) };
+                block::load_f16(raw, self.lanes_mut(v, n));
+            } else {
+                // SAFETY: `bf16` is two bytes without invalid patterns.
+                let raw = unsafe { from_raw_parts(raw.as_ptr().cast(), n) };
+                block::load_bf16(raw, self.lanes_mut(v, n));
             }
             return;
         }
@@ -564,8 +568,8 @@ impl<'a> Machine<'a> {
         let slot = self.bind.slots[store.access.slot].0;
         let position = &store.access.position;
         let raw = self.register(2 * self.low.registers);
-        // SAFETY (all writes): a store's positions lie inside its slot, each lane's apart from all others', and
-        // the plan lets nobody else use the slot meanwhile.
+        // A store's positions lie inside its slot, each lane's apart from all others', and the plan lets nobody
+        // else use the slot meanwhile.
         match dtype {
             DType::F16 => {
                 // SAFETY: a register of its own, for values on the way.
@@ -581,10 +585,10 @@ impl<'a> Machine<'a> {
                 // SAFETY: see above.
                 unsafe { write(slot.cast(), position, lanes, out) };
             }
-            // SAFETY: see above.
-            _ => {
-                by_class!(Class::of(dtype), T => unsafe { write(slot.cast(), position, lanes, self.lanes::<T>(v, n)) })
-            }
+            _ => by_class!(Class::of(dtype), T => {
+                // SAFETY: see above.
+                unsafe { write(slot.cast(), position, lanes, self.lanes::<T>(v, n)) }
+            }),
         }
     }
 
@@ -769,16 +773,12 @@ impl<'a> Machine<'a> {
 
     /// The first lane of every row value, for others that work on the same row.
     pub fn row_snapshot(&self) -> Vec<u64> {
-        // SAFETY: every register has room for eight bytes.
-        (0..self.low.code.len())
-            .map(|v| {
-                if self.low.code[v].rank == Rank::Row {
-                    unsafe { self.at[v].cast::<u64>().read_unaligned() }
-                } else {
-                    0
-                }
-            })
-            .collect()
+        let lane = |v: Value| match self.low.code[v].rank {
+            // SAFETY: every register has room for eight bytes.
+            Rank::Row => unsafe { self.at[v].cast::<u64>().read_unaligned() },
+            _ => 0,
+        };
+        (0..self.low.code.len()).map(lane).collect()
     }
 
     pub fn adopt_rows(&mut self, values: &[u64]) {

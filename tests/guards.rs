@@ -1,0 +1,68 @@
+//! The guards name the op, the shape and the line. They are switched for the whole process, so every test here
+//! turns them on.
+
+use volta::{ErrorKind, Tensor, set_guards};
+
+/// Here, for comparing with what an error says.
+macro_rules! here {
+    () => {
+        format!("{}:{}:", file!(), line!())
+    };
+}
+
+#[test]
+fn the_op_that_makes_nan_is_named_with_its_shape_and_line() {
+    set_guards(true);
+    let x = Tensor::new(&[1.0, -1.0, 4.0]);
+    let (root, here) = (x.sqrt(), here!());
+    let error = (root * 2.0 + 1.0).try_to_vec::<f32>().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NonFinite);
+    let text = error.to_string();
+    assert!(text.starts_with("sqrt: sqrt of shape [3] gave NaN or infinity in 1 of 3 elements"), "{text}");
+    assert!(text.contains(&here), "{text} should name {here}");
+}
+
+#[test]
+fn a_gradient_that_makes_infinity_is_named_as_a_gradient() {
+    set_guards(true);
+    let x = Tensor::new(&[0.0, 1.0]).requires_grad(true);
+    let y = x.sqrt().sum();
+    y.backward();
+    let text = x.grad().unwrap().try_to_vec::<f32>().unwrap_err().to_string();
+    assert!(text.starts_with("gradient of sqrt"), "{text}");
+}
+
+#[test]
+fn what_came_in_as_nan_or_was_meant_as_infinity_is_no_fault() {
+    set_guards(true);
+    let nan = Tensor::new(&[f32::NAN, 1.0]);
+    assert!((nan + 1.0).try_to_vec::<f32>().is_ok());
+    let masked = Tensor::new(&[1.0, 2.0]).masked_fill(&Tensor::new(&[1.0, 0.0]).gt(0.0), f64::NEG_INFINITY);
+    assert_eq!(masked.softmax(0).to_vec::<f32>(), [0.0, 1.0]);
+}
+
+#[test]
+fn an_index_out_of_bounds_is_named() {
+    set_guards(true);
+    let table = Tensor::randn([5, 2]);
+    let index = Tensor::from_vec(vec![1i32, 7], [2]);
+    let (rows, here) = (table.embedding(&index), here!());
+    let error = rows.try_to_vec::<f32>().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Index);
+    let text = error.to_string();
+    assert!(text.starts_with("embedding: index 7 is out of bounds for an axis of 5"), "{text}");
+    assert!(text.contains(&here), "{text} should name {here}");
+    let scattered =
+        Tensor::zeros([3]).scatter_add(0, &Tensor::from_vec(vec![-1i64], [1]), &Tensor::ones([1]));
+    let text = scattered.try_to_vec::<f32>().unwrap_err().to_string();
+    assert!(text.starts_with("scatter_add: index -1 is out of bounds for an axis of 3"), "{text}");
+}
+
+#[test]
+fn a_guarded_network_trains_like_any_other() {
+    set_guards(true);
+    let w = Tensor::ones([3, 1]).requires_grad(true);
+    let x = Tensor::from_vec(vec![1f32, 2., 3., 4., 5., 6.], [2, 3]);
+    x.matmul(&w).tanh().sum().backward();
+    assert!(w.grad().unwrap().to_vec::<f32>().iter().all(|g| g.is_finite()));
+}

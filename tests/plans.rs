@@ -1,0 +1,205 @@
+//! What plans are made of: how many kernels, what they fuse, how much memory they need.
+
+use volta::{
+    Adam, DType, Optimizer, PlanReport, SGD, Tensor, cross_entropy, last_plan, mse_loss, no_grad, with_fusion,
+};
+
+fn ready(t: Tensor) -> Tensor {
+    t.realize();
+    t
+}
+
+fn randn(shape: &[usize]) -> Tensor {
+    ready(Tensor::randn(shape))
+}
+
+/// The plan that computes `t`.
+fn plan_of(t: &Tensor) -> PlanReport {
+    t.realize();
+    last_plan().expect("a plan ran")
+}
+
+#[test]
+fn softmax_layer_norm_and_cross_entropy_are_one_kernel_each() {
+    let x = randn(&[8, 37]);
+    let (weight, bias) = (randn(&[37]), randn(&[37]));
+    let target = ready(Tensor::randint(0, 37, [8]));
+    type Row<'a> = (&'a str, Box<dyn Fn() -> Tensor + 'a>);
+    let rows: Vec<Row> = vec![
+        ("softmax", Box::new(|| x.softmax(-1))),
+        ("softmax of the first axis", Box::new(|| x.softmax(0))),
+        ("log_softmax", Box::new(|| x.log_softmax(-1))),
+        ("logsumexp", Box::new(|| x.logsumexp(-1, false))),
+        ("layer_norm", Box::new(|| x.layer_norm([37], Some(&weight), Some(&bias), 1e-5))),
+        ("rms_norm", Box::new(|| x.rms_norm([37], Some(&weight), 1e-5))),
+        ("cross_entropy", Box::new(|| cross_entropy(&x, &target))),
+        ("mse_loss", Box::new(|| mse_loss(&x, &(&x * 2.0)))),
+        ("variance", Box::new(|| x.var_dim([1], 1, false))),
+        ("gelu", Box::new(|| (&x * &x + &x).gelu_tanh())),
+    ];
+    for (name, make) in rows {
+        let plan = plan_of(&make());
+        assert_eq!(plan.kernels.len(), 1, "{name}:\n{plan}");
+    }
+}
+
+#[test]
+fn backward_passes_of_the_same_are_two_kernels_at_most() {
+    let target = ready(Tensor::randint(0, 37, [8]));
+    let g = randn(&[8, 37]);
+    type Row<'a> = (&'a str, Box<dyn Fn(&Tensor) -> Tensor + 'a>);
+    let rows: Vec<Row> = vec![
+        ("softmax", Box::new(|x| (x.softmax(-1) * &g).sum())),
+        ("log_softmax", Box::new(|x| (x.log_softmax(-1) * &g).sum())),
+        ("layer_norm", Box::new(|x| (x.layer_norm([37], None, None, 1e-5) * &g).sum())),
+        ("cross_entropy", Box::new(|x| cross_entropy(x, &target))),
+    ];
+    for (name, loss) in rows {
+        let x = randn(&[8, 37]).requires_grad(true);
+        let loss = loss(&x);
+        loss.realize();
+        loss.backward();
+        let plan = plan_of(&x.grad().unwrap());
+        assert!(plan.kernels.len() <= 2, "{name}:\n{plan}");
+    }
+}
+
+/// A multi-layer perceptron of four layers and its loss.
+fn mlp() -> (Vec<Tensor>, impl Fn() -> Tensor) {
+    let sizes = [12, 16, 16, 8, 4];
+    let layers: Vec<[Tensor; 2]> = sizes
+        .windows(2)
+        .map(|w| [randn(&[w[1], w[0]]).requires_grad(true), randn(&[w[1]]).requires_grad(true)])
+        .collect();
+    let parameters = layers.iter().flatten().cloned().collect();
+    let (x, y) = (randn(&[6, 12]), ready(Tensor::randint(0, 4, [6])));
+    let loss = move || {
+        let mut h = x.clone();
+        for [w, b] in &layers {
+            h = (h.matmul(&w.t()) + b).relu();
+        }
+        cross_entropy(&h, &y)
+    };
+    (parameters, loss)
+}
+
+#[test]
+fn an_adam_step_over_a_whole_network_is_a_few_kernels() {
+    let (parameters, loss) = mlp();
+    let mut adam = Adam::new(parameters.clone(), 0.01, (0.9, 0.999), 1e-8, 0.0);
+    for _ in 0..3 {
+        adam.zero_grad();
+        loss().backward();
+        // Gradients first, so that the step alone is the last plan.
+        volta::realize_all(&parameters.iter().map(|p| p.grad().unwrap()).collect::<Vec<_>>());
+        adam.step();
+    }
+    let plan = last_plan().unwrap();
+    assert!(plan.kernels.len() <= 2, "{plan}");
+    assert_eq!(
+        plan.kernels.iter().map(|k| k.instances).sum::<usize>(),
+        8,
+        "one instance a parameter:\n{plan}"
+    );
+}
+
+#[test]
+fn a_bias_and_an_activation_follow_the_product_in_its_kernel() {
+    let (x, w, b) = (randn(&[5, 7]), randn(&[7, 6]), randn(&[6]));
+    let plan = plan_of(&(x.matmul(&w) + &b).relu());
+    assert_eq!(plan.kernels.len(), 1, "{plan}");
+    assert_eq!(plan.kernels[0].kind, "matmul");
+}
+
+#[test]
+fn views_are_read_in_place() {
+    let x = randn(&[6, 8]);
+    let views = x.t().slice([(1..7).into(), volta::Range::by(.., 2)]).flip(0).unsqueeze(1) + 1.0;
+    let plan = plan_of(&views);
+    assert_eq!(plan.kernels.len(), 1, "{plan}");
+    // Matrix products take transposed operands as they are.
+    let plan = plan_of(&x.t().matmul(&x));
+    assert_eq!(plan.kernels.len(), 1, "{plan}");
+}
+
+#[test]
+fn reading_a_loss_first_does_not_run_products_twice() {
+    let products = |plan: &PlanReport| plan.kernels.iter().filter(|k| k.kind == "matmul").count();
+    let (parameters, loss) = mlp();
+    let mut sgd = SGD::new(parameters, 0.01, 0.0, 0.0);
+    loss().backward();
+    sgd.step();
+    let together = products(&last_plan().unwrap());
+
+    let (parameters, loss) = mlp();
+    let mut sgd = SGD::new(parameters, 0.01, 0.0, 0.0);
+    let value = loss();
+    value.item::<f32>();
+    let forward = products(&last_plan().unwrap());
+    value.backward();
+    sgd.step();
+    let backward = products(&last_plan().unwrap());
+    assert_eq!(forward, 4);
+    assert_eq!(forward + backward, together);
+}
+
+#[test]
+fn a_report_counts_arithmetic_and_traffic() {
+    let (a, b) = (randn(&[10, 20]), randn(&[20, 30]));
+    let plan = plan_of(&a.matmul(&b));
+    assert_eq!(plan.flops(), 2 * 10 * 20 * 30);
+    assert_eq!(plan.kernels[0].bytes_read, 4 * (10 * 20 + 20 * 30));
+    assert_eq!(plan.kernels[0].bytes_written, 4 * 10 * 30);
+    assert_eq!(plan.peak_bytes, 4 * (10 * 20 + 20 * 30 + 10 * 30));
+    let text = plan.to_string();
+    assert!(text.contains("matmul") && text.contains("12.0 kFLOP"), "{text}");
+}
+
+#[test]
+fn intermediate_values_share_memory() {
+    // A chain of products needs room for two results at a time, not for all.
+    no_grad(|| {
+        let (mut x, w) = (randn(&[64, 64]), randn(&[64, 64]));
+        for _ in 0..10 {
+            x = x.matmul(&w).tanh().t();
+        }
+        let plan = plan_of(&x.sum());
+        assert!(plan.arena_bytes <= 3 * 64 * 64 * 4, "{plan}");
+    });
+}
+
+#[test]
+fn without_fusion_every_op_is_a_kernel() {
+    let x = randn(&[4, 9]);
+    let y = with_fusion(false, || {
+        let y = (&x * 2.0 + 1.0).exp().sum_dim(1, false);
+        y.realize();
+        y
+    });
+    assert_eq!(last_plan().unwrap().kernels.len(), 4);
+    let fused = (&x * 2.0 + 1.0).exp().sum_dim(1, false);
+    assert_eq!(plan_of(&fused).kernels.len(), 1);
+    let (a, b) = (y.to_vec::<f32>(), fused.to_vec::<f32>());
+    assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-6 * a.abs()));
+}
+
+#[test]
+fn a_learning_rate_is_an_argument_and_not_a_new_plan() {
+    let p = randn(&[10]).requires_grad(true);
+    let mut sgd = SGD::new(vec![p.clone()], 0.1, 0.9, 0.0);
+    let mut plans = Vec::new();
+    for step in 0..6 {
+        sgd.set_learning_rate(0.1 / (step + 1) as f64);
+        sgd.zero_grad();
+        p.square().sum().backward();
+        sgd.step();
+        plans.push(last_plan().unwrap().to_string());
+    }
+    assert_eq!(plans[3], plans[5]);
+}
+
+#[test]
+fn half_precision_products_are_accumulated_in_f32() {
+    let ones = Tensor::ones([1, 4096]).to_dtype(DType::F16);
+    assert_eq!(ones.matmul(&ones.t()).to_vec::<f32>(), [4096.0]);
+}
