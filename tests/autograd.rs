@@ -27,7 +27,8 @@ fn one(outputs: &Tensor, input: &Tensor, options: BackwardOptions) -> Tensor {
 
 #[track_caller]
 fn assert_close(found: &[f64], expected: &[f64]) {
-    let close = found.len() == expected.len() && found.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-12 * e.abs().max(1.0));
+    let close = found.len() == expected.len()
+        && found.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-12 * e.abs().max(1.0));
     assert!(close, "{found:?}, expected {expected:?}");
 }
 
@@ -145,7 +146,8 @@ fn several_outputs_are_differentiated_as_their_sum() {
     let (a, b) = ((&x * &x).sum(), (&x * 5.0).sum());
     let g = grad(&[&a, &b], &[&x], KEEP);
     assert_eq!(read(g[0].as_ref().expect("a gradient")), [9.0]);
-    let seeds = [Tensor::scalar(2.0).to_dtype(volta::DType::F64), Tensor::scalar(-1.0).to_dtype(volta::DType::F64)];
+    let seeds =
+        [Tensor::scalar(2.0).to_dtype(volta::DType::F64), Tensor::scalar(-1.0).to_dtype(volta::DType::F64)];
     let g = try_grad(&[&a, &b], &[&x], Some(&[&seeds[0], &seeds[1]]), KEEP).expect("both fit");
     assert_eq!(read(g[0].as_ref().expect("a gradient")), [3.0]);
 }
@@ -228,7 +230,11 @@ fn a_users_function_has_the_users_gradient() {
     assert!(unused.grad().is_none(), "None stops the gradient");
     let y = apply(TenfoldSquare, &[&x, &unused]).sum();
     let g = one(&y, &x, CREATE);
-    assert_eq!(read(&one(&g.sum(), &x, BackwardOptions::default())), [20.0, 20.0], "and can be differentiated");
+    assert_eq!(
+        read(&one(&g.sum(), &x, BackwardOptions::default())),
+        [20.0, 20.0],
+        "and can be differentiated"
+    );
     assert!(!no_grad(|| apply(TenfoldSquare, &[&x, &unused])).is_tracked());
 }
 
@@ -246,7 +252,9 @@ impl Function for Misfit {
 
 #[test]
 fn a_users_gradient_that_does_not_fit_is_an_error() {
-    for (too_few, text) in [(true, "gave 0 gradients for 1 inputs"), (false, "gave f64 [] for input 0, which is f64 [2]")] {
+    for (too_few, text) in
+        [(true, "gave 0 gradients for 1 inputs"), (false, "gave f64 [] for input 0, which is f64 [2]")]
+    {
         let x = leaf(&[1.0, 2.0]);
         let error = apply(Misfit(too_few), &[&x]).sum().try_backward().expect_err("it does not fit");
         assert!(error.to_string().contains(text), "{error}");

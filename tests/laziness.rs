@@ -176,6 +176,21 @@ fn computing_from_a_view_leaves_other_views_alone() {
 }
 
 #[test]
+fn what_the_tape_still_needs_is_not_overwritten_by_what_is_computed_from_it() {
+    let x = vector(&[0.1, 0.2, 0.3]).requires_grad(true);
+    let y = {
+        let middle = &x * 2.0;
+        middle.realize();
+        middle.sin()
+    };
+    y.realize();
+    y.sum().backward();
+    let expected = [0.2f32, 0.4, 0.6].map(|v| 2.0 * v.cos());
+    let found = read(&x.grad().expect("a gradient"));
+    assert!(found.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-6), "{found:?}, expected {expected:?}");
+}
+
+#[test]
 fn values_are_the_same_whichever_is_read_first() {
     let build = || {
         let x = vector(&[0.5, -1.0, 2.0]);

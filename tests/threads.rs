@@ -114,7 +114,9 @@ fn gradients_collected_by_many_threads_add_up() {
 #[test]
 fn modes_belong_to_their_thread() {
     let x = Tensor::ones([1]).requires_grad(true);
-    let found = together(|k| if k % 2 == 0 { volta::no_grad(|| (&x * 2.0).is_tracked()) } else { (&x * 2.0).is_tracked() });
+    let found = together(|k| {
+        if k % 2 == 0 { volta::no_grad(|| (&x * 2.0).is_tracked()) } else { (&x * 2.0).is_tracked() }
+    });
     for (k, tracked) in found.iter().enumerate() {
         assert_eq!(*tracked, k % 2 == 1, "thread {k}");
     }

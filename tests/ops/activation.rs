@@ -22,8 +22,18 @@ fn rows() -> Vec<Row> {
             R,
         ),
         ("silu", Tensor::silu, |x| x * sigmoid(x), R),
-        ("softplus(1, 20)", |x| x.softplus(1.0, 20.0), |x| if x > 20.0 { x } else { softplus(x) }, Between(-30.0, 30.0)),
-        ("softplus(2, 1)", |x| x.softplus(2.0, 1.0), |x| if 2.0 * x > 1.0 { x } else { softplus(2.0 * x) / 2.0 }, OFF),
+        (
+            "softplus(1, 20)",
+            |x| x.softplus(1.0, 20.0),
+            |x| if x > 20.0 { x } else { softplus(x) },
+            Between(-30.0, 30.0),
+        ),
+        (
+            "softplus(2, 1)",
+            |x| x.softplus(2.0, 1.0),
+            |x| if 2.0 * x > 1.0 { x } else { softplus(2.0 * x) / 2.0 },
+            OFF,
+        ),
         ("elu(0.7)", |x| x.elu(0.7), |x| if x > 0.0 { x } else { 0.7 * x.exp_m1() }, OFF),
         ("leaky_relu(0.1)", |x| x.leaky_relu(0.1), |x| if x > 0.0 { x } else { 0.1 * x }, OFF),
         ("hardtanh(-1, 2)", |x| x.hardtanh(-1.0, 2.0), |x| x.clamp(-1.0, 2.0), OFF),
@@ -61,8 +71,8 @@ fn rows() -> Vec<Row> {
             .case(&[&[20]])
             .values(&[Between(0.0, 5.0)])
             .dtypes(dtypes)
-                .flat()
-                .exact(),
+            .flat()
+            .exact(),
         );
     }
     let prelu = |x: &[Array]| {

@@ -46,8 +46,7 @@ fn masked(r: Row, masks: &[&[usize]]) -> Row {
 
 fn rows() -> Vec<Row> {
     // Broadcast over batch, over heads, over queries.
-    let masks: &[&[usize]] =
-        &[&[2, 2, 4, 5], &[4, 4], &[4, 3], &[3, 5], &[1, 2, 1, 6], &[1, 1, 70, 130]];
+    let masks: &[&[usize]] = &[&[2, 2, 4, 5], &[4, 4], &[4, 3], &[3, 5], &[1, 2, 1, 6], &[1, 1, 70, 130]];
     let mut rows = vec![];
     for causal in [false, true] {
         let name = |what: &str| format!("attention{}{what}", if causal { ", causal" } else { "" });
@@ -56,9 +55,11 @@ fn rows() -> Vec<Row> {
                 .cases(SHAPES),
         );
         rows.push(
-            row(name(", scaled"), move |x| call(x, None, causal, Some(0.3)), move |x| {
-                attention(x, None, causal, Some(0.3))
-            })
+            row(
+                name(", scaled"),
+                move |x| call(x, None, causal, Some(0.3)),
+                move |x| attention(x, None, causal, Some(0.3)),
+            )
             .cases(&SHAPES[..2]),
         );
         rows.push(masked(
@@ -100,7 +101,9 @@ checks!(rows());
 /// Only one of the three is a leaf; the others are data.
 #[test]
 fn a_single_tracked_operand_gets_the_same_gradient_as_all_three_together() {
-    let data: Vec<Tensor> = (0..3).map(|k| Tensor::arange(0, 24).mul(0.37 + 0.1 * f64::from(k)).sin().reshape([2, 4, 3])).collect();
+    let data: Vec<Tensor> = (0..3)
+        .map(|k| Tensor::arange(0, 24).mul(0.37 + 0.1 * f64::from(k)).sin().reshape([2, 4, 3]))
+        .collect();
     let run = |tracked: &[usize]| -> Vec<Vec<f32>> {
         let x: Vec<Tensor> =
             data.iter().enumerate().map(|(k, t)| t.requires_grad(tracked.contains(&k))).collect();
@@ -122,11 +125,18 @@ fn second_gradients_exist_for_each_operand_alone() {
         weights.div(&weights.sum_dim(-1, true)).matmul(v)
     };
     let data: Vec<Tensor> = (0..3)
-        .map(|k| Tensor::arange(0, 24).to_dtype(volta::DType::F64).mul(0.37 + 0.1 * f64::from(k)).sin().reshape([2, 4, 3]))
+        .map(|k| {
+            Tensor::arange(0, 24)
+                .to_dtype(volta::DType::F64)
+                .mul(0.37 + 0.1 * f64::from(k))
+                .sin()
+                .reshape([2, 4, 3])
+        })
         .collect();
     for tracked in 0..3usize {
         let twice = |fused: bool| -> Vec<f64> {
-            let x: Vec<Tensor> = data.iter().enumerate().map(|(k, t)| t.requires_grad(k == tracked)).collect();
+            let x: Vec<Tensor> =
+                data.iter().enumerate().map(|(k, t)| t.requires_grad(k == tracked)).collect();
             let y = if fused { call(&x, None, false, None) } else { plain(&x[0], &x[1], &x[2]) };
             let options = volta::BackwardOptions { create_graph: true, ..Default::default() };
             let first = volta::grad(&[&y.square().sum()], &[&x[tracked]], options);

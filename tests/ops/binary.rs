@@ -69,26 +69,53 @@ fn rows() -> Vec<Row> {
             Gives::Always(DType::Bool),
         ),
         (
-            ("logical_xor", |a, b| a.logical_xor(b), |a, b| truth((a != 0.0) != (b != 0.0)), [Ties, Ties], ALL),
+            (
+                "logical_xor",
+                |a, b| a.logical_xor(b),
+                |a, b| truth((a != 0.0) != (b != 0.0)),
+                [Ties, Ties],
+                ALL,
+            ),
             Gives::Always(DType::Bool),
         ),
         (
-            ("floor_divide", |a, b| a.floor_divide(b), |a, b| (a / b).floor(), [OffIntegers, Between(4.0, 5.0)], FLOATS),
+            (
+                "floor_divide",
+                |a, b| a.floor_divide(b),
+                |a, b| (a / b).floor(),
+                [OffIntegers, Between(4.0, 5.0)],
+                FLOATS,
+            ),
             Gives::Same,
         ),
         (
-            ("floor_divide of integers", |a, b| a.floor_divide(b), |a, b| (a / b).floor(), [Between(-20.0, 20.0), AwayFromZero(1.0, 6.0)], INTS),
+            (
+                "floor_divide of integers",
+                |a, b| a.floor_divide(b),
+                |a, b| (a / b).floor(),
+                [Between(-20.0, 20.0), AwayFromZero(1.0, 6.0)],
+                INTS,
+            ),
             Gives::Same,
         ),
         (
-            ("remainder of integers", |a, b| a.remainder(b), floor_mod, [Between(-20.0, 20.0), AwayFromZero(1.0, 6.0)], INTS),
+            (
+                "remainder of integers",
+                |a, b| a.remainder(b),
+                floor_mod,
+                [Between(-20.0, 20.0), AwayFromZero(1.0, 6.0)],
+                INTS,
+            ),
             Gives::Same,
         ),
         (
             ("pow of integers", |a, b| a.pow(b), f64::powf, [Between(0.0, 3.0), Between(0.0, 4.0)], INTS),
             Gives::Same,
         ),
-        (("div of integers", |a, b| a.div(b), |a, b| a / b, [Between(0.0, 9.0), Between(1.0, 6.0)], INTS), Gives::Float),
+        (
+            ("div of integers", |a, b| a.div(b), |a, b| a / b, [Between(0.0, 9.0), Between(1.0, 6.0)], INTS),
+            Gives::Float,
+        ),
     ];
     rows.extend(flat.iter().map(|&((name, call, reference, values, dtypes), gives)| {
         row(name, move |x| call(&x[0], &x[1]), move |x| x[0].zip(&x[1], reference))
@@ -132,10 +159,11 @@ fn scalar_rows() -> Vec<Row> {
     table
         .iter()
         .map(|&(name, call, reference, values)| {
-            row(name, move |x| call(&x[0]), move |x| x[0].map(reference))
+            let r = row(name, move |x| call(&x[0]), move |x| x[0].map(reference))
                 .cases(&[&[&[3, 5]], &[&[]], &[&[0, 2]], &[&[129]]])
-                .values(&[values])
-                .exact()
+                .values(&[values]);
+            // A power whose exponent is known may be computed by other means than one that is read.
+            if name.contains("pow") { r } else { r.exact() }
         })
         .collect()
 }

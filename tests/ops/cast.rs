@@ -12,12 +12,13 @@ fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for &to in ALL {
         // Every type is tried as the source; what all targets can hold.
-        let r = row(format!("to_dtype({to})"), move |x| x[0].to_dtype(to), move |x| x[0].map(|v| cast(v, to)))
-            .cases(&[&[&[3, 5]], &[&[]], &[&[0]], &[&[77]], &[&[60, 301]]])
-            .values(&[Between(0.0, 100.0)])
-            .dtypes(ALL)
-            .gives(Gives::Always(to))
-            .exact();
+        let r =
+            row(format!("to_dtype({to})"), move |x| x[0].to_dtype(to), move |x| x[0].map(|v| cast(v, to)))
+                .cases(&[&[&[3, 5]], &[&[]], &[&[0]], &[&[77]], &[&[60, 301]]])
+                .values(&[Between(0.0, 100.0)])
+                .dtypes(ALL)
+                .gives(Gives::Always(to))
+                .exact();
         // Rounded to fewer bits a difference quotient is a staircase.
         rows.push(if to == DType::F64 { r } else { r.flat() });
     }
@@ -34,9 +35,11 @@ fn rows() -> Vec<Row> {
         );
     }
     rows.push(
-        row("there and back through f32", |x| x[0].to_dtype(DType::F32).to_dtype(x[0].dtype()).mul(&x[0]), |x| {
-            x[0].map(|v| f64::from(v as f32) * v)
-        })
+        row(
+            "there and back through f32",
+            |x| x[0].to_dtype(DType::F32).to_dtype(x[0].dtype()).mul(&x[0]),
+            |x| x[0].map(|v| f64::from(v as f32) * v),
+        )
         .cases(&[&[&[41]]])
         .dtypes(FLOATS)
         .flat()

@@ -29,23 +29,47 @@ fn small(r: Row) -> Row {
 /// Two-dimensional ones: the window, input and weight.
 fn forward_rows() -> Vec<Row> {
     let table: &[(&str, Window, &[&[&[usize]]])] = &[
-        ("plain", PLAIN, &[&[&[2, 3, 5, 4], &[4, 3, 3, 2]], &[&[1, 1, 1, 1], &[1, 1, 1, 1]], &[&[0, 3, 5, 4], &[4, 3, 3, 2]]]),
+        (
+            "plain",
+            PLAIN,
+            &[
+                &[&[2, 3, 5, 4], &[4, 3, 3, 2]],
+                &[&[1, 1, 1, 1], &[1, 1, 1, 1]],
+                &[&[0, 3, 5, 4], &[4, 3, 3, 2]],
+            ],
+        ),
         ("1x1 kernel", PLAIN, &[&[&[2, 3, 4, 5], &[4, 3, 1, 1]], &[&[1, 24, 9, 11], &[17, 24, 1, 1]]]),
         ("kernel of the input's size", PLAIN, &[&[&[2, 3, 3, 2], &[4, 3, 3, 2]]]),
-        ("stride", Window { stride: [2, 3], ..PLAIN }, &[&[&[2, 2, 7, 8], &[3, 2, 3, 2]], &[&[1, 2, 8, 7], &[3, 2, 3, 2]]]),
+        (
+            "stride",
+            Window { stride: [2, 3], ..PLAIN },
+            &[&[&[2, 2, 7, 8], &[3, 2, 3, 2]], &[&[1, 2, 8, 7], &[3, 2, 3, 2]]],
+        ),
         ("stride beyond the kernel", Window { stride: [3, 4], ..PLAIN }, &[&[&[1, 2, 8, 10], &[2, 2, 2, 1]]]),
         ("padding", Window { padding: [1, 2], ..PLAIN }, &[&[&[2, 2, 4, 3], &[3, 2, 3, 3]]]),
-        ("padding beyond the kernel", Window { padding: [3, 2], ..PLAIN }, &[&[&[1, 1, 2, 2], &[1, 1, 2, 2]]]),
+        (
+            "padding beyond the kernel",
+            Window { padding: [3, 2], ..PLAIN },
+            &[&[&[1, 1, 2, 2], &[1, 1, 2, 2]]],
+        ),
         ("dilation", Window { dilation: [2, 1], ..PLAIN }, &[&[&[2, 2, 7, 4], &[3, 2, 3, 2]]]),
         ("groups", Window { groups: 2, ..PLAIN }, &[&[&[2, 4, 4, 4], &[6, 2, 2, 2]]]),
-        ("depthwise", Window { groups: 3, padding: [1, 1], ..PLAIN }, &[&[&[2, 3, 4, 4], &[3, 1, 3, 3]], &[&[1, 3, 5, 5], &[6, 1, 3, 3]]]),
+        (
+            "depthwise",
+            Window { groups: 3, padding: [1, 1], ..PLAIN },
+            &[&[&[2, 3, 4, 4], &[3, 1, 3, 3]], &[&[1, 3, 5, 5], &[6, 1, 3, 3]]],
+        ),
         (
             "everything",
             Window { stride: [2, 1], padding: [2, 1], dilation: [1, 2], groups: 2 },
             &[&[&[2, 4, 6, 7], &[4, 2, 3, 3]], &[&[1, 4, 5, 6], &[2, 2, 2, 3]]],
         ),
         ("large", Window { padding: [1, 1], ..PLAIN }, &[&[&[2, 9, 17, 13], &[18, 9, 3, 3]]]),
-        ("large by 2", Window { stride: [2, 2], padding: [3, 3], ..PLAIN }, &[&[&[1, 3, 25, 22], &[16, 3, 7, 7]]]),
+        (
+            "large by 2",
+            Window { stride: [2, 2], padding: [3, 3], ..PLAIN },
+            &[&[&[1, 3, 25, 22], &[16, 3, 7, 7]]],
+        ),
     ];
     let mut rows = Vec::new();
     for &(name, window, cases) in table {
@@ -77,7 +101,13 @@ fn one_axis_rows() -> Vec<Row> {
         ("plain", ConvOptions::default(), &[&[&[2, 3, 7], &[4, 3, 3]]]),
         (
             "everything",
-            ConvOptions { stride: [2, 9], padding: [2, 9], dilation: [3, 9], groups: 2, output_padding: [0, 0] },
+            ConvOptions {
+                stride: [2, 9],
+                padding: [2, 9],
+                dilation: [3, 9],
+                groups: 2,
+                output_padding: [0, 0],
+            },
             &[&[&[2, 4, 9], &[6, 2, 3]]],
         ),
     ];

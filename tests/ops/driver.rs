@@ -85,9 +85,8 @@ fn assert_close(what: &str, actual: &Array, expected: &Array, tolerance: f64) {
 /// Panics where two arrays are not the same bits, signs of zeros included; any NaN is like another.
 fn assert_same(what: &str, actual: &Array, expected: &Array) {
     assert_close(what, actual, expected, 0.0);
-    let signs = |x: &Array| -> Vec<bool> {
-        x.data.iter().map(|v| v.is_sign_negative() && !v.is_nan()).collect()
-    };
+    let signs =
+        |x: &Array| -> Vec<bool> { x.data.iter().map(|v| v.is_sign_negative() && !v.is_nan()).collect() };
     assert_eq!(signs(actual), signs(expected), "{what}: the signs");
 }
 
@@ -229,7 +228,8 @@ pub fn second_gradients(row: &Row) {
     let shape = no_grad(|| (row.call)(&row.tensors(&inputs, DType::F64)).shape());
     let mut all: Vec<Array> = free.iter().map(|&k| inputs[k].clone()).collect();
     all.push(random_array(&shape, 5));
-    let directions: Vec<Array> = free.iter().map(|&k| random_array(&inputs[k].shape, 11 + k as u64)).collect();
+    let directions: Vec<Array> =
+        free.iter().map(|&k| random_array(&inputs[k].shape, 11 + k as u64)).collect();
 
     let first = |all: &[Array], create_graph: bool| -> (Vec<Tensor>, Vec<Option<Tensor>>) {
         let leaves: Vec<Tensor> = all.iter().map(|x| tensor(x, DType::F64).requires_grad(true)).collect();
@@ -249,7 +249,8 @@ pub fn second_gradients(row: &Row) {
     });
     let Some(total) = parts.reduce(|a, b| a.add(&b)) else { return };
     let wanted: Vec<&Tensor> = leaves.iter().collect();
-    let second = try_grad(&[&total], &wanted, None, BackwardOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let second =
+        try_grad(&[&total], &wanted, None, BackwardOptions::default()).unwrap_or_else(|e| panic!("{e}"));
     let along = |all: &[Array]| -> f64 {
         let (_, found) = first(all, false);
         let dot = |(g, d): (&Option<Tensor>, &Array)| {
@@ -276,7 +277,8 @@ pub fn layouts(row: &Row) {
         for layout in Layout::ALL {
             let inputs: Vec<Array> = inputs.iter().map(|x| layout.values(x)).collect();
             let gives = row.gives.dtype(dtype);
-            let wide = if gives.is_float() { 4.0 * tolerance(dtype).max(tolerance(gives)) * row.slack } else { 0.0 };
+            let wide =
+                if gives.is_float() { 4.0 * tolerance(dtype).max(tolerance(gives)) * row.slack } else { 0.0 };
             let expected = (row.reference)(&inputs).map(|x| stored(x, gives));
             for scaled in [false, true] {
                 let plain = evaluate(row, &inputs, dtype, Layout::Contiguous, scaled);
@@ -300,9 +302,7 @@ pub fn fusion(row: &Row) {
     for case in &row.cases {
         for &dtype in row.dtypes {
             let inputs = row.inputs(case, dtype);
-            let run = |fused| {
-                with_fusion(fused, || evaluate(row, &inputs, dtype, Layout::Contiguous, true))
-            };
+            let run = |fused| with_fusion(fused, || evaluate(row, &inputs, dtype, Layout::Contiguous, true));
             let (fused, unfused) = (run(true), run(false));
             let loose = 4.0 * tolerance(dtype) * row.slack;
             let what = format!("{case:?} of {dtype}, fused against unfused");

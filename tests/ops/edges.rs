@@ -44,15 +44,17 @@ fn unary_ops_at_special_values() {
     ];
     for (name, call, expected) in table {
         let found = call(&Tensor::new(&x)).to_vec::<f32>();
-        let close = |a: f32, e: f32| {
-            (a.is_nan() && e.is_nan()) || a == e || (a - e).abs() < 1e-6
-        };
+        let close = |a: f32, e: f32| (a.is_nan() && e.is_nan()) || a == e || (a - e).abs() < 1e-6;
         // The sign of a zero of relu and of abs is not promised beyond what IEEE says of max and |x|.
         let signs = *name != "relu";
         for ((&a, &e), &x) in found.iter().zip(expected).zip(&x) {
             assert!(close(a, e), "{name}({x:?}) is {a:?}, expected {e:?}");
             if signs && e == 0.0 {
-                assert_eq!(a.is_sign_negative(), e.is_sign_negative(), "{name}({x:?}) is {a:?}, expected {e:?}");
+                assert_eq!(
+                    a.is_sign_negative(),
+                    e.is_sign_negative(),
+                    "{name}({x:?}) is {a:?}, expected {e:?}"
+                );
             }
         }
     }
@@ -202,7 +204,10 @@ fn ties_share_or_halve_or_take_the_first() {
     let x = Tensor::new(&[2.0, 1.0, 2.0, 2.0]).requires_grad(true);
     x.max().backward();
     assert_grad("max shares among ties", &x, &[1.0 / 3.0, 0.0, 1.0 / 3.0, 1.0 / 3.0]);
-    let (a, b) = (Tensor::new(&[1.0, 2.0, 3.0]).requires_grad(true), Tensor::new(&[1.0, 3.0, 2.0]).requires_grad(true));
+    let (a, b) = (
+        Tensor::new(&[1.0, 2.0, 3.0]).requires_grad(true),
+        Tensor::new(&[1.0, 3.0, 2.0]).requires_grad(true),
+    );
     a.maximum(&b).sum().backward();
     assert_grad("maximum halves", &a, &[0.5, 0.0, 1.0]);
     assert_grad("maximum halves", &b, &[0.5, 1.0, 0.0]);

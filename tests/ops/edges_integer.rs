@@ -14,11 +14,7 @@ fn integer_division_rounds_down_and_by_zero_gives_zero() {
     assert_eq!(a.remainder(&b).to_vec::<i32>(), [1, 1, -1, -1, 0, 0, 0]);
     let quotient = a.div(&b);
     assert_eq!(quotient.dtype(), DType::F32);
-    assert_elements(
-        "div",
-        &quotient,
-        &[3.5, -3.5, -3.5, 3.5, 2.0, f32::INFINITY, f32::NAN],
-    );
+    assert_elements("div", &quotient, &[3.5, -3.5, -3.5, 3.5, 2.0, f32::INFINITY, f32::NAN]);
     // The one quotient that does not fit.
     let lowest = ints(&[i32::MIN]);
     assert_eq!(lowest.floor_divide(-1).to_vec::<i32>(), [i32::MIN]);
@@ -71,7 +67,10 @@ fn large_integers_keep_every_bit_through_elementwise_ops_and_products() {
     assert_eq!(x.maximum(&x.neg()).to_vec::<i64>(), [(1 << 53) + 1, (1 << 53) + 1]);
     assert_eq!(x.eq(&x.add(1)).to_vec::<bool>(), [false, false]);
     assert_eq!(x.reshape([1, 2]).matmul(&x.reshape([2, 1])).to_vec::<i64>().len(), 1);
-    assert_eq!(x.reshape([2, 1]).matmul(&Tensor::from_vec(vec![1i64], [1, 1])).to_vec::<i64>(), x.to_vec::<i64>());
+    assert_eq!(
+        x.reshape([2, 1]).matmul(&Tensor::from_vec(vec![1i64], [1, 1])).to_vec::<i64>(),
+        x.to_vec::<i64>()
+    );
     let y = ints(&[16_777_217]);
     assert_eq!(y.mul(1).add(0).to_vec::<i32>(), [16_777_217], "beyond the integers of f32");
     assert_eq!(y.remainder(10).to_vec::<i32>(), [7]);
@@ -106,7 +105,10 @@ fn bool_arithmetic_is_or_and_and() {
     assert_eq!(a.max_dim(0, false).to_vec::<bool>(), [true]);
     assert_eq!(a.min_dim(0, false).to_vec::<bool>(), [false]);
     assert_eq!(b.argmin().item::<i32>(), 1);
-    assert_eq!(Tensor::new(&[0.0, -0.0, f32::NAN, 0.5]).logical_not().to_vec::<bool>(), [true, true, false, false]);
+    assert_eq!(
+        Tensor::new(&[0.0, -0.0, f32::NAN, 0.5]).logical_not().to_vec::<bool>(),
+        [true, true, false, false]
+    );
 }
 
 #[test]
@@ -132,8 +134,14 @@ fn casts_truncate_wrap_and_take_nan_to_zero() {
 fn numbers_take_the_tensors_type_unless_they_are_of_a_higher_kind() {
     use DType::*;
     for (dtype, int, float) in [
-        (F32, F32, F32), (F64, F64, F64), (F16, F16, F16), (BF16, BF16, BF16),
-        (I32, I32, F32), (I64, I64, F32), (U8, U8, F32), (Bool, I32, F32),
+        (F32, F32, F32),
+        (F64, F64, F64),
+        (F16, F16, F16),
+        (BF16, BF16, BF16),
+        (I32, I32, F32),
+        (I64, I64, F32),
+        (U8, U8, F32),
+        (Bool, I32, F32),
     ] {
         let x = Tensor::full_of([2], 1, dtype);
         assert_eq!(x.add(2).dtype(), int, "{dtype} + 2");

@@ -74,7 +74,9 @@ fn rows() -> Vec<Row> {
         .iter()
         .map(|&(equation, full, cases)| {
             let written = equation.split(" with").next().expect("the equation");
-            row(equation, move |x| Tensor::einsum(written, x), move |x| einsum(full, x)).cases(cases).slack(16.0)
+            row(equation, move |x| Tensor::einsum(written, x), move |x| einsum(full, x))
+                .cases(cases)
+                .slack(16.0)
         })
         .collect()
 }

@@ -98,11 +98,15 @@ fn picking_rows() -> Vec<Row> {
         rows.push(r.values(&[R, Index(4)]).dtypes(ALL).exact());
     }
     rows.push(
-        row("embedding", |x| x[0].embedding(&x[1]), |x| {
-            let flat = x[1].reshape(&[x[1].numel()]);
-            let rows = index_select(&x[0], 0, &flat);
-            rows.reshape(&[&x[1].shape[..], &[x[0].shape[1]]].concat())
-        })
+        row(
+            "embedding",
+            |x| x[0].embedding(&x[1]),
+            |x| {
+                let flat = x[1].reshape(&[x[1].numel()]);
+                let rows = index_select(&x[0], 0, &flat);
+                rows.reshape(&[&x[1].shape[..], &[x[0].shape[1]]].concat())
+            },
+        )
         .cases(&[&[&[6, 3], &[2, 4]], &[&[6, 3], &[]], &[&[6, 3], &[0, 2]], &[&[6, 33], &[7, 30]]])
         .values(&[R, Index(6)])
         .dtypes(NUMBERS)
@@ -123,7 +127,15 @@ fn ordering_rows() -> Vec<Row> {
                         move |x| x[0].argsort(axis, descending),
                         move |x| x[0].along(k(&x[0]), |line| order(line, descending)),
                     )
-                    .cases(&[&[&[5, 4]], &[&[7]], &[&[2, 3, 4]], &[&[0]], &[&[3, 0]], &[&[3, 200]], &[&[300, 2]]])
+                    .cases(&[
+                        &[&[5, 4]],
+                        &[&[7]],
+                        &[&[2, 3, 4]],
+                        &[&[0]],
+                        &[&[3, 0]],
+                        &[&[3, 200]],
+                        &[&[300, 2]],
+                    ])
                     .values(&[values])
                     .dtypes(ALL)
                     .gives(Gives::Always(DType::I32))
@@ -141,7 +153,12 @@ fn ordering_rows() -> Vec<Row> {
                 move |x| {
                     x[0].along(k(&x[0]), |line| {
                         let mut sum = 0.0;
-                        line.iter().map(|v| { sum += v; sum }).collect()
+                        line.iter()
+                            .map(|v| {
+                                sum += v;
+                                sum
+                            })
+                            .collect()
                     })
                 },
             )
@@ -153,7 +170,10 @@ fn ordering_rows() -> Vec<Row> {
         );
     }
     rows.push(
-        row("cumsum of a number", |x| x[0].cumsum(0), |x| x[0].clone()).case(&[&[]]).dtypes(ALL).gives(Gives::Wide),
+        row("cumsum of a number", |x| x[0].cumsum(0), |x| x[0].clone())
+            .case(&[&[]])
+            .dtypes(ALL)
+            .gives(Gives::Wide),
     );
     rows
 }

@@ -37,8 +37,19 @@ fn joining_rows() -> Vec<Row> {
     let resolve = |axis: isize, rank: usize| axis.rem_euclid(rank as isize) as usize;
     let mut rows = vec![];
     for (axis, cases) in [
-        (0isize, &[&[&[2, 3][..], &[1, 3], &[4, 3]][..], &[&[2], &[1], &[3]], &[&[5, 2]], &[&[100, 3], &[31, 3]]][..]),
-        (1, &[&[&[2, 3], &[2, 1]], &[&[2, 0], &[2, 2]], &[&[2, 1, 2], &[2, 2, 2], &[2, 3, 2], &[2, 1, 2], &[2, 2, 2]]]),
+        (
+            0isize,
+            &[&[&[2, 3][..], &[1, 3], &[4, 3]][..], &[&[2], &[1], &[3]], &[&[5, 2]], &[&[100, 3], &[31, 3]]]
+                [..],
+        ),
+        (
+            1,
+            &[
+                &[&[2, 3], &[2, 1]],
+                &[&[2, 0], &[2, 2]],
+                &[&[2, 1, 2], &[2, 2, 2], &[2, 3, 2], &[2, 1, 2], &[2, 2, 2]],
+            ],
+        ),
         (-1, &[&[&[2, 3], &[2, 1]], &[&[2, 2, 1], &[2, 2, 3]]]),
     ] {
         rows.push(
@@ -109,7 +120,10 @@ fn cutting_rows() -> Vec<Row> {
         })
         .collect();
     rows.push(
-        row("unbind(1)", |x| x[0].unbind(1)[2].clone(), |x| x[0].select(1, 2)).cases(&[&[&[3, 4]]]).dtypes(ALL).exact(),
+        row("unbind(1)", |x| x[0].unbind(1)[2].clone(), |x| x[0].select(1, 2))
+            .cases(&[&[&[3, 4]]])
+            .dtypes(ALL)
+            .exact(),
     );
     rows.push(
         row(
@@ -133,45 +147,63 @@ fn repeating_rows() -> Vec<Row> {
         picked(&x, shape, |_, i, extent| i % extent)
     };
     vec![
-        row("repeat([2, 3])", |x| x[0].repeat([2, 3]), move |x| {
-            let s = &x[0].shape;
-            let last = s.last().copied().unwrap_or(1);
-            let first = if s.len() > 1 { s[0] } else { 1 };
-            modulo(&x[0], &[2 * first, 3 * last])
-        })
+        row(
+            "repeat([2, 3])",
+            |x| x[0].repeat([2, 3]),
+            move |x| {
+                let s = &x[0].shape;
+                let last = s.last().copied().unwrap_or(1);
+                let first = if s.len() > 1 { s[0] } else { 1 };
+                modulo(&x[0], &[2 * first, 3 * last])
+            },
+        )
         .cases(&[&[&[2, 3]], &[&[4]], &[&[]]])
         .dtypes(ALL)
         .exact(),
-        row("repeat([0, 1])", |x| x[0].repeat([0, 1]), |x| x[0].slice(0, 0, 1, 0)).cases(&[&[&[2, 3]]]).exact(),
+        row("repeat([0, 1])", |x| x[0].repeat([0, 1]), |x| x[0].slice(0, 0, 1, 0))
+            .cases(&[&[&[2, 3]]])
+            .exact(),
         row("tile([2])", |x| x[0].tile([2]), move |x| modulo(&x[0], &[x[0].shape[0], 2 * x[0].shape[1]]))
             .cases(&[&[&[2, 3]]])
             .exact(),
-        row("repeat_interleave(3, 1)", |x| x[0].repeat_interleave(3, Some(1)), |x| {
-            picked(&x[0], &[x[0].shape[0], 3 * x[0].shape[1]], |k, i, _| if k == 1 { i / 3 } else { i })
-        })
+        row(
+            "repeat_interleave(3, 1)",
+            |x| x[0].repeat_interleave(3, Some(1)),
+            |x| picked(&x[0], &[x[0].shape[0], 3 * x[0].shape[1]], |k, i, _| if k == 1 { i / 3 } else { i }),
+        )
         .cases(&[&[&[2, 3]], &[&[2, 0]]])
         .dtypes(ALL)
         .exact(),
-        row("repeat_interleave(2)", |x| x[0].repeat_interleave(2, None), |x| {
-            Array::from_fn(&[2 * x[0].numel()], |at| x[0].data[at[0] / 2])
-        })
+        row(
+            "repeat_interleave(2)",
+            |x| x[0].repeat_interleave(2, None),
+            |x| Array::from_fn(&[2 * x[0].numel()], |at| x[0].data[at[0] / 2]),
+        )
         .cases(&[&[&[2, 3]], &[&[]]])
         .exact(),
-        row("roll(2, 1)", |x| x[0].roll(2, 1), |x| {
-            picked(&x[0], &x[0].shape, |k, i, e| if k == 1 { (i + e * 2 - 2) % e } else { i })
-        })
+        row(
+            "roll(2, 1)",
+            |x| x[0].roll(2, 1),
+            |x| picked(&x[0], &x[0].shape, |k, i, e| if k == 1 { (i + e * 2 - 2) % e } else { i }),
+        )
         .cases(&[&[&[2, 5]], &[&[2, 1]], &[&[3, 2]]])
         .dtypes(ALL)
         .exact(),
-        row("roll([-1, 7], [0, 1])", |x| x[0].roll([-1, 7], [0, 1]), |x| {
-            picked(&x[0], &x[0].shape, |k, i, e| if k == 0 { (i + 1) % e } else { (i + 7 * e - 7) % e })
-        })
+        row(
+            "roll([-1, 7], [0, 1])",
+            |x| x[0].roll([-1, 7], [0, 1]),
+            |x| picked(&x[0], &x[0].shape, |k, i, e| if k == 0 { (i + 1) % e } else { (i + 7 * e - 7) % e }),
+        )
         .cases(&[&[&[3, 5]]])
         .exact(),
-        row("roll(3) of all", |x| x[0].roll(3, [0isize; 0]), |x| {
-            let n = x[0].numel();
-            Array::new(&x[0].shape, (0..n).map(|k| x[0].data[(k + n * 3 - 3) % n]).collect())
-        })
+        row(
+            "roll(3) of all",
+            |x| x[0].roll(3, [0isize; 0]),
+            |x| {
+                let n = x[0].numel();
+                Array::new(&x[0].shape, (0..n).map(|k| x[0].data[(k + n * 3 - 3) % n]).collect())
+            },
+        )
         .cases(&[&[&[2, 5]], &[&[4]]])
         .exact(),
     ]
@@ -193,6 +225,7 @@ fn joining_promotes_types_and_keeps_every_bit() {
     let nothing = Tensor::zeros([0]);
     let around = Tensor::cat(&[nothing.clone(), Tensor::ones([2, 2]), nothing], 1);
     assert_eq!(around.to_vec::<f32>(), [1.0; 4], "vectors of nothing fit anything, as in PyTorch");
-    let wide = Tensor::cat(&[Tensor::from_vec(vec![i64::MAX, -1], [2]), Tensor::from_vec(vec![i64::MIN], [1])], 0);
+    let wide =
+        Tensor::cat(&[Tensor::from_vec(vec![i64::MAX, -1], [2]), Tensor::from_vec(vec![i64::MIN], [1])], 0);
     assert_eq!(wide.to_vec::<i64>(), [i64::MAX, -1, i64::MIN]);
 }

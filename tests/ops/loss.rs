@@ -3,10 +3,10 @@
 use crate::reference::{Array, sigmoid};
 use crate::table::*;
 use volta::{
-    BceOptions, CrossEntropyOptions, DType, KlDivOptions, NllOptions, Reduction, Tensor, bce_loss, bce_loss_with,
-    bce_with_logits, bce_with_logits_with, cross_entropy, cross_entropy_with, huber_loss, huber_loss_with, kl_div,
-    kl_div_with, l1_loss, l1_loss_with, mse_loss, mse_loss_with, nll_loss, nll_loss_with, smooth_l1_loss,
-    smooth_l1_loss_with,
+    BceOptions, CrossEntropyOptions, DType, KlDivOptions, NllOptions, Reduction, Tensor, bce_loss,
+    bce_loss_with, bce_with_logits, bce_with_logits_with, cross_entropy, cross_entropy_with, huber_loss,
+    huber_loss_with, kl_div, kl_div_with, l1_loss, l1_loss_with, mse_loss, mse_loss_with, nll_loss,
+    nll_loss_with, smooth_l1_loss, smooth_l1_loss_with,
 };
 
 const REDUCTIONS: [Reduction; 3] = [Reduction::Mean, Reduction::Sum, Reduction::None];
@@ -41,9 +41,24 @@ fn elementwise_rows() -> Vec<Row> {
     let table: &[(&str, Call, fn(f64, f64) -> f64, [Values; 2])] = &[
         ("mse_loss", mse_loss_with, |a, b| (a - b).powi(2), [R, R]),
         ("l1_loss", l1_loss_with, |a, b| (a - b).abs(), [R, FAR]),
-        ("smooth_l1_loss, near", |a, b, r| smooth_l1_loss_with(a, b, 9.0, r), |a, b| smooth(a - b, 9.0), [R, R]),
-        ("smooth_l1_loss, far", |a, b, r| smooth_l1_loss_with(a, b, 0.3, r), |a, b| smooth(a - b, 0.3), [R, FAR]),
-        ("smooth_l1_loss, beta 0", |a, b, r| smooth_l1_loss_with(a, b, 0.0, r), |a, b| (a - b).abs(), [R, FAR]),
+        (
+            "smooth_l1_loss, near",
+            |a, b, r| smooth_l1_loss_with(a, b, 9.0, r),
+            |a, b| smooth(a - b, 9.0),
+            [R, R],
+        ),
+        (
+            "smooth_l1_loss, far",
+            |a, b, r| smooth_l1_loss_with(a, b, 0.3, r),
+            |a, b| smooth(a - b, 0.3),
+            [R, FAR],
+        ),
+        (
+            "smooth_l1_loss, beta 0",
+            |a, b, r| smooth_l1_loss_with(a, b, 0.0, r),
+            |a, b| (a - b).abs(),
+            [R, FAR],
+        ),
         ("huber_loss, near", |a, b, r| huber_loss_with(a, b, 9.0, r), |a, b| huber(a - b, 9.0), [R, R]),
         ("huber_loss, far", |a, b, r| huber_loss_with(a, b, 0.4, r), |a, b| huber(a - b, 0.4), [R, FAR]),
         (
@@ -106,7 +121,8 @@ fn elementwise_rows() -> Vec<Row> {
         row(
             "bce_with_logits, weighted",
             |x| {
-                let options = BceOptions { weight: Some(&x[2]), pos_weight: Some(&x[3]), ..Default::default() };
+                let options =
+                    BceOptions { weight: Some(&x[2]), pos_weight: Some(&x[3]), ..Default::default() };
                 bce_with_logits_with(&x[0], &x[1], options)
             },
             |x| {
@@ -159,15 +175,25 @@ impl Classes {
     }
 }
 
-const CLASSES: &[&[&[usize]]] =
-    &[&[&[4, 5], &[4], &[5]], &[&[5], &[], &[5]], &[&[2, 5, 3], &[2, 3], &[5]], &[&[2, 5, 2, 3], &[2, 2, 3], &[5]], &[&[70, 5], &[70], &[5]]];
+const CLASSES: &[&[&[usize]]] = &[
+    &[&[4, 5], &[4], &[5]],
+    &[&[5], &[], &[5]],
+    &[&[2, 5, 3], &[2, 3], &[5]],
+    &[&[2, 5, 2, 3], &[2, 2, 3], &[5]],
+    &[&[70, 5], &[70], &[5]],
+];
 
 fn class_rows() -> Vec<Row> {
     let mut rows = vec![];
     for reduction in REDUCTIONS {
-        for (smoothing, weighted, ignore) in
-            [(0.0, false, -100), (0.0, true, -100), (0.2, false, -100), (0.2, true, -100), (0.0, true, 2), (0.2, false, 2)]
-        {
+        for (smoothing, weighted, ignore) in [
+            (0.0, false, -100),
+            (0.0, true, -100),
+            (0.2, false, -100),
+            (0.2, true, -100),
+            (0.0, true, 2),
+            (0.2, false, 2),
+        ] {
             let classes = move || Classes { smoothing, ignore, reduction };
             let what = format!("smoothing {smoothing}, weighted {weighted}, without {ignore}, {reduction:?}");
             rows.push(

@@ -44,25 +44,35 @@ fn ordering_rows() -> Vec<Row> {
     for &(name, call, dim, line) in table {
         let values = move |l: &[f64]| -> Vec<f64> { line(l).iter().map(|&p| l[p as usize]).collect() };
         rows.push(
-            row(format!("values of {name}"), move |x| call(&x[0]).0, move |x| x[0].along(axis(&x[0], dim), values))
-                .cases(shapes)
-                .values(&[Apart])
-                .dtypes(ALL)
-                .exact(),
+            row(
+                format!("values of {name}"),
+                move |x| call(&x[0]).0,
+                move |x| x[0].along(axis(&x[0], dim), values),
+            )
+            .cases(shapes)
+            .values(&[Apart])
+            .dtypes(ALL)
+            .exact(),
         );
         rows.push(
-            row(format!("positions of {name}"), move |x| call(&x[0]).1, move |x| x[0].along(axis(&x[0], dim), line))
-                .cases(shapes)
-                .values(&[Ties])
-                .dtypes(NUMBERS)
-                .gives(Gives::Always(DType::I32))
-                .flat(),
+            row(
+                format!("positions of {name}"),
+                move |x| call(&x[0]).1,
+                move |x| x[0].along(axis(&x[0], dim), line),
+            )
+            .cases(shapes)
+            .values(&[Ties])
+            .dtypes(NUMBERS)
+            .gives(Gives::Always(DType::I32))
+            .flat(),
         );
     }
     rows.push(
-        row("max_with_index(1, false)", |x| x[0].max_with_index(1, false).0, |x| {
-            x[0].fold(&[1], false, |g| sorted(g, true)[0])
-        })
+        row(
+            "max_with_index(1, false)",
+            |x| x[0].max_with_index(1, false).0,
+            |x| x[0].fold(&[1], false, |g| sorted(g, true)[0]),
+        )
         .cases(&[&[&[3, 5]], &[&[2, 3, 4]]])
         .values(&[Apart])
         .exact(),
@@ -97,21 +107,27 @@ fn mask_rows() -> Vec<Row> {
         }
     }
     rows.push(
-        row("masked_fill", |x| x[0].masked_fill(&x[1], -1.5), |x| {
-            x[0].zip(&x[1], |v, m| if m != 0.0 { -1.5 } else { v })
-        })
+        row(
+            "masked_fill",
+            |x| x[0].masked_fill(&x[1], -1.5),
+            |x| x[0].zip(&x[1], |v, m| if m != 0.0 { -1.5 } else { v }),
+        )
         .cases(&[&[&[3, 5], &[3, 5]], &[&[3, 5], &[5]], &[&[3, 5], &[3, 1]]])
         .values(&[Between(-2.0, 2.0), Truth])
         .exact(),
     );
     rows.push(
-        row("one_hot", |x| x[0].one_hot(4), |x| {
-            let shape = [&x[0].shape[..], &[4]].concat();
-            Array::from_fn(&shape, |at| {
-                let (class, place) = at.split_last().expect("an axis");
-                f64::from(u8::from(x[0].at(place) == *class as f64))
-            })
-        })
+        row(
+            "one_hot",
+            |x| x[0].one_hot(4),
+            |x| {
+                let shape = [&x[0].shape[..], &[4]].concat();
+                Array::from_fn(&shape, |at| {
+                    let (class, place) = at.split_last().expect("an axis");
+                    f64::from(u8::from(x[0].at(place) == *class as f64))
+                })
+            },
+        )
         .cases(&[&[&[5]], &[&[2, 3]], &[&[]], &[&[0]]])
         .values(&[Index(4)])
         .dtypes(&[DType::I32])
@@ -125,7 +141,12 @@ fn mask_rows() -> Vec<Row> {
                 move |x| x[0].cumprod(dim),
                 move |x| {
                     x[0].along(axis(&x[0], dim), |line| {
-                        line.iter().scan(1.0, |p, v| { *p *= v; Some(*p) }).collect()
+                        line.iter()
+                            .scan(1.0, |p, v| {
+                                *p *= v;
+                                Some(*p)
+                            })
+                            .collect()
                     })
                 },
             )

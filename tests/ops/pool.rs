@@ -33,7 +33,9 @@ fn pooled(x: &Array, kernel: [usize; 2], o: PoolOptions, f: impl Fn(&[f64], usiz
                     continue;
                 }
                 covered += 1;
-                let (Some(row), Some(column)) = (row.checked_sub(o.padding[0]), column.checked_sub(o.padding[1])) else {
+                let (Some(row), Some(column)) =
+                    (row.checked_sub(o.padding[0]), column.checked_sub(o.padding[1]))
+                else {
                     continue;
                 };
                 if row < extents[0] && column < extents[1] {
@@ -93,14 +95,22 @@ fn window_rows() -> Vec<Row> {
     let mut rows = vec![];
     for &(name, kernel, o, shapes) in table {
         let mut kinds = vec![
-            row(format!("max_pool2d, {name}"), move |x| x[0].max_pool2d(kernel, o), move |x| largest(&x[0], kernel, o))
-                .values(&[Apart])
-                .exact(),
+            row(
+                format!("max_pool2d, {name}"),
+                move |x| x[0].max_pool2d(kernel, o),
+                move |x| largest(&x[0], kernel, o),
+            )
+            .values(&[Apart])
+            .exact(),
         ];
         if o.dilation == [1, 1] {
             kinds.push(
-                row(format!("avg_pool2d, {name}"), move |x| x[0].avg_pool2d(kernel, o), move |x| mean(&x[0], kernel, o))
-                    .slack(4.0),
+                row(
+                    format!("avg_pool2d, {name}"),
+                    move |x| x[0].avg_pool2d(kernel, o),
+                    move |x| mean(&x[0], kernel, o),
+                )
+                .slack(4.0),
             );
         }
         rows.extend(kinds.into_iter().map(|r| shapes.iter().fold(r, |r, shape| r.case(&[shape]))));
@@ -109,10 +119,14 @@ fn window_rows() -> Vec<Row> {
     let flat = PoolOptions { stride: Some([2, 9]), padding: [1, 9], ..plain };
     let wide = PoolOptions { stride: Some([1, 2]), padding: [0, 1], ..plain };
     rows.push(
-        row("max_pool1d", move |x| x[0].max_pool1d(3, flat), move |x| low(largest(&tall(&x[0]), [1, 3], wide)))
-            .cases(&[&[&[2, 3, 8]], &[&[2, 7]]])
-            .values(&[Apart])
-            .exact(),
+        row(
+            "max_pool1d",
+            move |x| x[0].max_pool1d(3, flat),
+            move |x| low(largest(&tall(&x[0]), [1, 3], wide)),
+        )
+        .cases(&[&[&[2, 3, 8]], &[&[2, 7]]])
+        .values(&[Apart])
+        .exact(),
     );
     rows.push(
         row("avg_pool1d", move |x| x[0].avg_pool1d(3, flat), move |x| low(mean(&tall(&x[0]), [1, 3], wide)))

@@ -45,8 +45,24 @@ fn resolve(axes: &[isize], rank: usize) -> Vec<usize> {
 fn rows() -> Vec<Row> {
     type Method = fn(&Tensor, &[isize], bool) -> Tensor;
     let table: &[(&str, Method, Fold, Values, &'static [DType], Gives, bool)] = &[
-        ("sum_dim", |x, a, k| x.sum_dim(a, k), |g| g.iter().sum(), Between(-1.0, 1.0), ALL, Gives::Wide, true),
-        ("prod_dim", |x, a, k| x.prod_dim(a, k), |g| g.iter().product(), Between(0.7, 1.3), ALL, Gives::Wide, true),
+        (
+            "sum_dim",
+            |x, a, k| x.sum_dim(a, k),
+            |g| g.iter().sum(),
+            Between(-1.0, 1.0),
+            ALL,
+            Gives::Wide,
+            true,
+        ),
+        (
+            "prod_dim",
+            |x, a, k| x.prod_dim(a, k),
+            |g| g.iter().product(),
+            Between(0.7, 1.3),
+            ALL,
+            Gives::Wide,
+            true,
+        ),
         ("max_dim", |x, a, k| x.max_dim(a, k), largest, Apart, ALL, Gives::Same, false),
         ("min_dim", |x, a, k| x.min_dim(a, k), smallest, Apart, ALL, Gives::Same, false),
     ];
@@ -56,7 +72,8 @@ fn rows() -> Vec<Row> {
         for (axes, shapes) in AXES.iter().chain(empty) {
             for keepdim in [false, true] {
                 let nothing = shapes.iter().any(|s| s.contains(&0));
-                let label = format!("{name}({axes:?}, {keepdim}){}", if nothing { " of nothing" } else { "" });
+                let label =
+                    format!("{name}({axes:?}, {keepdim}){}", if nothing { " of nothing" } else { "" });
                 let mut r = row(
                     label,
                     move |x| call(&x[0], axes, keepdim),
@@ -153,4 +170,15 @@ fn the_gradient_of_a_product_with_zeros_is_the_product_of_the_others() {
     x.prod_dim(1, false).sum().backward();
     let expected = [0.0, 10.0, 0.0, 0.0, 0.0, 0.0, 12.0, 8.0, 6.0];
     assert_eq!(x.grad().expect("a gradient").to_vec::<f64>(), expected);
+}
+
+/// The Hessian of x·y·z at x = 0 is not zero: [[0, z, y], [z, 0, 0], [y, 0, 0]].
+#[test]
+fn the_second_gradient_of_a_product_sees_past_a_zero() {
+    let x = Tensor::from_vec(vec![0.0, 3.0, 2.0], [3]).requires_grad(true);
+    let options = volta::BackwardOptions { create_graph: true, ..Default::default() };
+    let first = volta::grad(&[&x.prod()], &[&x], options)[0].clone().expect("a gradient");
+    assert_eq!(first.to_vec::<f64>(), [6.0, 0.0, 0.0]);
+    let second = volta::grad(&[&first.sum()], &[&x], Default::default())[0].clone().expect("a second gradient");
+    assert_eq!(second.to_vec::<f64>(), [5.0, 2.0, 3.0]);
 }

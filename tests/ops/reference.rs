@@ -329,7 +329,8 @@ pub fn conv2d(x: &Array, w: &Array, window: Window) -> Array {
         for c in 0..inputs {
             for i in 0..w.shape[2] {
                 for j in 0..w.shape[3] {
-                    let (row, column) = (at[2] * stride[0] + i * dilation[0], at[3] * stride[1] + j * dilation[1]);
+                    let (row, column) =
+                        (at[2] * stride[0] + i * dilation[0], at[3] * stride[1] + j * dilation[1]);
                     if row < padding[0] || column < padding[1] {
                         continue;
                     }

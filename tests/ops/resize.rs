@@ -110,11 +110,15 @@ fn rows() -> Vec<Row> {
                 .exact(),
         );
         rows.push(
-            row(format!("pixel_unshuffle({r})"), move |x| x[0].pixel_unshuffle(r), move |x| unshuffled(&x[0], r))
-                .case(&[&open])
-                .case(&[&open[1..]])
-                .dtypes(ALL)
-                .exact(),
+            row(
+                format!("pixel_unshuffle({r})"),
+                move |x| x[0].pixel_unshuffle(r),
+                move |x| unshuffled(&x[0], r),
+            )
+            .case(&[&open])
+            .case(&[&open[1..]])
+            .dtypes(ALL)
+            .exact(),
         );
     }
     rows

@@ -7,7 +7,8 @@ use volta::{DType, Tensor};
 type Method = fn(&Tensor) -> Tensor;
 
 /// No axis at all, an empty one, odd sizes, one that needs several vectors and several threads.
-const SHAPES: &[&[&[usize]]] = &[&[&[3, 5]], &[&[]], &[&[0]], &[&[2, 0, 3]], &[&[2, 1, 7]], &[&[67]], &[&[90, 401]]];
+const SHAPES: &[&[&[usize]]] =
+    &[&[&[3, 5]], &[&[]], &[&[0]], &[&[2, 0, 3]], &[&[2, 1, 7]], &[&[67]], &[&[90, 401]]];
 
 fn rows() -> Vec<Row> {
     const R: Values = Between(-2.0, 2.0);
@@ -106,7 +107,8 @@ checks!(rows());
 
 #[test]
 fn large_angles_are_reduced_well() {
-    let table: [(&str, Method, fn(f64) -> f64); 2] = [("sin", Tensor::sin, f64::sin), ("cos", Tensor::cos, f64::cos)];
+    let table: [(&str, Method, fn(f64) -> f64); 2] =
+        [("sin", Tensor::sin, f64::sin), ("cos", Tensor::cos, f64::cos)];
     let rows = table.map(|(name, call, reference)| {
         row(name, move |x| call(&x[0]), move |x| x[0].map(reference))
             .case(&[&[1000]])

@@ -1,13 +1,16 @@
 //! Random graphs: fused against unfused against naive loops, in values and gradients.
 
+mod maker;
 mod program;
 #[path = "../ops/random.rs"]
 mod random;
 #[path = "../ops/reference.rs"]
 #[allow(dead_code, reason = "shared with the table of ops")]
 mod reference;
+mod tables;
 
-use program::{Maker, Program};
+use maker::Maker;
+use program::Program;
 use random::Random;
 use reference::Array;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -107,7 +110,12 @@ fn assert_same_gradients(what: &str, a: &Evaluated, b: &Evaluated, tolerance: f6
     for (n, (a, b)) in a.gradients.iter().zip(&b.gradients).enumerate() {
         assert_eq!(a.is_some(), b.is_some(), "{what} of leaf {n}");
         if let (Some(a), Some(b)) = (a, b) {
-            assert_close(&format!("{what} of leaf {n}"), std::slice::from_ref(a), std::slice::from_ref(b), tolerance);
+            assert_close(
+                &format!("{what} of leaf {n}"),
+                std::slice::from_ref(a),
+                std::slice::from_ref(b),
+                tolerance,
+            );
         }
     }
 }
@@ -117,7 +125,12 @@ fn leaves(program: &Program, random: &mut Random) -> Vec<Array> {
 }
 
 /// The panic of a check, if it fails.
-fn failure(check: &impl Fn(&Program, &[Array], Reading), p: &Program, x: &[Array], r: Reading) -> Option<String> {
+fn failure(
+    check: &impl Fn(&Program, &[Array], Reading),
+    p: &Program,
+    x: &[Array],
+    r: Reading,
+) -> Option<String> {
     let panic = catch_unwind(AssertUnwindSafe(|| check(p, x, r))).err()?;
     let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
     Some(panic.downcast_ref::<String>().cloned().or(text).unwrap_or_default())
@@ -186,7 +199,10 @@ fn gradients_agree_with_the_slope_of_naive_losses() {
         };
         let along: f64 = found.gradients.iter().zip(&direction).map(dot).sum();
         let scale = slope.abs().max(loss(&naive(program, leaves)).abs()).max(1.0);
-        assert!((along - slope).abs() <= 1e-5 * scale, "the gradient's slope is {along}, by differences {slope}");
+        assert!(
+            (along - slope).abs() <= 1e-5 * scale,
+            "the gradient's slope is {along}, by differences {slope}"
+        );
     });
 }
 
