@@ -187,7 +187,10 @@ fn what_the_tape_still_needs_is_not_overwritten_by_what_is_computed_from_it() {
     y.sum().backward();
     let expected = [0.2f32, 0.4, 0.6].map(|v| 2.0 * v.cos());
     let found = read(&x.grad().expect("a gradient"));
-    assert!(found.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-6), "{found:?}, expected {expected:?}");
+    assert!(
+        found.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-6),
+        "{found:?}, expected {expected:?}"
+    );
 }
 
 #[test]

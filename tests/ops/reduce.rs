@@ -179,6 +179,7 @@ fn the_second_gradient_of_a_product_sees_past_a_zero() {
     let options = volta::BackwardOptions { create_graph: true, ..Default::default() };
     let first = volta::grad(&[&x.prod()], &[&x], options)[0].clone().expect("a gradient");
     assert_eq!(first.to_vec::<f64>(), [6.0, 0.0, 0.0]);
-    let second = volta::grad(&[&first.sum()], &[&x], Default::default())[0].clone().expect("a second gradient");
+    let second =
+        volta::grad(&[&first.sum()], &[&x], Default::default())[0].clone().expect("a second gradient");
     assert_eq!(second.to_vec::<f64>(), [5.0, 2.0, 3.0]);
 }
