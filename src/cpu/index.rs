@@ -135,7 +135,7 @@ pub(super) fn scatter_add(kernel: &SpecialKernel, axis: usize, target: *mut u8, 
         const COLUMNS: usize = 64;
         let pieces = behind.div_ceil(COLUMNS).max(1);
         let task = |t: usize| {
-            let sums = target.0.cast::<<T as Number>::Sum>();
+            let sums = target.get().cast::<<T as Number>::Sum>();
             let (slab, piece) = (t / pieces, t % pieces);
             let columns = piece * COLUMNS..((piece + 1) * COLUMNS).min(behind);
             for i in 0..extent {
@@ -186,7 +186,7 @@ pub(super) fn argsort(kernel: &SpecialKernel, axis: usize, descending: bool, bin
             });
             for (i, k) in order.into_iter().enumerate() {
                 // SAFETY: inside the output; the line is this task's.
-                unsafe { *out.0.cast::<i32>().add(first + i * behind) = k };
+                unsafe { *out.get().cast::<i32>().add(first + i * behind) = k };
             }
         };
         let tasks = before * behind;
@@ -208,7 +208,7 @@ pub(super) fn cumsum(kernel: &SpecialKernel, axis: usize, target: *mut u8, bind:
                 // SAFETY: inside the view and the output; the line is this task's.
                 unsafe {
                     sum = (*start::<T>(x, bind).offset(position(x, flat))).plus(sum);
-                    *out.0.cast::<<T as Number>::Sum>().add(flat) = sum;
+                    *out.get().cast::<<T as Number>::Sum>().add(flat) = sum;
                 }
             }
         };
@@ -251,7 +251,7 @@ pub(super) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bin
                     }
                     let place = best.map_or(0, |(_, place)| place) as i32;
                     // SAFETY: inside the output, in this task's image.
-                    unsafe { *out.0.cast::<i32>().add((t * out_height + oy) * out_width + ox) = place };
+                    unsafe { *out.get().cast::<i32>().add((t * out_height + oy) * out_width + ox) = place };
                 }
             }
         };

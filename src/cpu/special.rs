@@ -106,7 +106,6 @@ fn matmul(kernel: &SpecialKernel, target: *mut u8, epilogue: Option<&Map>, bind:
                 super::map::SlotPointer(start::<$t>(b, bind) as *mut u8),
             );
             let product = move |item: usize| -> Product<$t> {
-                let (target, first_a, first_b) = (target, first_a, first_b);
                 // SAFETY: items of a view stay inside its slot; C has items · m · n elements.
                 unsafe {
                     Product {
@@ -114,16 +113,24 @@ fn matmul(kernel: &SpecialKernel, target: *mut u8, epilogue: Option<&Map>, bind:
                         n,
                         k,
                         a: Mat {
-                            data: first_a.0.cast_const().cast::<$t>().offset(item_offset(a, rank - 2, item)),
+                            data: first_a.get().cast_const().cast::<$t>().offset(item_offset(
+                                a,
+                                rank - 2,
+                                item,
+                            )),
                             row_stride: a.strides[rank - 2],
                             col_stride: a.strides[rank - 1],
                         },
                         b: Mat {
-                            data: first_b.0.cast_const().cast::<$t>().offset(item_offset(b, rank - 2, item)),
+                            data: first_b.get().cast_const().cast::<$t>().offset(item_offset(
+                                b,
+                                rank - 2,
+                                item,
+                            )),
                             row_stride: b.strides[rank - 2],
                             col_stride: b.strides[rank - 1],
                         },
-                        c: target.0.cast::<$acc>().add(item * m * n),
+                        c: target.get().cast::<$acc>().add(item * m * n),
                         ldc: n,
                         accumulate: false,
                     }

@@ -26,6 +26,13 @@ const SMALL: usize = 1 << 16;
 /// A slot's memory.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotPointer(pub *mut u8);
+impl SlotPointer {
+    /// The address. (A closure that calls this captures the slot, which may cross threads, not the bare pointer.)
+    pub fn get(self) -> *mut u8 {
+        self.0
+    }
+}
+
 // SAFETY: the plan's order and layout decide who reads and writes a slot; tasks of one kernel write apart.
 unsafe impl Send for SlotPointer {}
 // SAFETY: as for `Send`.
