@@ -175,5 +175,5 @@ fn an_error_in_one_call_does_not_name_the_next() {
 fn the_error_is_an_error_of_the_standard_library_and_shows_its_message() {
     let error: Box<dyn std::error::Error> = Box::new(f(&[2]).try_narrow(0, 1, 5).expect_err("too far"));
     assert_eq!(format!("{error}"), format!("{error:?}"), "unwrap prints what a reader needs");
-    assert!(error.to_string().starts_with("narrow: elements 1..6 of axis 0 are outside shape [2] (at "));
+    assert!(error.to_string().starts_with("narrow: 5 elements from 1 of axis 0 are outside shape [2] (at "));
 }

@@ -71,7 +71,7 @@ fn movement_names_what_does_not_fit() {
         ),
         misuse!(
             Shape,
-            "elements 2..4 of axis 0 are outside shape [3]",
+            "2 elements from 2 of axis 0 are outside shape [3]",
             f(&[3]),
             narrow | try_narrow(0, 2, 2)
         ),
