@@ -1,7 +1,7 @@
 //! Misuse of elementwise ops, creators and reductions.
 
 use crate::{Misuse, bools, check, f};
-use volta::{DType, ErrorKind, Tensor};
+use volta::{ErrorKind, Tensor};
 
 #[test]
 fn elementwise_ops_name_shapes_and_types() {

@@ -198,7 +198,7 @@ fn where_rows() -> Vec<Row> {
         scalar("where with a number if false", |c, x| c.where_(x, 0.5), |c, x| if c { x } else { 0.5 }),
         row(
             "where of a comparison",
-            |x| x[0].gt(&x[1]).where_(&x[0].mul(3.0), &x[1]),
+            |x| x[0].gt(&x[1]).where_(x[0].mul(3.0), &x[1]),
             |x| x[0].zip(&x[1], |a, b| if a > b { 3.0 * a } else { b }),
         )
         .cases(SHAPES)
@@ -215,7 +215,7 @@ fn two_types_meet_in_the_promoted_one() {
     for &a in ALL {
         for &b in ALL {
             let (x, y) = (Array::new(&[3], vec![1.0, 0.0, 1.0]), Array::new(&[3], vec![1.0, 1.0, 0.0]));
-            let sum = tensor(&x, a).maximum(&tensor(&y, b));
+            let sum = tensor(&x, a).maximum(tensor(&y, b));
             assert_eq!(sum.dtype(), a.promote(b), "{a} with {b}");
             assert_eq!(array(&sum).data, [1.0, 1.0, 1.0], "{a} with {b}");
         }

@@ -156,7 +156,7 @@ fn leaves_and_inputs(
 /// The loss that makes the gradient entering the op a random one, and that gradient.
 fn weighted(out: &Tensor) -> (Tensor, Array) {
     let weights = random_array(&out.shape(), 5).map(|w| stored(w, out.dtype()));
-    (out.mul(&tensor(&weights, out.dtype())).sum(), weights)
+    (out.mul(tensor(&weights, out.dtype())).sum(), weights)
 }
 
 fn evaluate(row: &Row, inputs: &[Array], dtype: DType, layout: Layout, scaled: bool) -> Evaluated {
@@ -245,7 +245,7 @@ pub fn second_gradients(row: &Row) {
     };
     let (leaves, found) = first(&all, true);
     let parts = found.iter().zip(&directions).filter_map(|(g, d)| {
-        g.as_ref().filter(|g| g.is_tracked()).map(|g| g.mul(&tensor(d, DType::F64)).sum())
+        g.as_ref().filter(|g| g.is_tracked()).map(|g| g.mul(tensor(d, DType::F64)).sum())
     });
     let Some(total) = parts.reduce(|a, b| a.add(&b)) else { return };
     let wanted: Vec<&Tensor> = leaves.iter().collect();

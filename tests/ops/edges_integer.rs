@@ -64,8 +64,8 @@ fn sums_of_integers_are_wide_and_exact() {
 fn large_integers_keep_every_bit_through_elementwise_ops_and_products() {
     let x = Tensor::from_vec(vec![(1i64 << 53) + 1, -(1i64 << 53) - 1], [2]);
     assert_eq!(x.add(0).to_vec::<i64>(), [(1 << 53) + 1, -(1 << 53) - 1]);
-    assert_eq!(x.maximum(&x.neg()).to_vec::<i64>(), [(1 << 53) + 1, (1 << 53) + 1]);
-    assert_eq!(x.eq(&x.add(1)).to_vec::<bool>(), [false, false]);
+    assert_eq!(x.maximum(x.neg()).to_vec::<i64>(), [(1 << 53) + 1, (1 << 53) + 1]);
+    assert_eq!(x.eq(x.add(1)).to_vec::<bool>(), [false, false]);
     assert_eq!(x.reshape([1, 2]).matmul(&x.reshape([2, 1])).to_vec::<i64>().len(), 1);
     assert_eq!(
         x.reshape([2, 1]).matmul(&Tensor::from_vec(vec![1i64], [1, 1])).to_vec::<i64>(),

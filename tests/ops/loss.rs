@@ -207,7 +207,7 @@ fn class_rows() -> Vec<Row> {
                             reduction,
                         };
                         // The weight is an input of every row; where it is not used it must still be reached.
-                        cross_entropy_with(&x[0], &x[1], options).add(&x[2].sum().mul(0.0))
+                        cross_entropy_with(&x[0], &x[1], options).add(x[2].sum().mul(0.0))
                     },
                     move |x| classes().loss(&x[0], &x[1], weighted.then_some(&x[2]), true),
                 )
@@ -222,7 +222,7 @@ fn class_rows() -> Vec<Row> {
                         move |x| {
                             let weight = weighted.then_some(&x[2]);
                             let options = NllOptions { weight, ignore_index: Some(ignore), reduction };
-                            nll_loss_with(&x[0], &x[1], options).add(&x[2].sum().mul(0.0))
+                            nll_loss_with(&x[0], &x[1], options).add(x[2].sum().mul(0.0))
                         },
                         move |x| classes().loss(&x[0], &x[1], weighted.then_some(&x[2]), false),
                     )
@@ -243,7 +243,7 @@ fn class_rows() -> Vec<Row> {
                             reduction,
                             ..Default::default()
                         };
-                        cross_entropy_with(&x[0], &x[1], options).add(&x[2].sum().mul(0.0))
+                        cross_entropy_with(&x[0], &x[1], options).add(x[2].sum().mul(0.0))
                     },
                     move |x| {
                         let axis = usize::from(x[0].rank() > 1);

@@ -1,5 +1,8 @@
 //! Every op against a naive reference: values, gradients, layouts, fusion; and PyTorch's edge cases by name.
 
+#![allow(clippy::type_complexity, reason = "the type of a table is its columns")]
+#![allow(clippy::reversed_empty_ranges, reason = "a range of a tensor may count from its end")]
+
 #[macro_use]
 mod driver;
 mod layout;

@@ -223,8 +223,8 @@ fn chains() -> Vec<Row> {
             |x| windows(x, 0, 3, 2, 1).sum_of(&[x.rank()], false),
             &[&[9], &[8, 2]],
         ),
-        ("x plus its transpose", |x| x.add(&x.t()), |x| x.add(&x.t()), &[&[4, 4], &[65, 65]]),
-        ("x times its flip", |x| x.mul(&x.flip(0)), |x| x.mul(&x.flip(&[0])), &[&[9]]),
+        ("x plus its transpose", |x| x.add(x.t()), |x| x.add(&x.t()), &[&[4, 4], &[65, 65]]),
+        ("x times its flip", |x| x.mul(x.flip(0)), |x| x.mul(&x.flip(&[0])), &[&[9]]),
     ];
     table
         .iter()
