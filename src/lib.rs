@@ -38,7 +38,9 @@ pub use autograd::{
 pub use cpu::set_threads;
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
-pub use engine::{Counters, counters, guards_enabled, last_plan, set_guards, with_fusion};
+pub use engine::{
+    Counters, KernelTime, Profile, counters, guards_enabled, last_plan, profile, set_guards, with_fusion,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use optim::{Adam, AdamW, Optimizer, SGD};

@@ -4,6 +4,7 @@ use super::map::{Bindings, Faults, Map, SlotPointer};
 use super::pool::HostBuffer;
 use super::{block, special};
 use crate::dtype::{DType, Scalar};
+use crate::engine::{is_profiled, record_time};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use crate::plan::Plan;
@@ -11,6 +12,7 @@ use crate::plan::executor::{Argument, Program};
 use crate::plan::kernel::{Kernel, Part, Slot, Step, Work};
 use crate::plan::memory::Place;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub(super) struct CpuProgram {
     kernels: Vec<Ready>,
@@ -66,11 +68,16 @@ impl Program for CpuProgram {
         let slots: Vec<SlotPointer> = layout.places.iter().map(|p| SlotPointer(pointer(p))).collect();
         let faults = Faults::default();
         let bind = Bindings { slots: &slots, arguments, faults: &faults };
+        let profiled = is_profiled();
         for (kernel, ready) in plan.kernels.iter().zip(&self.kernels) {
+            let start = profiled.then(Instant::now);
             match (ready, &kernel.work) {
                 (Ready::Maps(maps), _) => maps.iter().for_each(|m| m.run(bind)),
                 (Ready::Special(epilogue), Work::Special(s)) => special::run(s, (**epilogue).as_ref(), bind)?,
                 _ => unreachable!("prepared from the same plan"),
+            }
+            if let Some(start) = start {
+                record_time(kernel, start.elapsed());
             }
             if guarded {
                 check(kernel, plan, bind)?;

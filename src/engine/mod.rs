@@ -4,10 +4,13 @@
 mod cache;
 mod capture;
 mod counters;
+mod profile;
 mod settings;
 
 pub use counters::{Counters, counters};
 pub(crate) use counters::{count_host_copy, count_kernels, set_pool_bytes};
+pub use profile::{KernelTime, Profile, profile};
+pub(crate) use profile::{is_profiled, record_time};
 pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;

@@ -256,6 +256,16 @@ pub(crate) struct Part {
 }
 
 impl Kernel {
+    /// `map`, `reduce`, `matmul`, …
+    pub fn kind(&self) -> &'static str {
+        match &self.work {
+            Work::Map(maps) if maps[0].outer < maps[0].extents.len() => "reduce",
+            Work::Map(_) => "map",
+            Work::Special(s) => s.special.name(),
+        }
+    }
+
+    /// The programs it runs.
     pub fn maps(&self) -> impl Iterator<Item = &MapKernel> {
         match &self.work {
             Work::Map(maps) => maps.iter(),

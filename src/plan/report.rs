@@ -37,14 +37,10 @@ pub struct PlanReport {
 impl PlanReport {
     pub(crate) fn of(plan: &Plan) -> PlanReport {
         let kernels = plan.kernels.iter().map(|k| {
-            let (kind, instances) = match &k.work {
-                Work::Map(maps) if maps[0].outer < maps[0].extents.len() => ("reduce", maps.len()),
-                Work::Map(maps) => ("map", maps.len()),
-                Work::Special(s) => (s.special.name(), 1),
-            };
+            let instances = if let Work::Map(maps) = &k.work { maps.len() } else { 1 };
             KernelReport {
                 label: k.label.clone(),
-                kind,
+                kind: k.kind(),
                 ops: k.parts.iter().map(|p| p.op).collect(),
                 instances,
                 bytes_read: k.bytes_read,

@@ -27,6 +27,9 @@ pub struct Options {
     /// Another batch size for the training workloads; 0 keeps each one's own.
     #[arg(long, default_value_t = 0)]
     batch: usize,
+    /// Also print where the time of a step goes.
+    #[arg(long)]
+    profile: bool,
     /// Threads to use; 0 for all.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -123,6 +126,10 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
         let start = Instant::now();
         loss = step();
         times.push(ms(start));
+    }
+    if options.profile {
+        let (_, profile) = volta::profile(&mut step);
+        eprintln!("{name}: where a step's time goes\n{profile}");
     }
     times.sort_by(f64::total_cmp);
     let median = times[times.len() / 2];

@@ -12,7 +12,8 @@ pub(crate) trait Accumulator:
     fn fused(self, b: Self, c: Self) -> Self;
     /// The fastest kernel this CPU runs.
     fn kernel() -> &'static Kernel<Self>;
-    /// Every kernel this CPU runs, fastest first.
+    /// Every kernel this CPU runs.
+    #[cfg(test)]
     fn kernels() -> Vec<&'static Kernel<Self>>;
 }
 
@@ -62,7 +63,11 @@ impl Element for f16 {
         const REBASE: f32 = f32::from_bits((127 + 112) << 23);
         let bits = u32::from(self.to_bits());
         let magnitude = f32::from_bits((bits & 0x7fff) << 13) * REBASE;
-        let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
+        let special = if bits & 0x7c00 == 0x7c00 {
+            0x7f80_0000
+        } else {
+            0
+        };
         f32::from_bits(magnitude.to_bits() | special | (bits & 0x8000) << 16)
     }
     #[inline(always)]
@@ -71,68 +76,42 @@ impl Element for f16 {
     }
 }
 
-impl Accumulator for f32 {
-    #[inline(always)]
-    fn fused(self, b: f32, c: f32) -> f32 {
-        self.mul_add(b, c)
-    }
-    fn kernel() -> &'static Kernel<f32> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if super::kernel_avx512::supported() {
-                return &super::kernel_avx512::F32;
+macro_rules! kernels {
+    ($($t:ty, $kernel:ident);*) => {$(
+        impl Accumulator for $t {
+            #[inline(always)]
+            fn fused(self, b: $t, c: $t) -> $t {
+                self.mul_add(b, c)
             }
-            if super::kernel_avx2::supported() {
-                return &super::kernel_avx2::F32;
-            }
-        }
-        &super::kernel_portable::F32
-    }
-    fn kernels() -> Vec<&'static Kernel<f32>> {
-        let mut all = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if super::kernel_avx512::supported() {
-                all.push(&super::kernel_avx512::F32);
-            }
-            if super::kernel_avx2::supported() {
-                all.push(&super::kernel_avx2::F32);
-            }
-        }
-        all.push(&super::kernel_portable::F32);
-        all
-    }
-}
 
-impl Accumulator for f64 {
-    #[inline(always)]
-    fn fused(self, b: f64, c: f64) -> f64 {
-        self.mul_add(b, c)
-    }
-    fn kernel() -> &'static Kernel<f64> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if super::kernel_avx512::supported() {
-                return &super::kernel_avx512::F64;
+            fn kernel() -> &'static Kernel<$t> {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    if super::kernel_avx512::supported() {
+                        return &super::kernel_avx512::$kernel;
+                    }
+                    if super::kernel_avx2::supported() {
+                        return &super::kernel_avx2::$kernel;
+                    }
+                }
+                &super::kernel_portable::$kernel
             }
-            if super::kernel_avx2::supported() {
-                return &super::kernel_avx2::F64;
+
+            #[cfg(test)]
+            fn kernels() -> Vec<&'static Kernel<$t>> {
+                let mut all = vec![&super::kernel_portable::$kernel];
+                #[cfg(target_arch = "x86_64")]
+                {
+                    if super::kernel_avx2::supported() {
+                        all.push(&super::kernel_avx2::$kernel);
+                    }
+                    if super::kernel_avx512::supported() {
+                        all.push(&super::kernel_avx512::$kernel);
+                    }
+                }
+                all
             }
         }
-        &super::kernel_portable::F64
-    }
-    fn kernels() -> Vec<&'static Kernel<f64>> {
-        let mut all = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if super::kernel_avx512::supported() {
-                all.push(&super::kernel_avx512::F64);
-            }
-            if super::kernel_avx2::supported() {
-                all.push(&super::kernel_avx2::F64);
-            }
-        }
-        all.push(&super::kernel_portable::F64);
-        all
-    }
+    )*};
 }
+kernels!(f32, F32; f64, F64);

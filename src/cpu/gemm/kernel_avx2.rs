@@ -2,7 +2,7 @@
 //! and one broadcast element of A fit the 16 registers.
 
 use super::kernel::{Kernel, Tile};
-use super::{dot, transpose_portable};
+use super::{dot, runs, transpose_portable};
 use std::arch::x86_64::*;
 
 pub(super) fn supported() -> bool {
@@ -20,6 +20,7 @@ pub(super) static F32: Kernel<f32> = Kernel {
     copies: false,
     tile: f32_tile::run,
     transpose: transpose_portable::run::<f32>,
+    copy_runs: runs::copy,
     dots: dots_f32,
 };
 
@@ -32,13 +33,20 @@ pub(super) static F64: Kernel<f64> = Kernel {
     copies: false,
     tile: f64_tile::run,
     transpose: transpose_portable::run::<f64>,
+    copy_runs: runs::copy,
     dots: dots_f64,
 };
 
 macro_rules! dots {
     ($name:ident, $t:ty, $lanes:expr) => {
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $name(rows: *const $t, row_stride: isize, count: usize, x: *const $t, k: usize) -> [$t; 4] {
+        unsafe fn $name(
+            rows: *const $t,
+            row_stride: isize,
+            count: usize,
+            x: *const $t,
+            k: usize,
+        ) -> [$t; 4] {
             // SAFETY: the caller passes readable rows and vector.
             unsafe { dot::dots::<$t, $lanes, true>(rows, row_stride, count, x, k) }
         }
@@ -88,7 +96,9 @@ macro_rules! tile {
             }
 
             #[target_feature(enable = "avx2,fma")]
-            unsafe fn body<const ROWS: usize, const VECTORS: usize, const MASKED: bool>(t: &Tile<$t>) {
+            unsafe fn body<const ROWS: usize, const VECTORS: usize, const MASKED: bool>(
+                t: &Tile<$t>,
+            ) {
                 // SAFETY: the masks keep loads and stores inside `cols`, and ROWS is `t.rows`.
                 unsafe {
                     let mut lanes = [-1 as $lane; LANES];
@@ -102,7 +112,11 @@ macro_rules! tile {
                         let mut row = [$zero(); VECTORS];
                         for v in 0..VECTORS {
                             let at = b.add(v * LANES);
-                            row[v] = if MASKED && v == VECTORS - 1 { $maskload(at, mask) } else { $load(at) };
+                            row[v] = if MASKED && v == VECTORS - 1 {
+                                $maskload(at, mask)
+                            } else {
+                                $load(at)
+                            };
                         }
                         for i in 0..ROWS {
                             let x = $splat(*a.offset(i as isize * t.a_row));
@@ -117,7 +131,11 @@ macro_rules! tile {
                         for v in 0..VECTORS {
                             let c = t.c.add(i * t.ldc + v * LANES);
                             if MASKED && v == VECTORS - 1 {
-                                let old = if t.accumulate { $maskload(c, mask) } else { $zero() };
+                                let old = if t.accumulate {
+                                    $maskload(c, mask)
+                                } else {
+                                    $zero()
+                                };
                                 $maskstore(c, mask, $add(sums[i][v], old));
                             } else {
                                 let old = if t.accumulate { $load(c) } else { $zero() };

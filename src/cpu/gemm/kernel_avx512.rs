@@ -1,8 +1,8 @@
 //! Microkernels for AVX-512: 14 rows by two vectors, so that 28 accumulators, two vectors of B and
 //! one broadcast element of A fill the 32 registers.
 
-use super::kernel::{Kernel, Tile};
-use super::{dot, transpose_avx512, transpose_portable};
+use super::kernel::{Gather, Kernel, Part, Tile};
+use super::{dot, runs_avx512, transpose_avx512, transpose_portable};
 use std::arch::x86_64::*;
 
 pub(super) fn supported() -> bool {
@@ -12,6 +12,8 @@ pub(super) fn supported() -> bool {
 const MR: usize = 14;
 /// Steps of k that are fetched ahead.
 const AHEAD: isize = 16;
+/// The same for a matrix in place, whose rows may compete for the same few lines of the cache.
+const AHEAD_IN_PLACE: isize = 8;
 /// Rows of A that are addressed from one pointer.
 const GROUP: usize = 4;
 const GROUPS: usize = MR.div_ceil(GROUP);
@@ -25,6 +27,7 @@ pub(super) static F32: Kernel<f32> = Kernel {
     copies: true,
     tile: f32_tile::run,
     transpose: transpose_avx512::run,
+    copy_runs: runs_avx512::copy_f32,
     dots: dots_f32,
 };
 
@@ -37,13 +40,33 @@ pub(super) static F64: Kernel<f64> = Kernel {
     copies: true,
     tile: f64_tile::run,
     transpose: transpose_portable::run,
+    copy_runs: runs_avx512::copy_f64,
     dots: dots_f64,
+};
+
+// Ways of reading the operands: A in place; A packed and B in rows; the same and B copied on the way;
+// B gathered and copied.
+const STRIDED: u8 = 0;
+const PACKED: u8 = 1;
+const COPIED: u8 = 2;
+const GATHERED: u8 = 3;
+
+const NOTHING: Gather = Gather {
+    steps: std::ptr::null(),
+    parts: [[Part { mask: 0, offset: 0 }; 2]; 2],
+    next: 0,
 };
 
 macro_rules! dots {
     ($name:ident, $t:ty) => {
         #[target_feature(enable = "avx512f,fma")]
-        unsafe fn $name(rows: *const $t, row_stride: isize, count: usize, x: *const $t, k: usize) -> [$t; 4] {
+        unsafe fn $name(
+            rows: *const $t,
+            row_stride: isize,
+            count: usize,
+            x: *const $t,
+            k: usize,
+        ) -> [$t; 4] {
             // SAFETY: the caller passes readable rows and vector.
             unsafe { dot::dots::<$t, 32, true>(rows, row_stride, count, x, k) }
         }
@@ -54,7 +77,7 @@ dots!(dots_f64, f64);
 
 macro_rules! tile {
     ($module:ident, $t:ty, $vector:ty, $mask:ty, $lanes:expr, $zero:ident, $splat:ident, $fma:ident,
-     $add:ident, $load:ident, $store:ident) => {
+     $add:ident, $load:ident, $merge:ident, $store:ident) => {
         mod $module {
             use super::*;
 
@@ -69,50 +92,65 @@ macro_rules! tile {
                 unsafe {
                     let packed = t.a_row == 1 && t.a_col == MR as isize;
                     match (t.cols > LANES, packed, t.b_copy.is_null()) {
-                        (true, true, true) => by_rows::<2, true, false>(t),
-                        (true, true, false) => by_rows::<2, true, true>(t),
-                        (true, false, _) => by_rows::<2, false, false>(t),
-                        (false, true, true) => by_rows::<1, true, false>(t),
-                        (false, true, false) => by_rows::<1, true, true>(t),
-                        (false, false, _) => by_rows::<1, false, false>(t),
+                        (true, true, false) => copying::<2>(t),
+                        (false, true, false) => copying::<1>(t),
+                        (true, true, true) => by_rows::<2, PACKED>(t),
+                        (false, true, true) => by_rows::<1, PACKED>(t),
+                        (true, false, _) => by_rows::<2, STRIDED>(t),
+                        (false, false, _) => by_rows::<1, STRIDED>(t),
                     }
                 }
             }
 
             #[inline(always)]
-            unsafe fn by_rows<const VECTORS: usize, const PACKED: bool, const COPY: bool>(t: &Tile<$t>) {
+            unsafe fn copying<const VECTORS: usize>(t: &Tile<$t>) {
+                debug_assert_eq!(t.rows, MR);
+                // SAFETY: passed on from `run`.
+                unsafe {
+                    if t.gather.is_null() {
+                        body::<MR, VECTORS, COPIED>(t)
+                    } else {
+                        body::<MR, VECTORS, GATHERED>(t)
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn by_rows<const VECTORS: usize, const HOW: u8>(t: &Tile<$t>) {
                 // SAFETY: passed on from `run`.
                 unsafe {
                     match t.rows {
-                        1 => body::<1, VECTORS, PACKED, COPY>(t),
-                        2 => body::<2, VECTORS, PACKED, COPY>(t),
-                        3 => body::<3, VECTORS, PACKED, COPY>(t),
-                        4 => body::<4, VECTORS, PACKED, COPY>(t),
-                        5 => body::<5, VECTORS, PACKED, COPY>(t),
-                        6 => body::<6, VECTORS, PACKED, COPY>(t),
-                        7 => body::<7, VECTORS, PACKED, COPY>(t),
-                        8 => body::<8, VECTORS, PACKED, COPY>(t),
-                        9 => body::<9, VECTORS, PACKED, COPY>(t),
-                        10 => body::<10, VECTORS, PACKED, COPY>(t),
-                        11 => body::<11, VECTORS, PACKED, COPY>(t),
-                        12 => body::<12, VECTORS, PACKED, COPY>(t),
-                        13 => body::<13, VECTORS, PACKED, COPY>(t),
-                        _ => body::<14, VECTORS, PACKED, COPY>(t),
+                        1 => body::<1, VECTORS, HOW>(t),
+                        2 => body::<2, VECTORS, HOW>(t),
+                        3 => body::<3, VECTORS, HOW>(t),
+                        4 => body::<4, VECTORS, HOW>(t),
+                        5 => body::<5, VECTORS, HOW>(t),
+                        6 => body::<6, VECTORS, HOW>(t),
+                        7 => body::<7, VECTORS, HOW>(t),
+                        8 => body::<8, VECTORS, HOW>(t),
+                        9 => body::<9, VECTORS, HOW>(t),
+                        10 => body::<10, VECTORS, HOW>(t),
+                        11 => body::<11, VECTORS, HOW>(t),
+                        12 => body::<12, VECTORS, HOW>(t),
+                        13 => body::<13, VECTORS, HOW>(t),
+                        _ => body::<14, VECTORS, HOW>(t),
                     }
                 }
             }
 
             #[target_feature(enable = "avx512f,fma")]
-            unsafe fn body<const ROWS: usize, const VECTORS: usize, const PACKED: bool, const COPY: bool>(
-                t: &Tile<$t>,
-            ) {
+            unsafe fn body<const ROWS: usize, const VECTORS: usize, const HOW: u8>(t: &Tile<$t>) {
                 // SAFETY: the masks keep loads and stores inside `cols`, and ROWS is `t.rows`.
                 unsafe {
                     let last = t.cols - (VECTORS - 1) * LANES;
                     let mut masks = [<$mask>::MAX; VECTORS];
                     masks[VECTORS - 1] = ((1u32 << last) - 1) as $mask;
                     let mut sums = [[$zero(); VECTORS]; ROWS];
-                    let (a_row, a_col) = if PACKED { (1, MR as isize) } else { (t.a_row, t.a_col) };
+                    let (a_row, a_col) = if HOW == STRIDED {
+                        (t.a_row, t.a_col)
+                    } else {
+                        (1, MR as isize)
+                    };
                     let mut b = t.b;
                     // Several pointers, so that addresses do not form one long chain of additions.
                     let mut a = [t.a; GROUPS];
@@ -127,23 +165,43 @@ macro_rules! tile {
                     }
                     let mut copy = t.b_copy;
                     let mut soon = t.soon;
-                    for _ in 0..t.k {
-                        if PACKED {
-                            // Panels are read front to back, from the L2 cache.
+                    let gather = if HOW == GATHERED { *t.gather } else { NOTHING };
+                    for p in 0..t.k {
+                        // Panels are read front to back, from the L2 cache.
+                        if HOW == PACKED || HOW == COPIED {
+                            let ahead = if HOW == COPIED { AHEAD_IN_PLACE } else { AHEAD };
                             for v in 0..VECTORS {
-                                let line = b.wrapping_offset((if COPY { 8 } else { AHEAD }) * t.b_row);
+                                let line = b.wrapping_offset(ahead * t.b_row);
                                 let line = line.wrapping_add(v * LANES);
                                 _mm_prefetch::<_MM_HINT_T0>(line.cast());
                             }
+                        }
+                        if HOW != STRIDED {
                             let line = a[0].wrapping_offset(AHEAD * MR as isize);
                             _mm_prefetch::<_MM_HINT_T0>(line.cast());
                         }
-                        _mm_prefetch::<_MM_HINT_T1>(soon.cast());
-                        soon = soon.wrapping_offset(t.soon_stride);
+                        if HOW == GATHERED {
+                            b = t.b.wrapping_offset(*gather.steps.add(p));
+                            for v in 1..=VECTORS {
+                                let line = b.wrapping_offset(gather.next).wrapping_add(v * LANES);
+                                _mm_prefetch::<_MM_HINT_T0>(line.cast());
+                            }
+                        } else {
+                            _mm_prefetch::<_MM_HINT_T1>(soon.cast());
+                            soon = soon.wrapping_offset(t.soon_stride);
+                        }
                         let mut row = [$zero(); VECTORS];
                         for v in 0..VECTORS {
-                            row[v] = $load(masks[v], b.wrapping_add(v * LANES));
-                            if COPY {
+                            row[v] = if HOW == GATHERED {
+                                let [first, second] = gather.parts[v];
+                                let from = b.wrapping_offset(first.offset);
+                                let value = $load(first.mask as $mask, from);
+                                let from = b.wrapping_offset(second.offset);
+                                $merge(value, second.mask as $mask, from)
+                            } else {
+                                $load(masks[v], b.wrapping_add(v * LANES))
+                            };
+                            if HOW == COPIED || HOW == GATHERED {
                                 $store(copy.add(v * LANES), <$mask>::MAX, row[v]);
                             }
                         }
@@ -157,15 +215,18 @@ macro_rules! tile {
                             a[g] = a[g].wrapping_offset(a_col);
                         }
                         b = b.wrapping_offset(t.b_row);
-                        if COPY {
+                        if HOW == COPIED || HOW == GATHERED {
                             copy = copy.add(2 * LANES);
                         }
                     }
                     for i in 0..ROWS {
                         for v in 0..VECTORS {
                             let c = t.c.add(i * t.ldc).wrapping_add(v * LANES);
-                            let sum =
-                                if t.accumulate { $add(sums[i][v], $load(masks[v], c)) } else { sums[i][v] };
+                            let sum = if t.accumulate {
+                                $add(sums[i][v], $load(masks[v], c))
+                            } else {
+                                sums[i][v]
+                            };
                             $store(c, masks[v], sum);
                         }
                     }
@@ -186,6 +247,7 @@ tile!(
     _mm512_fmadd_ps,
     _mm512_add_ps,
     _mm512_maskz_loadu_ps,
+    _mm512_mask_loadu_ps,
     _mm512_mask_storeu_ps
 );
 tile!(
@@ -199,5 +261,6 @@ tile!(
     _mm512_fmadd_pd,
     _mm512_add_pd,
     _mm512_maskz_loadu_pd,
+    _mm512_mask_loadu_pd,
     _mm512_mask_storeu_pd
 );

@@ -2,7 +2,7 @@
 
 use super::element::Accumulator;
 use super::kernel::{Kernel, Tile};
-use super::{dot, transpose_portable};
+use super::{dot, runs, transpose_portable};
 
 /// Whether the build target has fused multiply-add; elsewhere it would be a library call.
 const FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
@@ -18,6 +18,7 @@ pub(super) static F32: Kernel<f32> = Kernel {
     copies: false,
     tile: tile::<f32, 8>,
     transpose: transpose_portable::run::<f32>,
+    copy_runs: runs::copy,
     dots: dot::dots::<f32, 16, FUSED>,
 };
 
@@ -30,6 +31,7 @@ pub(super) static F64: Kernel<f64> = Kernel {
     copies: false,
     tile: tile::<f64, 4>,
     transpose: transpose_portable::run::<f64>,
+    copy_runs: runs::copy,
     dots: dot::dots::<f64, 8, FUSED>,
 };
 
@@ -78,7 +80,11 @@ unsafe fn sum<T: Accumulator, const NR: usize>(
             // SAFETY: i < rows and p < k.
             let x = unsafe { *t.a.offset(p * a_col + i as isize * a_row) };
             for j in 0..NR {
-                row[j] = if FUSED { x.fused(b[j], row[j]) } else { x * b[j] + row[j] };
+                row[j] = if FUSED {
+                    x.fused(b[j], row[j])
+                } else {
+                    x * b[j] + row[j]
+                };
             }
         }
     }

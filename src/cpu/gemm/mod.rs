@@ -1,17 +1,24 @@
 //! Matrix multiplication on the CPU.
 
-mod blocked;
-mod buffer;
+pub(crate) mod blocked;
+pub(crate) mod buffer;
 mod dot;
 mod element;
 mod gemv;
-mod kernel;
+pub(crate) mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod kernel_avx2;
 #[cfg(target_arch = "x86_64")]
 mod kernel_avx512;
 mod kernel_portable;
-mod pack;
+pub(crate) mod pack;
+pub(crate) mod panels;
+mod plan;
+mod runs;
+#[cfg(target_arch = "x86_64")]
+mod runs_avx512;
+pub(crate) mod share;
+mod simd;
 mod split_k;
 #[cfg(test)]
 mod tests;
@@ -25,6 +32,9 @@ use blocked::Job;
 pub(crate) use element::{Accumulator, Element};
 use kernel::Kernel;
 use pack::Strided;
+use panels::Upcoming;
+use share::part;
+pub(crate) use simd::vectorized;
 use std::ops::Range;
 
 /// A strided matrix: element (i, j) stands at `data[i * row_stride + j * col_stride]`.
@@ -61,7 +71,10 @@ unsafe impl<E: Element> Send for Product<E> {}
 ///
 /// # Safety
 /// A and B are readable, C is writable and overlaps neither.
-pub(crate) unsafe fn gemm<E: Element>(p: &Product<E>, done: &(dyn Fn(Range<usize>, Range<usize>) + Sync)) {
+pub(crate) unsafe fn gemm<E: Element>(
+    p: &Product<E>,
+    done: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
+) {
     // SAFETY: passed on from the caller.
     unsafe { multiply(E::Acc::kernel(), threads::count(), p, done) }
 }
@@ -112,7 +125,9 @@ unsafe fn batched<E: Element>(
         }
         return;
     }
-    let tasks = (work.saturating_mul(items) / TASK).clamp(1, items).min(8 * threads);
+    let tasks = (work.saturating_mul(items) / TASK)
+        .clamp(1, items)
+        .min(8 * threads);
     let task = |index: usize| {
         for item in items * index / tasks..items * (index + 1) / tasks {
             let p = product_of(item);
@@ -120,7 +135,11 @@ unsafe fn batched<E: Element>(
             unsafe { multiply(kernel, 1, &p, &|rows, cols| done(item, rows, cols)) };
         }
     };
-    if threads > 1 { threads::parallel_for(tasks, &task) } else { (0..tasks).for_each(task) }
+    if threads > 1 {
+        threads::parallel_for(tasks, &task)
+    } else {
+        (0..tasks).for_each(task)
+    }
 }
 
 /// Computes one product by the method its shape suggests. Whatever that is, a product of given shape
@@ -139,7 +158,8 @@ unsafe fn multiply<E: Element>(
         if p.k == 0 {
             if !p.accumulate {
                 for i in 0..p.m {
-                    std::slice::from_raw_parts_mut(p.c.add(i * p.ldc), p.n).fill(Default::default());
+                    std::slice::from_raw_parts_mut(p.c.add(i * p.ldc), p.n)
+                        .fill(Default::default());
                 }
             }
             done(0..p.m, 0..p.n);
@@ -149,9 +169,17 @@ unsafe fn multiply<E: Element>(
             transposed::run(kernel, threads, p, done);
         } else if let Some((parts, by_rows)) = independent_parts(kernel, threads, p) {
             threads::parallel_for(parts, &|index| {
-                let (unit, total) = if by_rows { (kernel.mr, p.m) } else { (kernel.nr, p.n) };
-                let part = blocked::part(total, unit, parts, index);
-                let (rows, cols) = if by_rows { (part, 0..p.n) } else { (0..p.m, part) };
+                let (unit, total) = if by_rows {
+                    (kernel.mr, p.m)
+                } else {
+                    (kernel.nr, p.n)
+                };
+                let own = part(total, unit, parts, index);
+                let (rows, cols) = if by_rows {
+                    (own, 0..p.n)
+                } else {
+                    (0..p.m, own)
+                };
                 let (i, j) = (rows.start, cols.start);
                 job(kernel, 1, &p.region(rows, cols)).run(&|rows, cols| {
                     done(rows.start + i..rows.end + i, cols.start + j..cols.end + j);
@@ -180,9 +208,16 @@ fn independent_parts<E: Element>(
         return None;
     }
     let by_rows = p.m > p.n;
-    let (lanes, unit, other) =
-        if by_rows { (p.m, kernel.mr, p.n * p.k) } else { (p.n, kernel.nr, p.m * p.k) };
-    let parts = if lanes >= 16 * LANES * threads { 4 * threads } else { threads };
+    let (lanes, unit, other) = if by_rows {
+        (p.m, kernel.mr, p.n * p.k)
+    } else {
+        (p.n, kernel.nr, p.m * p.k)
+    };
+    let parts = if lanes >= 16 * LANES * threads {
+        4 * threads
+    } else {
+        threads
+    };
     let parts = parts.min(work / TASK).min(lanes.div_ceil(unit));
     let small = work < 16 * TASK;
     let cheap = lanes / parts >= LANES && (work <= MIDDLING || other <= SMALL);
@@ -201,20 +236,35 @@ fn job<E: Element>(
         m: p.m,
         n: p.n,
         k: p.k,
-        a: Strided { data: p.a.data, lane_stride: p.a.row_stride, k_stride: p.a.col_stride },
-        b: Strided { data: p.b.data, lane_stride: p.b.col_stride, k_stride: p.b.row_stride },
+        a: Strided {
+            data: p.a.data,
+            lane_stride: p.a.row_stride,
+            k_stride: p.a.col_stride,
+        },
+        b: Strided {
+            data: p.b.data,
+            lane_stride: p.b.col_stride,
+            k_stride: p.b.row_stride,
+        },
         c: p.c,
         ldc: p.ldc,
         accumulate: p.accumulate,
         threads,
+        upcoming: Upcoming::NONE,
     }
 }
 
 impl<E: Element> Product<E> {
     /// The product that computes a region of C.
     fn region(&self, rows: Range<usize>, cols: Range<usize>) -> Product<E> {
-        let a = self.a.data.wrapping_offset(rows.start as isize * self.a.row_stride);
-        let b = self.b.data.wrapping_offset(cols.start as isize * self.b.col_stride);
+        let a = self
+            .a
+            .data
+            .wrapping_offset(rows.start as isize * self.a.row_stride);
+        let b = self
+            .b
+            .data
+            .wrapping_offset(cols.start as isize * self.b.col_stride);
         Product {
             m: rows.len(),
             n: cols.len(),
@@ -222,182 +272,6 @@ impl<E: Element> Product<E> {
             b: Mat { data: b, ..self.b },
             c: self.c.wrapping_add(rows.start * self.ldc + cols.start),
             ..*self
-        }
-    }
-}
-
-pub(crate) fn peak() {
-    use std::time::Instant;
-    let kernel = f32::kernel();
-    for (k, rows, cols) in [
-        (384usize, 14usize, 32usize),
-        (342, 126, 32),
-        (342, 126, 1024),
-        (342, 126, 2048),
-        (256, 126, 1024),
-        (256, 252, 1024),
-        (512, 126, 1024),
-        (512, 252, 1024),
-    ] {
-        let total = rows * k + cols * k + rows * cols + 64;
-        buffer::with_scratch::<f32, _>(total, |s| {
-            for i in 0..total {
-                unsafe { *s.add(i) = 0.5 };
-            }
-            let b = blocked::Panels::packed(s as *const f32, 32, k);
-            let a = blocked::Panels::packed(s.wrapping_add(k * cols) as *const f32, 14, k);
-            let c = s.wrapping_add((k * cols + rows * k).next_multiple_of(16));
-            for acc in [true, false] {
-                let mut best = f64::MAX;
-                let start = Instant::now();
-                while start.elapsed().as_secs_f64() < 0.5 {
-                    let t = Instant::now();
-                    unsafe {
-                        blocked::multiply(
-                            kernel,
-                            k,
-                            a,
-                            &blocked::Columns::Ready(b),
-                            c,
-                            cols,
-                            (rows, cols),
-                            acc,
-                        )
-                    };
-                    best = best.min(t.elapsed().as_secs_f64());
-                }
-                println!(
-                    "kernel k={k} rows={rows} cols={cols} {acc}: {:.1} GFLOP/s",
-                    2.0 * (rows * cols * k) as f64 / best / 1e9
-                );
-            }
-        });
-    }
-}
-
-pub(crate) fn tune(m: usize, n: usize, k: usize, l: &str, secs: f64) {
-    use std::time::Instant;
-    let a = vec![0.5f32; m * k];
-    let b = vec![0.5f32; n * k];
-    let mut c = vec![0f32; m * n];
-    let (ar, ac) = if l.starts_with('t') { (1, m as isize) } else { (k as isize, 1) };
-    let (br, bc) = if l.ends_with('t') { (1, k as isize) } else { (n as isize, 1) };
-    let p = Product {
-        m,
-        n,
-        k,
-        a: Mat { data: a.as_ptr(), row_stride: ar, col_stride: ac },
-        b: Mat { data: b.as_ptr(), row_stride: br, col_stride: bc },
-        c: c.as_mut_ptr(),
-        ldc: n,
-        accumulate: false,
-    };
-    let mut variants = vec![];
-    for kc in [384, 512, 640, 768, 1024] {
-        for l2 in [48, 96, 144, 256] {
-            let f = f32::kernel();
-            variants.push((
-                &*Box::leak(Box::new(Kernel {
-                    name: "t",
-                    mr: f.mr,
-                    nr: f.nr,
-                    kc,
-                    l2: l2 * 1024,
-                    tile: f.tile,
-                    transpose: f.transpose,
-                    dots: f.dots,
-                    copies: f.copies,
-                })),
-                f64::MAX,
-            ));
-        }
-    }
-    let start = Instant::now();
-    while start.elapsed().as_secs_f64() < secs {
-        for v in variants.iter_mut() {
-            let t = cpu_time();
-            unsafe { multiply(v.0, threads::count(), &p, &|_, _| ()) };
-            v.1 = v.1.min(cpu_time() - t);
-        }
-    }
-    for v in variants {
-        println!(
-            "{m}x{n}x{k}{l} kc {} l2 {}: {:.1}",
-            v.0.kc,
-            v.0.l2 / 1024,
-            2.0 * (m * n * k) as f64 / v.1 / 1e9
-        );
-    }
-}
-
-unsafe extern "C" {
-    fn clock_gettime(id: i32, t: *mut [i64; 2]) -> i32;
-}
-pub(crate) fn cpu_time() -> f64 {
-    let mut t = [0i64; 2];
-    unsafe { clock_gettime(2, &mut t) };
-    t[0] as f64 + t[1] as f64 * 1e-9
-}
-
-pub(crate) fn packs() {
-    let kernel = f32::kernel();
-    let n = 1usize << 20;
-    let src = vec![1f32; n * 2];
-    let dst = vec![1f32; n + (1 << 18)];
-    let d = dst.as_ptr() as *mut f32;
-    let time = |name: &str, f: &dyn Fn()| {
-        let mut best = f64::MAX;
-        let start = std::time::Instant::now();
-        while start.elapsed().as_secs_f64() < 1.0 {
-            let t = cpu_time();
-            f();
-            best = best.min(cpu_time() - t);
-        }
-        println!("{name}: {:.1} us, {:.2} GB/s read", best * 1e6, n as f64 * 4.0 / best / 1e9);
-    };
-    time("memcpy 4MB", &|| unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), d, n) });
-    time("memcpy 4MB into 512K", &|| unsafe {
-        for i in 0..8 {
-            std::ptr::copy_nonoverlapping(src.as_ptr().add(i * n / 8), d, n / 8)
-        }
-    });
-    time("sum", &|| {
-        std::hint::black_box(src[..n].chunks_exact(64).fold([0f32; 64], |mut s, v| {
-            for i in 0..64 {
-                s[i] += v[i]
-            }
-            s
-        }));
-    });
-    for ld in [1024usize, 1040] {
-        for width in [14usize, 32] {
-            for kc in [256usize, 512] {
-                for (name, s) in [
-                    ("k contiguous", Strided { data: src.as_ptr(), lane_stride: ld as isize, k_stride: 1 }),
-                    (
-                        "lanes contiguous",
-                        Strided { data: src.as_ptr(), lane_stride: 1, k_stride: ld as isize },
-                    ),
-                ] {
-                    use pack::Source;
-                    time(&format!("{name} ld {ld} width {width} kc {kc} (into L2)"), &|| {
-                        for k in (0..1024).step_by(kc) {
-                            for l in (0..1024).step_by(width * 8) {
-                                unsafe {
-                                    s.pack(
-                                        kernel,
-                                        width,
-                                        l..(l + width * 8).min(1024),
-                                        k..k + kc,
-                                        d,
-                                        kc * width,
-                                    )
-                                };
-                            }
-                        }
-                    });
-                }
-            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! `panel[p * width + lane]`, lanes beyond the matrix being zero.
 
 use super::element::{Accumulator, Element};
-use super::kernel::Kernel;
+use super::kernel::{Kernel, Run};
 use std::ops::Range;
 
 /// Where panels are read from.
@@ -22,6 +22,11 @@ pub(crate) trait Source<T: Accumulator>: Sync {
         dst: *mut T,
         panel_stride: usize,
     );
+
+    /// Data, runs of lanes, and steps along k, where the operand can be gathered.
+    fn gathered(&self) -> Option<(*const T, &[Run], &[isize])> {
+        None
+    }
 
     /// Data, lane stride and k stride, where the operand can be read in place.
     fn in_place(&self) -> Option<(*const T, isize, isize)> {
@@ -107,7 +112,9 @@ unsafe fn copy<E: Element, const WIDTH: usize>(
     panel_stride: usize,
 ) {
     for p in 0..k {
-        let row = src.wrapping_offset(p as isize * k_stride).cast::<[E; WIDTH]>();
+        let row = src
+            .wrapping_offset(p as isize * k_stride)
+            .cast::<[E; WIDTH]>();
         let to = dst.wrapping_add(p * WIDTH);
         let ahead = row.cast::<E>().wrapping_offset(AHEAD * k_stride);
         for panel in 0..panels {
@@ -170,7 +177,14 @@ unsafe fn widen_transpose<E: Element>(
         let at = dst.wrapping_add(first * width);
         // SAFETY: the block holds `lanes` rows of `depth`, and dst takes k * width.
         unsafe {
-            (kernel.transpose)(block.as_ptr().cast(), DEPTH as isize, lanes, depth, at, width);
+            (kernel.transpose)(
+                block.as_ptr().cast(),
+                DEPTH as isize,
+                lanes,
+                depth,
+                at,
+                width,
+            );
         }
     }
 }
@@ -197,4 +211,23 @@ unsafe fn any<E: Element>(
             }
         }
     }
+}
+
+/// Widest panel.
+pub(crate) const WIDEST: usize = 32;
+
+/// The runs of some lanes, counted from the first of them, in `own`; returns how many.
+pub(crate) fn runs_of(runs: &[Run], lanes: Range<usize>, own: &mut [Run; WIDEST]) -> usize {
+    let mut count = 0;
+    let start = runs.partition_point(|run| run.lane + run.len <= lanes.start);
+    for run in runs[start..].iter().take_while(|run| run.lane < lanes.end) {
+        let from = run.lane.max(lanes.start);
+        own[count] = Run {
+            lane: from - lanes.start,
+            len: (run.lane + run.len).min(lanes.end) - from,
+            offset: run.offset + (from - run.lane) as isize,
+        };
+        count += 1;
+    }
+    count
 }

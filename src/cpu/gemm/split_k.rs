@@ -1,10 +1,12 @@
 //! Products whose C is too small to keep all threads busy, but whose k is deep: threads take blocks
 //! of k, and the partial results are added in the order in which one thread would have added them.
 
-use super::blocked::{Job, Shared, part};
+use super::blocked::Job;
 use super::buffer::with_scratch;
 use super::element::Accumulator;
 use super::pack::Source;
+use super::panels::Upcoming;
+use super::share::{Shared, part};
 use crate::cpu::threads;
 use std::ops::Range;
 
@@ -27,7 +29,10 @@ pub(super) unsafe fn run<T: Accumulator, A: Source<T>, B: Source<T>>(
         return false;
     }
     // Threads take this many blocks between them before the results are added up.
-    let round = blocks.min(8 * job.threads).min((1 << 22) / size.max(1 << 10)).max(job.threads);
+    let round = blocks
+        .min(8 * job.threads)
+        .min((1 << 22) / size.max(1 << 10))
+        .max(job.threads);
     with_scratch::<T, _>(size * round, |partial| {
         let partial = Shared(partial);
         for first in (0..blocks).step_by(round) {
@@ -40,12 +45,19 @@ pub(super) unsafe fn run<T: Accumulator, A: Source<T>, B: Source<T>>(
                     m: job.m,
                     n: job.n,
                     k: ks.len(),
-                    a: From { source: &job.a, start },
-                    b: From { source: &job.b, start },
+                    a: From {
+                        source: &job.a,
+                        start,
+                    },
+                    b: From {
+                        source: &job.b,
+                        start,
+                    },
                     c: partial.at(index * size),
                     ldc: job.n,
                     accumulate: false,
                     threads: 1,
+                    upcoming: Upcoming::NONE,
                 };
                 // SAFETY: each block has its own copy of C.
                 unsafe { block.run_unsplit(&|_, _| ()) };
@@ -95,11 +107,18 @@ impl<T: Accumulator, S: Source<T>> Source<T> for From<'_, S> {
     ) {
         let ks = ks.start + self.start..ks.end + self.start;
         // SAFETY: passed on from the caller.
-        unsafe { self.source.pack(kernel, width, lanes, ks, dst, panel_stride) }
+        unsafe {
+            self.source
+                .pack(kernel, width, lanes, ks, dst, panel_stride)
+        }
     }
 
     fn in_place(&self) -> Option<(*const T, isize, isize)> {
         let (data, lane_stride, k_stride) = self.source.in_place()?;
-        Some((data.wrapping_offset(self.start as isize * k_stride), lane_stride, k_stride))
+        Some((
+            data.wrapping_offset(self.start as isize * k_stride),
+            lane_stride,
+            k_stride,
+        ))
     }
 }

@@ -50,23 +50,21 @@ unsafe fn lanes16(
         // SAFETY: lanes below `present` have `depth` more elements; dst has `group` columns.
         unsafe {
             if present == 16 {
-                for lane in 0..16 {
+                for (lane, row) in rows.iter_mut().enumerate() {
                     let at = src.offset(lane as isize * stride).add(p);
-                    rows[lane] = _mm512_maskz_loadu_ps(read, at);
+                    *row = _mm512_maskz_loadu_ps(read, at);
                 }
             } else {
-                for lane in 0..15 {
-                    // A mask of nothing reads nothing.
-                    let read = if lane < present { read } else { 0 };
-                    let at = src.wrapping_offset(lane as isize * stride).wrapping_add(p);
-                    rows[lane] = _mm512_maskz_loadu_ps(read, at);
+                for (lane, row) in rows.iter_mut().enumerate().take(present) {
+                    let at = src.offset(lane as isize * stride).add(p);
+                    *row = _mm512_maskz_loadu_ps(read, at);
                 }
             }
             let columns = square(rows);
             let to = dst.add(p * width);
             if depth == 16 {
-                for i in 0..16 {
-                    _mm512_mask_storeu_ps(to.add(i * width), written, columns[i]);
+                for (i, &column) in columns.iter().enumerate() {
+                    _mm512_mask_storeu_ps(to.add(i * width), written, column);
                 }
             } else {
                 for (i, &column) in columns.iter().enumerate().take(depth) {
