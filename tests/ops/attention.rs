@@ -1,0 +1,151 @@
+//! Scaled dot-product attention: causal, masked by numbers or truth, both, of every rank.
+
+use crate::reference::Array;
+use crate::table::*;
+use volta::{AttentionOptions, Tensor};
+
+/// softmax(q·kᵀ·scale + mask)·v; a query that sees nothing gives zeros.
+fn attention(x: &[Array], mask: Option<&Array>, causal: bool, scale: Option<f64>) -> Array {
+    let width = x[0].shape[x[0].rank() - 1];
+    let scale = scale.unwrap_or(1.0 / (width as f64).sqrt());
+    let mut scores = x[0].matmul(&x[1].t()).map(|s| s * scale);
+    if let Some(mask) = mask {
+        scores = scores.add(mask);
+    }
+    let rank = scores.rank();
+    if causal {
+        let plain = scores.clone();
+        scores = Array::from_fn(&plain.shape, |at| {
+            if at[rank - 1] <= at[rank - 2] { plain.at(at) } else { f64::NEG_INFINITY }
+        });
+    }
+    scores.softmax(rank - 1).map(|w| if w.is_nan() { 0.0 } else { w }).matmul(&x[2])
+}
+
+fn hidden(mask: &Array) -> Array {
+    mask.map(|m| if m != 0.0 { 0.0 } else { f64::NEG_INFINITY })
+}
+
+fn call(x: &[Tensor], mask: Option<&Tensor>, causal: bool, scale: Option<f64>) -> Tensor {
+    x[0].scaled_dot_product_attention(&x[1], &x[2], AttentionOptions { causal, mask, dropout: 0.0, scale })
+}
+
+const SHAPES: &[&[&[usize]]] = &[
+    &[&[2, 2, 4, 3], &[2, 2, 5, 3], &[2, 2, 5, 2]],
+    &[&[4, 3], &[4, 3], &[4, 3]],
+    &[&[2, 4, 3], &[2, 3, 3], &[2, 3, 4]],
+    &[&[2, 1, 2, 3, 4], &[2, 1, 2, 5, 4], &[2, 1, 2, 5, 4]],
+    &[&[1, 2, 1, 4], &[1, 2, 6, 4], &[1, 2, 6, 4]],
+    &[&[1, 1, 70, 16], &[1, 1, 130, 16], &[1, 1, 130, 24]],
+];
+
+/// The same with a mask in front of every case.
+fn masked(r: Row, masks: &[&[usize]]) -> Row {
+    masks.iter().zip(SHAPES).fold(r, |r, (mask, shapes)| r.case(&[shapes[0], shapes[1], shapes[2], mask]))
+}
+
+fn rows() -> Vec<Row> {
+    // Broadcast over batch, over heads, over queries.
+    let masks: &[&[usize]] = &[&[2, 2, 4, 5], &[4, 4], &[4, 3], &[3, 5], &[1, 2, 1, 6], &[1, 1, 70, 130]];
+    let mut rows = vec![];
+    for causal in [false, true] {
+        let name = |what: &str| format!("attention{}{what}", if causal { ", causal" } else { "" });
+        rows.push(
+            row(name(""), move |x| call(x, None, causal, None), move |x| attention(x, None, causal, None))
+                .cases(SHAPES),
+        );
+        rows.push(
+            row(
+                name(", scaled"),
+                move |x| call(x, None, causal, Some(0.3)),
+                move |x| attention(x, None, causal, Some(0.3)),
+            )
+            .cases(&SHAPES[..2]),
+        );
+        rows.push(masked(
+            row(
+                name(", with a mask of numbers"),
+                move |x| call(x, Some(&x[3]), causal, None),
+                move |x| attention(x, Some(&x[3]), causal, None),
+            ),
+            masks,
+        ));
+        rows.push(
+            masked(
+                row(
+                    name(", with a mask of truth"),
+                    move |x| call(x, Some(&x[3]), causal, None),
+                    move |x| attention(x, Some(&hidden(&x[3])), causal, None),
+                ),
+                masks,
+            )
+            .values(&[Between(-2.0, 2.0), Between(-2.0, 2.0), Between(-2.0, 2.0), Truth]),
+        );
+    }
+    rows.push(
+        row(
+            "attention of one tensor with itself",
+            |x| {
+                let options = AttentionOptions { causal: true, ..Default::default() };
+                x[0].scaled_dot_product_attention(&x[0], &x[0], options)
+            },
+            |x| attention(&[x[0].clone(), x[0].clone(), x[0].clone()], None, true, None),
+        )
+        .cases(&[&[&[2, 2, 4, 3]]]),
+    );
+    rows.into_iter().map(|r| r.slack(20.0)).collect()
+}
+
+checks!(rows());
+
+/// Only one of the three is a leaf; the others are data.
+#[test]
+fn a_single_tracked_operand_gets_the_same_gradient_as_all_three_together() {
+    let data: Vec<Tensor> = (0..3)
+        .map(|k| Tensor::arange(0, 24).mul(0.37 + 0.1 * f64::from(k)).sin().reshape([2, 4, 3]))
+        .collect();
+    let run = |tracked: &[usize]| -> Vec<Vec<f32>> {
+        let x: Vec<Tensor> =
+            data.iter().enumerate().map(|(k, t)| t.requires_grad(tracked.contains(&k))).collect();
+        call(&x, None, true, None).square().sum().backward();
+        tracked.iter().map(|&k| x[k].grad().expect("a gradient").to_vec::<f32>()).collect()
+    };
+    let all = run(&[0, 1, 2]);
+    for (k, together) in all.iter().enumerate() {
+        assert_eq!(run(&[k])[0], *together, "operand {k} alone");
+    }
+}
+
+/// The gradient of a gradient when only some operands are tracked.
+#[test]
+fn second_gradients_exist_for_each_operand_alone() {
+    let plain = |q: &Tensor, k: &Tensor, v: &Tensor| {
+        let scores = q.matmul(&k.t()).mul(1.0 / 3f64.sqrt());
+        let weights = scores.exp();
+        weights.div(weights.sum_dim(-1, true)).matmul(v)
+    };
+    let data: Vec<Tensor> = (0..3)
+        .map(|k| {
+            Tensor::arange(0, 24)
+                .to_dtype(volta::DType::F64)
+                .mul(0.37 + 0.1 * f64::from(k))
+                .sin()
+                .reshape([2, 4, 3])
+        })
+        .collect();
+    for tracked in 0..3usize {
+        let twice = |fused: bool| -> Vec<f64> {
+            let x: Vec<Tensor> =
+                data.iter().enumerate().map(|(k, t)| t.requires_grad(k == tracked)).collect();
+            let y = if fused { call(&x, None, false, None) } else { plain(&x[0], &x[1], &x[2]) };
+            let options = volta::BackwardOptions { create_graph: true, ..Default::default() };
+            let first = volta::grad(&[&y.square().sum()], &[&x[tracked]], options);
+            let first = first[0].as_ref().expect("a gradient");
+            let second = volta::grad(&[&first.square().sum()], &[&x[tracked]], Default::default());
+            second[0].as_ref().expect("a second gradient").to_vec()
+        };
+        let (a, b) = (twice(true), twice(false));
+        let worst = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst < 1e-9, "operand {tracked}: {a:?} against {b:?}");
+    }
+}

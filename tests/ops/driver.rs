@@ -1,0 +1,329 @@
+//! The checks that every row of the table goes through.
+
+use crate::layout::Layout;
+use crate::random::Random;
+use crate::reference::Array;
+use crate::table::{Row, array, stored, tensor};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use volta::{BackwardOptions, DType, Tensor, no_grad, try_grad, with_fusion};
+
+/// Declares the tests of a family from the function that gives its rows.
+macro_rules! checks {
+    ($rows:expr) => {
+        #[test]
+        fn values_match_the_reference_in_every_type() {
+            $crate::driver::each_row($rows, $crate::driver::values);
+        }
+        #[test]
+        fn gradients_match_finite_differences() {
+            $crate::driver::each_row($rows, $crate::driver::gradients);
+        }
+        #[test]
+        fn gradients_of_gradients_match_finite_differences() {
+            $crate::driver::each_row($rows, $crate::driver::second_gradients);
+        }
+        #[test]
+        fn layouts_change_neither_values_nor_gradients() {
+            $crate::driver::each_row($rows, $crate::driver::layouts);
+        }
+        #[test]
+        fn fusion_changes_neither_values_nor_gradients() {
+            $crate::driver::each_row($rows, $crate::driver::fusion);
+        }
+    };
+}
+
+/// How far apart the points of a finite difference are.
+const STEP: f64 = 1e-5;
+/// How many elements of an input are tried by finite differences.
+const SAMPLES: usize = 10;
+const DIFFERENCE: f64 = 2e-6;
+
+/// Runs a check on every row and reports all that fail, not only the first.
+pub fn each_row(rows: Vec<Row>, check: fn(&Row)) {
+    assert!(!rows.is_empty());
+    let mut failures = Vec::new();
+    for (k, row) in rows.iter().enumerate() {
+        assert!(rows[..k].iter().all(|other| other.name != row.name), "two rows are called {}", row.name);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(row))) {
+            let message = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()))
+                .unwrap_or_default();
+            failures.push(format!("{}: {message}", row.name));
+        }
+    }
+    let (failed, all) = (failures.len(), rows.len());
+    assert!(failures.is_empty(), "{failed} of {all} rows fail:\n{}", failures.join("\n"));
+}
+
+/// The relative error of about one op in this type.
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => 1e-12,
+        DType::F32 => 2e-6,
+        DType::F16 => 2e-3,
+        DType::BF16 => 1.6e-2,
+        _ => 0.0,
+    }
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan())
+}
+
+/// Panics where two arrays differ by more than `tolerance`, relative to the larger of 1 and the value.
+fn assert_close(what: &str, actual: &Array, expected: &Array, tolerance: f64) {
+    assert_eq!(actual.shape, expected.shape, "{what}: the shape");
+    for (k, (&a, &e)) in actual.data.iter().zip(&expected.data).enumerate() {
+        let close = same(a, e) || (a - e).abs() <= tolerance * e.abs().max(1.0);
+        assert!(close, "{what}: element {k} of {:?} is {a:?}, expected {e:?}", expected.shape);
+    }
+}
+
+/// Panics where two arrays are not the same bits, signs of zeros included; any NaN is like another.
+fn assert_same(what: &str, actual: &Array, expected: &Array) {
+    assert_close(what, actual, expected, 0.0);
+    let signs =
+        |x: &Array| -> Vec<bool> { x.data.iter().map(|v| v.is_sign_negative() && !v.is_nan()).collect() };
+    assert_eq!(signs(actual), signs(expected), "{what}: the signs");
+}
+
+fn random_array(shape: &[usize], seed: u64) -> Array {
+    let mut random = Random::new(seed);
+    Array::from_fn(shape, |_| random.between(0.25, 1.5))
+}
+
+/// The forward value of every case in every type, against the reference.
+pub fn values(row: &Row) {
+    for case in &row.cases {
+        for &dtype in row.dtypes {
+            let inputs = row.inputs(case, dtype);
+            let expected = (row.reference)(&inputs);
+            let out = (row.call)(&row.tensors(&inputs, dtype));
+            let gives = row.gives.dtype(dtype);
+            assert_eq!(out.dtype(), gives, "{case:?} of {dtype}: the result's type");
+            let expected = expected.map(|x| stored(x, gives));
+            let wide = if gives.is_float() { tolerance(dtype).max(tolerance(gives)) } else { 0.0 };
+            assert_close(&format!("{case:?} of {dtype}"), &array(&out), &expected, wide * row.slack);
+        }
+    }
+}
+
+/// Like [`values`], with errors relative to each value, however small it is.
+pub fn relative_values(row: &Row) {
+    for &dtype in row.dtypes {
+        let inputs = row.inputs(&row.cases[0], dtype);
+        let expected = (row.reference)(&inputs);
+        let ratio = array(&(row.call)(&row.tensors(&inputs, dtype))).div(&expected);
+        let what = format!("{dtype}, relative to the expected value");
+        assert_close(&what, &ratio, &Array::full(&expected.shape, 1.0), tolerance(dtype) * row.slack);
+    }
+}
+
+/// A row's result in the middle of a graph, and the gradients of the leaves before it.
+struct Evaluated {
+    out: Array,
+    gradients: Vec<Option<Array>>,
+}
+
+/// Leaves that hold half of what the op shall see (exactly: it is a power of two), and the op's inputs.
+fn leaves_and_inputs(
+    row: &Row,
+    inputs: &[Array],
+    dtype: DType,
+    layout: Layout,
+    scaled: bool,
+) -> (Vec<Tensor>, Vec<Tensor>) {
+    let mut leaves = Vec::new();
+    let mut seen = Vec::new();
+    for (k, x) in inputs.iter().enumerate() {
+        let own = row.dtype_of(k, dtype);
+        let free = row.values_of(k).is_free() && own.is_float();
+        let values = if free && scaled { x.map(|v| v / 2.0) } else { x.clone() };
+        let mut leaf = tensor(&layout.store(&values, 0.0), own);
+        if free && row.differentiable {
+            leaf = leaf.requires_grad(true);
+        }
+        let doubled = if free && scaled { leaf.mul(2.0) } else { leaf.clone() };
+        seen.push(layout.view(&doubled, &x.shape));
+        leaves.push(leaf);
+    }
+    (leaves, seen)
+}
+
+/// The loss that makes the gradient entering the op a random one, and that gradient.
+fn weighted(out: &Tensor) -> (Tensor, Array) {
+    let weights = random_array(&out.shape(), 5).map(|w| stored(w, out.dtype()));
+    (out.mul(tensor(&weights, out.dtype())).sum(), weights)
+}
+
+fn evaluate(row: &Row, inputs: &[Array], dtype: DType, layout: Layout, scaled: bool) -> Evaluated {
+    let (leaves, seen) = leaves_and_inputs(row, inputs, dtype, layout, scaled);
+    let out = (row.call)(&seen);
+    let mut gradients = vec![None; leaves.len()];
+    if row.differentiable && out.is_tracked() {
+        weighted(&out).0.backward();
+        gradients = leaves.iter().map(|leaf| leaf.grad().map(|g| array(&g))).collect();
+    }
+    Evaluated { out: array(&out), gradients }
+}
+
+/// Up to a few places of an array, the same every time.
+fn places(count: usize) -> Vec<usize> {
+    let mut random = Random::new(count as u64 + 3);
+    let mut all = random.order(count);
+    all.truncate(SAMPLES);
+    all
+}
+
+fn nudged(x: &[Array], input: usize, place: usize, by: f64) -> Vec<Array> {
+    let mut all = x.to_vec();
+    all[input].data[place] += by;
+    all
+}
+
+/// The gradients in f64, mid-graph, against differences of the op's own forward values.
+pub fn gradients(row: &Row) {
+    if !row.differentiable {
+        return;
+    }
+    for case in &row.cases {
+        let inputs = row.inputs(case, DType::F64);
+        let found = evaluate(row, &inputs, DType::F64, Layout::Contiguous, true);
+        let weights = random_array(&found.out.shape, 5);
+        let forward = |x: &[Array]| no_grad(|| array(&(row.call)(&row.tensors(x, DType::F64))));
+        for k in (0..inputs.len()).filter(|&k| row.values_of(k).is_free()) {
+            let gradient = found.gradients[k].as_ref().unwrap_or_else(|| panic!("no gradient of input {k}"));
+            assert_eq!(gradient.shape, inputs[k].shape, "{case:?}: the shape of the gradient of input {k}");
+            for place in places(inputs[k].numel()) {
+                let up = forward(&nudged(&inputs, k, place, STEP));
+                let down = forward(&nudged(&inputs, k, place, -STEP));
+                let slope: f64 =
+                    (0..up.numel()).map(|i| weights.data[i] * (up.data[i] - down.data[i])).sum::<f64>()
+                        / (2.0 * STEP);
+                // The leaf is half of the input.
+                assert_slope(&format!("{case:?}: input {k}"), place, gradient.data[place], 2.0 * slope);
+            }
+        }
+    }
+}
+
+fn assert_slope(what: &str, place: usize, found: f64, expected: f64) {
+    let close = (found - expected).abs() <= DIFFERENCE * expected.abs().max(1.0);
+    assert!(close, "{what}: the gradient at {place} is {found:?}, by differences {expected:?}");
+}
+
+/// The gradient of (gradients · fixed directions) with respect to the inputs and to the entering gradient,
+/// against differences of first gradients.
+pub fn second_gradients(row: &Row) {
+    if !row.differentiable {
+        return;
+    }
+    let case = &row.cases[0];
+    let inputs = row.inputs(case, DType::F64);
+    let free: Vec<usize> = (0..inputs.len()).filter(|&k| row.values_of(k).is_free()).collect();
+    // Everything that can be nudged: the free inputs, then the entering gradient.
+    let shape = no_grad(|| (row.call)(&row.tensors(&inputs, DType::F64)).shape());
+    let mut all: Vec<Array> = free.iter().map(|&k| inputs[k].clone()).collect();
+    all.push(random_array(&shape, 5));
+    let directions: Vec<Array> =
+        free.iter().map(|&k| random_array(&inputs[k].shape, 11 + k as u64)).collect();
+
+    let first = |all: &[Array], create_graph: bool| -> (Vec<Tensor>, Vec<Option<Tensor>>) {
+        let leaves: Vec<Tensor> = all.iter().map(|x| tensor(x, DType::F64).requires_grad(true)).collect();
+        let mut seen = row.tensors(&inputs, DType::F64);
+        for (leaf, &k) in leaves.iter().zip(&free) {
+            seen[k] = leaf.mul(2.0).mul(0.5);
+        }
+        let loss = (row.call)(&seen).mul(&leaves[free.len()]).sum();
+        let wanted: Vec<&Tensor> = leaves[..free.len()].iter().collect();
+        let options = BackwardOptions { retain_graph: false, create_graph };
+        let found = try_grad(&[&loss], &wanted, None, options).unwrap_or_else(|e| panic!("{e}"));
+        (leaves, found)
+    };
+    let (leaves, found) = first(&all, true);
+    let parts = found.iter().zip(&directions).filter_map(|(g, d)| {
+        g.as_ref().filter(|g| g.is_tracked()).map(|g| g.mul(tensor(d, DType::F64)).sum())
+    });
+    let Some(total) = parts.reduce(|a, b| a.add(&b)) else { return };
+    let wanted: Vec<&Tensor> = leaves.iter().collect();
+    let second =
+        try_grad(&[&total], &wanted, None, BackwardOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let along = |all: &[Array]| -> f64 {
+        let (_, found) = first(all, false);
+        let dot = |(g, d): (&Option<Tensor>, &Array)| {
+            g.as_ref().map_or(0.0, |g| array(g).data.iter().zip(&d.data).map(|(g, d)| g * d).sum::<f64>())
+        };
+        found.iter().zip(&directions).map(dot).sum()
+    };
+    for (k, gradient) in second.iter().enumerate() {
+        let gradient = gradient.as_ref().map(array).unwrap_or_else(|| Array::full(&all[k].shape, 0.0));
+        for place in places(all[k].numel()).into_iter().take(4) {
+            let up = along(&nudged(&all, k, place, STEP));
+            let down = along(&nudged(&all, k, place, -STEP));
+            let what = if k < free.len() { format!("input {}", free[k]) } else { "entering gradient".into() };
+            assert_slope(&what, place, gradient.data[place], (up - down) / (2.0 * STEP));
+        }
+    }
+}
+
+/// Every input through every layout, straight from memory and from an elementwise op: the same values, and the
+/// same gradients at the place each element is stored.
+pub fn layouts(row: &Row) {
+    for &dtype in row.dtypes.iter().filter(|d| !d.is_half()) {
+        let inputs = row.inputs(&row.cases[0], dtype);
+        for layout in Layout::ALL {
+            let inputs: Vec<Array> = inputs.iter().map(|x| layout.values(x)).collect();
+            let gives = row.gives.dtype(dtype);
+            let wide =
+                if gives.is_float() { 4.0 * tolerance(dtype).max(tolerance(gives)) * row.slack } else { 0.0 };
+            let expected = (row.reference)(&inputs).map(|x| stored(x, gives));
+            for scaled in [false, true] {
+                let plain = evaluate(row, &inputs, dtype, Layout::Contiguous, scaled);
+                let moved = evaluate(row, &inputs, dtype, layout, scaled);
+                let what = format!("{layout:?} {dtype}, scaled: {scaled}");
+                assert_close(&what, &moved.out, &expected, wide);
+                for (k, (plain, moved)) in plain.gradients.iter().zip(&moved.gradients).enumerate() {
+                    let expected = plain.as_ref().map(|g| layout.stored_gradient(g));
+                    assert_eq!(moved.is_some(), expected.is_some(), "{what}: the gradient of input {k}");
+                    if let (Some(moved), Some(expected)) = (moved, expected) {
+                        assert_close(&format!("{what}: gradient {k}"), moved, &expected, 4.0 * wide);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One kernel for many ops against a kernel for every op.
+pub fn fusion(row: &Row) {
+    for case in &row.cases {
+        for &dtype in row.dtypes {
+            let inputs = row.inputs(case, dtype);
+            let run = |fused| with_fusion(fused, || evaluate(row, &inputs, dtype, Layout::Contiguous, true));
+            let (fused, unfused) = (run(true), run(false));
+            let loose = 4.0 * tolerance(dtype) * row.slack;
+            let what = format!("{case:?} of {dtype}, fused against unfused");
+            if row.exact {
+                assert_same(&what, &fused.out, &unfused.out);
+            } else {
+                assert_close(&what, &fused.out, &unfused.out, loose);
+            }
+            // Broadcast operands have sums in their gradients, which may be taken in another order.
+            let sums = case.iter().any(|shape| *shape != case[0]);
+            for (k, (a, b)) in fused.gradients.iter().zip(&unfused.gradients).enumerate() {
+                assert_eq!(a.is_some(), b.is_some(), "{what}: the gradient of input {k}");
+                if let (Some(a), Some(b)) = (a, b) {
+                    let what = format!("{what}: gradient {k}");
+                    if row.exact && !sums {
+                        assert_same(&what, a, b);
+                    } else {
+                        assert_close(&what, a, b, 4.0 * loose);
+                    }
+                }
+            }
+        }
+    }
+}
