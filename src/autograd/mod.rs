@@ -11,7 +11,7 @@ pub use mode::{enable_grad, no_grad};
 
 use crate::call::Call;
 use crate::error::{Result, bail};
-use crate::graph::{Node, register};
+use crate::graph::Node;
 use crate::op::{Differentiated, gradient};
 use crate::tensor::Tensor;
 use std::collections::{BinaryHeap, HashMap};
@@ -167,12 +167,7 @@ impl Tensor {
         in_mode(options, || {
             walk(&[(self.clone(), start)], options, |node, g| {
                 if let Some(slot) = &node.leaf {
-                    let sum = match slot.get() {
-                        Some(before) => before.try_add(g)?,
-                        None => g.clone(),
-                    };
-                    register(&sum.node());
-                    slot.set(Some(sum));
+                    slot.add(g)?;
                 }
                 Ok(true)
             })

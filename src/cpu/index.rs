@@ -286,7 +286,12 @@ pub(super) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bin
 }
 
 /// The rows or columns of a window that are inside the image.
-fn inside(attrs: &PoolAttrs, place: usize, axis: usize, extent: usize) -> std::iter::StepBy<std::ops::Range<usize>> {
+fn inside(
+    attrs: &PoolAttrs,
+    place: usize,
+    axis: usize,
+    extent: usize,
+) -> std::iter::StepBy<std::ops::Range<usize>> {
     let (step, padding) = (attrs.dilation[axis], attrs.padding[axis]);
     let first = place * attrs.stride[axis];
     let end = (first + attrs.kernel[axis].saturating_sub(1) * step + 1).saturating_sub(padding).min(extent);

@@ -1,12 +1,14 @@
 //! The executor on the host's processor.
 //!
 //! `program` runs a plan's kernels in order; `map` interprets fused loops with the vectorised ops of `block`;
-//! `special` calls `gemm`, `conv`, `attention` and `index`; `pool` keeps memory, `threads` the workers.
+//! `special` calls `gemm`, `conv`, `attention` and `index`; `pool` keeps memory (on `huge` pages), `threads`
+//! the workers.
 
 mod attention;
 mod block;
 mod conv;
 mod gemm;
+mod huge;
 mod index;
 mod map;
 mod pool;

@@ -1,5 +1,6 @@
 //! Memory for buffers, kept for the next step when one is dropped.
 
+use super::huge;
 use crate::engine::set_pool_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Buffer;
@@ -61,7 +62,8 @@ fn class(bytes: usize) -> usize {
 }
 
 fn layout(bytes: usize) -> Layout {
-    Layout::from_size_align(bytes, ALIGNMENT).expect("sizes were checked when the shape was made")
+    let alignment = if bytes >= huge::LARGE { huge::LARGE } else { ALIGNMENT };
+    Layout::from_size_align(bytes, alignment).expect("sizes were checked when the shape was made")
 }
 
 impl HostBuffer {
@@ -81,7 +83,12 @@ impl HostBuffer {
             Some(Free(data)) => data,
             // SAFETY: the size is not zero.
             None => match NonNull::new(unsafe { alloc(layout(bytes)) }) {
-                Some(data) => data,
+                Some(data) => {
+                    if bytes >= huge::LARGE {
+                        huge::advise(data.as_ptr(), bytes);
+                    }
+                    data
+                }
                 None => {
                     with_pool(|pool| pool.used_bytes -= bytes);
                     return Err(Error::new(

@@ -78,7 +78,11 @@ impl Profile {
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.total().as_secs_f64().max(f64::MIN_POSITIVE);
-        writeln!(f, "{:>7} {:>10} {:>6} {:>8} {:>7}  {:<16} computes", "share", "ms", "calls", "GFLOP/s", "GB/s", "kernel")?;
+        writeln!(
+            f,
+            "{:>7} {:>10} {:>6} {:>8} {:>7}  {:<16} computes",
+            "share", "ms", "calls", "GFLOP/s", "GB/s", "kernel"
+        )?;
         for k in &self.kernels {
             let seconds = k.time.as_secs_f64().max(1e-9);
             writeln!(

@@ -35,6 +35,18 @@ impl GradSlot {
         self.0.lock().expect("no panic while a gradient is held").clone()
     }
 
+    /// Adds to what is there; other threads that add meanwhile wait.
+    pub fn add(&self, gradient: &Tensor) -> crate::Result<()> {
+        let mut slot = self.0.lock().expect("no panic while a gradient is held");
+        let sum = match &*slot {
+            Some(before) => before.try_add(gradient)?,
+            None => gradient.clone(),
+        };
+        register(&sum.node());
+        *slot = Some(sum);
+        Ok(())
+    }
+
     pub fn set(&self, gradient: Option<Tensor>) {
         let old =
             std::mem::replace(&mut *self.0.lock().expect("no panic while a gradient is held"), gradient);

@@ -242,6 +242,26 @@ fn spread(g: &Tensor, axis: usize, step: usize) -> Result<Tensor> {
     apart.pad_with(&pads, 0.0.into())?.reshape_to(Shape::new(&extents)?)
 }
 
+/// For every element the product of all others along `axes`, by its definition: quadratic, but right to
+/// differentiate also where factors are zero.
+fn products_of_others(x: &Tensor, axes: u8) -> Result<Tensor> {
+    let shape = x.shape();
+    let (mut order, reduced): (Vec<usize>, Vec<usize>) = (0..shape.rank()).partition(|k| axes >> k & 1 == 0);
+    let count: usize = reduced.iter().map(|&k| shape[k]).product();
+    order.extend(reduced);
+    let moved = x.permute_order(&order)?;
+    let rows = shape.numel() / count.max(1);
+    let each =
+        moved.reshape_to(Shape::of(&[rows, 1, count]))?.expand_to(Shape::new(&[rows, count, count])?)?;
+    let own = Tensor::try_eye(count)?.try_eq(1.0)?.expand_to(each.shape())?;
+    let others = own.try_where_(1.0, &each)?.reduce_mask(ReduceOp::Prod, 0b100)?;
+    let mut back = vec![0; order.len()];
+    for (k, &o) in order.iter().enumerate() {
+        back[o] = k;
+    }
+    others.reshape_to(moved.shape())?.permute_order(&back)
+}
+
 /// Adds overlapping windows up: each place in the window is a shifted copy of the axis.
 fn fold_windows(g: &Tensor, axis: usize, step: usize, dilation: usize, to: Shape) -> Result<Tensor> {
     let size = g.shape()[to.rank()];
@@ -262,6 +282,9 @@ fn fold_windows(g: &Tensor, axis: usize, step: usize, dilation: usize, to: Shape
 /// A product's gradient: y / x, or the product of the others where exactly one factor is zero.
 fn product(x: &Tensor, y: &Tensor, g: &Tensor, axes: u8) -> Result<Tensor> {
     let shape = x.shape();
+    if crate::autograd::is_enabled() {
+        return g.expand_to(shape)?.try_mul(&products_of_others(x, axes)?);
+    }
     let zero = x.try_eq(0.0)?;
     let zeros = zero.try_to_dtype(x.dtype())?.reduce_mask(ReduceOp::Sum, axes)?.expand_to(shape)?;
     let filled = zero.try_where_(1.0, x)?;

@@ -7,8 +7,10 @@ use smallvec::SmallVec;
 
 /// A value used by several kernels is computed again in each if that costs at most this much…
 const CHEAP: u32 = 24;
-/// …and a kernel reads at most this many large tensors for one value.
+/// …and a kernel reads at most this many large tensors for one value…
 const MOST_LOADS: usize = 6;
+/// …through at most this many ops, which bounds programs and the recursion that writes them.
+const DEEPEST: u32 = 96;
 
 /// One flag a node: whether its values are put into memory.
 pub(crate) fn choose(graph: &PlanGraph, fuse: bool) -> Vec<bool> {
@@ -52,6 +54,8 @@ fn require_operands(graph: &PlanGraph, stored: &mut [bool], n: usize) {
 #[derive(Clone, Default)]
 struct Effort {
     cost: u32,
+    /// Ops between it and memory.
+    depth: u32,
     /// The large tensors that are read for it.
     loads: SmallVec<[usize; 4]>,
 }
@@ -80,11 +84,22 @@ fn share(graph: &PlanGraph, stored: &mut [bool]) {
     let uses = uses(graph);
     let mut efforts: Vec<Effort> = vec![Effort::default(); graph.nodes.len()];
     for n in 0..graph.nodes.len() {
-        if !graph.computes(n) || stored[n] {
+        if graph.nodes[n].input || stored[n] {
+            continue;
+        }
+        let deepest = graph.nodes[n].sources.iter().map(|&s| efforts[s].depth).max();
+        efforts[n].depth = deepest.map_or(0, |d| d + 1);
+        if efforts[n].depth > DEEPEST && !graph.nodes[n].op.renames() {
+            stored[n] = true;
+            efforts[n].depth = 0;
+            continue;
+        }
+        if !graph.computes(n) {
             continue;
         }
         let size = graph.nodes[n].shape.numel();
-        let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), loads: SmallVec::new() };
+        let depth = efforts[n].depth;
+        let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, loads: SmallVec::new() };
         for &s in &graph.nodes[n].sources {
             let base = graph.base(s);
             if graph.nodes[base].input || stored[base] {
@@ -108,6 +123,9 @@ fn share(graph: &PlanGraph, stored: &mut [bool]) {
         let repeated = count > 1 && (effort.loads.len() > 1 || effort.cost > CHEAP);
         let spread = widest > 2 * size && effort.cost >= 4;
         stored[n] = repeated || spread || effort.loads.len() > MOST_LOADS;
+        if stored[n] {
+            effort = Effort::default();
+        }
         efforts[n] = effort;
     }
 }

@@ -165,8 +165,11 @@ fn plain(
     let peak = peak.try_eq(f64::NEG_INFINITY)?.try_where_(0.0, &peak)?;
     let weights = scores.try_sub(&peak)?.try_exp()?;
     let sum = weights.try_sum_dim(-1, true)?;
-    let lse = sum.try_log()?.try_add(&peak)?.try_squeeze(-1)?;
-    let mut weights = weights.try_div(&sum.try_eq(0.0)?.try_where_(1.0, &sum)?)?;
+    // No gradient flows through the logarithm or the quotient of a row without a key.
+    let none = sum.try_eq(0.0)?;
+    let sum = none.try_where_(1.0, &sum)?;
+    let lse = none.try_where_(f64::NEG_INFINITY, &sum.try_log()?.try_add(&peak)?)?.try_squeeze(-1)?;
+    let mut weights = weights.try_div(&sum)?;
     if dropout > 0.0 {
         weights = weights.try_dropout(dropout, true)?;
     }

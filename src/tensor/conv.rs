@@ -36,6 +36,14 @@ impl ConvOptions {
                 "stride {stride:?}, dilation {dilation:?} and groups {groups} must be at least 1"
             );
         }
+        // Far beyond any image, and products of two of them do not overflow.
+        const MOST: usize = 1 << 30;
+        if [stride, padding, dilation, [groups, 0]].iter().flatten().any(|&n| n > MOST) {
+            bail!(
+                Argument,
+                "stride {stride:?}, padding {padding:?}, dilation {dilation:?} or groups {groups} is too large"
+            );
+        }
         Ok(ConvAttrs { stride, padding, dilation, groups })
     }
 }

@@ -1,8 +1,7 @@
 //! Making tensors: from data, by rules, at random.
 
 use super::Tensor;
-use super::record::{Given, source};
-use crate::call::Call;
+use super::record::{answer, source};
 use crate::device::Device;
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Result, bail};
@@ -59,14 +58,8 @@ macro_rules! creators {
 
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
-            #[allow(clippy::redundant_closure_call, reason = "the closure is where `?` returns to")]
             pub fn $try_name($($arg: $ty),*) -> Result<Tensor> {
-                let call = Call::enter(stringify!($name));
-                let made = (move || -> Result<Tensor> { $body })();
-                if call.is_outermost() {
-                    made.given();
-                }
-                made.map(|t| Tensor::variable_of(t.node()))
+                answer(stringify!($name), move || $body).map(|t: Tensor| Tensor::variable_of(t.node()))
             }
         )*}
     };

@@ -1,7 +1,7 @@
 //! Einstein's summation: products and sums written as an equation of axis names.
 
 use super::Tensor;
-use crate::call::Call;
+use super::record::answer;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
@@ -247,43 +247,50 @@ impl Tensor {
     /// [`einsum`](Self::einsum) that returns its error.
     #[track_caller]
     pub fn try_einsum(equation: &str, operands: &[impl Borrow<Tensor>]) -> Result<Tensor> {
-        let _call = Call::enter("einsum");
-        let plain: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
-        let (inputs, written) = match plain.split_once("->") {
-            Some((inputs, output)) => (inputs, Some(output)),
-            None => (&plain[..], None),
-        };
-        let inputs: Vec<Subscript> =
-            inputs.split(',').map(|s| Subscript::parse(s, equation)).collect::<Result<_>>()?;
-        if inputs.len() != operands.len() {
-            bail!(Argument, "{equation:?} names {} operands, and {} are given", inputs.len(), operands.len());
-        }
-        let dtype = operands[0].borrow().dtype();
-        let mut terms = Vec::new();
-        for (subscript, value) in inputs.iter().zip(operands) {
-            let value: &Tensor = value.borrow();
-            if value.dtype() != dtype || dtype == DType::Bool {
+        answer("einsum", || {
+            let plain: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+            let (inputs, written) = match plain.split_once("->") {
+                Some((inputs, output)) => (inputs, Some(output)),
+                None => (&plain[..], None),
+            };
+            let inputs: Vec<Subscript> =
+                inputs.split(',').map(|s| Subscript::parse(s, equation)).collect::<Result<_>>()?;
+            if inputs.len() != operands.len() {
                 bail!(
-                    DType,
-                    "operands are {dtype} and {}: all must be the same type of number",
-                    value.dtype()
+                    Argument,
+                    "{equation:?} names {} operands, and {} are given",
+                    inputs.len(),
+                    operands.len()
                 );
             }
-            let (named, rank) = (subscript.letters().count(), value.rank());
-            if named > rank || (named < rank && subscript.after.is_none()) {
-                bail!(Shape, "{equation:?} names {named} axes of an operand of shape {}", value.shape());
+            let dtype = operands[0].borrow().dtype();
+            let mut terms = Vec::new();
+            for (subscript, value) in inputs.iter().zip(operands) {
+                let value: &Tensor = value.borrow();
+                if value.dtype() != dtype || dtype == DType::Bool {
+                    bail!(
+                        DType,
+                        "operands are {dtype} and {}: all must be the same type of number",
+                        value.dtype()
+                    );
+                }
+                let (named, rank) = (subscript.letters().count(), value.rank());
+                if named > rank || (named < rank && subscript.after.is_none()) {
+                    bail!(Shape, "{equation:?} names {named} axes of an operand of shape {}", value.shape());
+                }
+                let labels = subscript.labels(rank - named);
+                terms.push(Term { value: value.clone(), labels }.diagonals(equation)?);
             }
-            let labels = subscript.labels(rank - named);
-            terms.push(Term { value: value.clone(), labels }.diagonals(equation)?);
-        }
-        let sizes = sizes_of(&terms, equation)?;
-        let output = output_of(written, &inputs, &terms, equation)?;
-        let mut queue = terms.into_iter().map(|t| t.without_broadcast(&sizes)).collect::<Result<Vec<_>>>()?;
-        let mut result = queue.remove(0);
-        while !queue.is_empty() {
-            let next = queue.remove(0);
-            result = contract(result, next, &|l| output.contains(&l) || queue.iter().any(|t| t.has(l)))?;
-        }
-        result.summed(|l| output.contains(&l))?.ordered(&output)
+            let sizes = sizes_of(&terms, equation)?;
+            let output = output_of(written, &inputs, &terms, equation)?;
+            let mut queue =
+                terms.into_iter().map(|t| t.without_broadcast(&sizes)).collect::<Result<Vec<_>>>()?;
+            let mut result = queue.remove(0);
+            while !queue.is_empty() {
+                let next = queue.remove(0);
+                result = contract(result, next, &|l| output.contains(&l) || queue.iter().any(|t| t.has(l)))?;
+            }
+            result.summed(|l| output.contains(&l))?.ordered(&output)
+        })
     }
 }

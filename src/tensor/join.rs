@@ -1,8 +1,7 @@
 //! Joining, cutting and repeating tensors.
 
 use super::Tensor;
-use super::record::ops;
-use crate::call::Call;
+use super::record::{answer, ops};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::shape::{Dims, Shape};
@@ -71,35 +70,37 @@ impl Tensor {
     /// [`cat`](Self::cat) that returns its error.
     #[track_caller]
     pub fn try_cat(tensors: &[impl Borrow<Tensor>], dim: isize) -> Result<Tensor> {
-        let _call = Call::enter("cat");
-        let all: Vec<&Tensor> = tensors.iter().map(Borrow::borrow).collect();
-        let Some(first) = all.first() else { bail!(Argument, "there is no tensor to join") };
-        let dtype = all.iter().fold(first.dtype(), |d, t| d.promote(t.dtype()));
-        let parts: Vec<Tensor> = all.iter().filter(|t| t.shape()[..] != [0]).map(|&t| t.clone()).collect();
-        let Some(like) = parts.first() else {
-            first.shape().axis(dim)?;
-            return first.try_to_dtype(dtype);
-        };
-        let shape = like.shape();
-        if let Some(t) = all.iter().find(|t| t.rank() == 0) {
-            bail!(
-                Shape,
-                "a tensor without axes ({} {}) cannot be joined: stack them instead",
-                t.dtype(),
-                t.shape()
-            );
-        }
-        let k = shape.axis(dim)?;
-        for t in &parts {
-            let other = t.shape();
-            if other.rank() != shape.rank() || (0..shape.rank()).any(|j| j != k && other[j] != shape[j]) {
+        answer("cat", || {
+            let all: Vec<&Tensor> = tensors.iter().map(Borrow::borrow).collect();
+            let Some(first) = all.first() else { bail!(Argument, "there is no tensor to join") };
+            let dtype = all.iter().fold(first.dtype(), |d, t| d.promote(t.dtype()));
+            let parts: Vec<Tensor> =
+                all.iter().filter(|t| t.shape()[..] != [0]).map(|&t| t.clone()).collect();
+            let Some(like) = parts.first() else {
+                first.shape().axis(dim)?;
+                return first.try_to_dtype(dtype);
+            };
+            let shape = like.shape();
+            if let Some(t) = all.iter().find(|t| t.rank() == 0) {
                 bail!(
                     Shape,
-                    "shapes {shape} and {other} cannot be joined along axis {dim}: they differ elsewhere"
+                    "a tensor without axes ({} {}) cannot be joined: stack them instead",
+                    t.dtype(),
+                    t.shape()
                 );
             }
-        }
-        joined(&parts, k, dtype)
+            let k = shape.axis(dim)?;
+            for t in &parts {
+                let other = t.shape();
+                if other.rank() != shape.rank() || (0..shape.rank()).any(|j| j != k && other[j] != shape[j]) {
+                    bail!(
+                        Shape,
+                        "shapes {shape} and {other} cannot be joined along axis {dim}: they differ elsewhere"
+                    );
+                }
+            }
+            joined(&parts, k, dtype)
+        })
     }
 
     /// Tensors of one shape along a new axis.
@@ -111,17 +112,18 @@ impl Tensor {
     /// [`stack`](Self::stack) that returns its error.
     #[track_caller]
     pub fn try_stack(tensors: &[impl Borrow<Tensor>], dim: isize) -> Result<Tensor> {
-        let _call = Call::enter("stack");
-        let Some(first) = tensors.first() else { bail!(Argument, "there is no tensor to stack") };
-        let shape = first.borrow().shape();
-        let mut parts = Vec::new();
-        for t in tensors.iter().map(Borrow::borrow) {
-            if t.shape() != shape {
-                bail!(Shape, "shapes {shape} and {} cannot be stacked: they must be equal", t.shape());
+        answer("stack", || {
+            let Some(first) = tensors.first() else { bail!(Argument, "there is no tensor to stack") };
+            let shape = first.borrow().shape();
+            let mut parts = Vec::new();
+            for t in tensors.iter().map(Borrow::borrow) {
+                if t.shape() != shape {
+                    bail!(Shape, "shapes {shape} and {} cannot be stacked: they must be equal", t.shape());
+                }
+                parts.push(t.try_unsqueeze(dim)?);
             }
-            parts.push(t.try_unsqueeze(dim)?);
-        }
-        Tensor::try_cat(&parts, dim)
+            Tensor::try_cat(&parts, dim)
+        })
     }
 
     /// The axis `dim` of a tensor that has axes.

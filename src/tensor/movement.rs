@@ -82,7 +82,9 @@ impl Tensor {
         if pads.iter().all(|&p| p == (0, 0)) {
             return Ok(self.clone());
         }
-        let extents: Vec<usize> = self.shape().iter().zip(pads).map(|(e, p)| e + p.0 + p.1).collect();
+        // Beyond what can be counted, `Shape::new` refuses it.
+        let padded = |(e, p): (&usize, &(usize, usize))| e.saturating_add(p.0).saturating_add(p.1);
+        let extents: Vec<usize> = self.shape().iter().zip(pads).map(padded).collect();
         record(Op::Pad { pads: pads.into(), fill }, &[self], Shape::new(&extents)?, self.dtype())
     }
 

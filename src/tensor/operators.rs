@@ -60,9 +60,7 @@ macro_rules! operators {
             #[track_caller]
             fn $method(self, other: &Tensor) -> Tensor {
                 let _call = Call::enter($name);
-                let result = scalar_left(self.into(), other, BinaryOp::$op);
-                result.given();
-                result.unwrap_or_else(|e| e.raise())
+                scalar_left(self.into(), other, BinaryOp::$op).given().unwrap_or_else(|e| e.raise())
             }
         }
         impl $trait<Tensor> for $number {

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use crate::autograd;
+use crate::call::Call;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::graph::{Node, Recipe, Sources, register};
@@ -25,14 +26,8 @@ macro_rules! ops {
 
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
-            #[allow(clippy::redundant_closure_call, reason = "the closure is where `?` returns to")]
             pub fn $try_name(&$self $(, $arg: $ty)*) -> $crate::Result<$ret> {
-                let call = $crate::call::Call::enter(stringify!($name));
-                let result = (move || -> $crate::Result<$ret> { $body })();
-                if call.is_outermost() {
-                    $crate::tensor::record::Given::given(&result);
-                }
-                result
+                $crate::tensor::record::answer(stringify!($name), move || $body)
             }
         )*}
     };
@@ -53,63 +48,71 @@ macro_rules! functions {
 
         #[doc = concat!("[`", stringify!($name), "`] that returns its error.")]
         #[track_caller]
-        #[allow(clippy::redundant_closure_call, reason = "the closure is where `?` returns to")]
         pub fn $try_name($($arg: $ty),*) -> $crate::Result<$ret> {
-            let call = $crate::call::Call::enter(stringify!($name));
-            let result = (move || -> $crate::Result<$ret> { $body })();
-            if call.is_outermost() {
-                $crate::tensor::record::Given::given(&result);
-            }
-            result
+            $crate::tensor::record::answer(stringify!($name), move || $body)
         }
     )*};
 }
 pub(crate) use functions;
 
-/// What an op gives its user: the tensors in it are pending from now on.
-pub(crate) trait Given {
-    fn given(&self);
+/// Runs the body of the public op `name`, and gives its user the result.
+#[track_caller]
+pub(crate) fn answer<T: Given>(name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let call = Call::enter(name);
+    let result = body();
+    if call.is_outermost() { result.given() } else { result }
+}
+
+/// What an op gives its user: its tensors are values of their own, pending from now on.
+pub(crate) trait Given: Sized {
+    fn given(self) -> Self;
 }
 
 impl Given for Tensor {
-    fn given(&self) {
-        if !self.is_realized() {
-            register(&self.node());
+    fn given(self) -> Self {
+        let mut node = self.node();
+        // An op with nothing to do must hand out neither the variable it was called on nor a leaf.
+        if node.leaf.is_some() {
+            let tracked = autograd::is_enabled();
+            let (shape, dtype, device) = (node.shape, node.dtype, node.device);
+            let sources = [node].into_iter().collect();
+            node = Node::record(Recipe { op: Op::Reshape, sources, shape, dtype, device, tracked });
         }
+        if !matches!(node.op, Op::Const(_)) && !node.is_realized() {
+            register(&node);
+        }
+        Tensor::from_node(node)
     }
 }
 
 impl<T: Given> Given for Result<T> {
-    fn given(&self) {
-        if let Ok(value) = self {
-            value.given();
-        }
+    fn given(self) -> Self {
+        self.map(T::given)
     }
 }
 
 impl<T: Given> Given for Vec<T> {
-    fn given(&self) {
-        self.iter().for_each(T::given);
+    fn given(self) -> Self {
+        self.into_iter().map(T::given).collect()
     }
 }
 
 impl<A: Given, B: Given> Given for (A, B) {
-    fn given(&self) {
-        self.0.given();
-        self.1.given();
+    fn given(self) -> Self {
+        (self.0.given(), self.1.given())
     }
 }
 
 impl<A: Given, B: Given, C: Given> Given for (A, B, C) {
-    fn given(&self) {
-        self.0.given();
-        self.1.given();
-        self.2.given();
+    fn given(self) -> Self {
+        (self.0.given(), self.1.given(), self.2.given())
     }
 }
 
 impl Given for bool {
-    fn given(&self) {}
+    fn given(self) -> Self {
+        self
+    }
 }
 
 /// Records `op` over `sources`, which must share a device.

@@ -43,6 +43,9 @@ impl Tensor {
         if (0..shape.rank()).any(|k| mask >> k & 1 == 1 && shape[k] == 0) {
             bail!(Shape, "the extremum of no elements: shape {shape} is empty along the reduced axes");
         }
+        if mask == 0 {
+            return Ok(self.constant(0, shape, DType::I32));
+        }
         let kept = record(Op::ArgReduce { max, axes: mask }, &[self], shape.keep(mask), DType::I32)?;
         if keepdim { Ok(kept) } else { kept.reshape_to(shape.without(mask)) }
     }

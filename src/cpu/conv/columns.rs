@@ -28,22 +28,12 @@ impl<T: Accumulator> Source<T> for Gathered<'_, T> {
         panel_stride: usize,
     ) {
         for (panel, first) in lanes.clone().step_by(width).enumerate() {
-            let mut own = [Run {
-                lane: 0,
-                len: 0,
-                offset: 0,
-            }; WIDEST];
+            let mut own = [Run { lane: 0, len: 0, offset: 0 }; WIDEST];
             let count = runs_of(self.runs, first..(first + width).min(lanes.end), &mut own);
             let dst = dst.wrapping_add(panel * panel_stride);
             // SAFETY: passed on from the caller.
             unsafe {
-                (kernel.copy_runs)(
-                    self.data,
-                    &self.steps[ks.clone()],
-                    &own[..count],
-                    dst,
-                    width,
-                );
+                (kernel.copy_runs)(self.data, &self.steps[ks.clone()], &own[..count], dst, width);
             }
         }
     }

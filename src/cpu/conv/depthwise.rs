@@ -12,18 +12,10 @@ use std::ops::Range;
 /// it starts at.
 fn columns(s: &ConvShape, kw: usize) -> (Range<usize>, usize) {
     let shift = kw * s.dilation[1];
-    let low = s.padding[1]
-        .saturating_sub(shift)
-        .div_ceil(s.stride[1])
-        .min(s.output[1]);
-    let high = (s.input[1] + s.padding[1])
-        .saturating_sub(shift)
-        .div_ceil(s.stride[1]);
+    let low = s.padding[1].saturating_sub(shift).div_ceil(s.stride[1]).min(s.output[1]);
+    let high = (s.input[1] + s.padding[1]).saturating_sub(shift).div_ceil(s.stride[1]);
     let high = high.clamp(low, s.output[1]);
-    (
-        low..high,
-        (low * s.stride[1] + shift).saturating_sub(s.padding[1]),
-    )
+    (low..high, (low * s.stride[1] + shift).saturating_sub(s.padding[1]))
 }
 
 /// The input row that an output row meets with a kernel row, if it exists.
@@ -40,10 +32,7 @@ fn add_scaled<T: Accumulator>(weight: T, row: &[T], into: &mut [T]) {
     for (into, chunk) in into_chunks.iter_mut().zip(chunks) {
         *into = std::array::from_fn(|i| into[i] + weight * chunk[i]);
     }
-    into_rest
-        .iter_mut()
-        .zip(rest)
-        .for_each(|(d, &r)| *d = *d + weight * r);
+    into_rest.iter_mut().zip(rest).for_each(|(d, &r)| *d = *d + weight * r);
 }
 
 /// Calls `f(output start, input start, length)` for every row of outputs and every tap that meets it;
@@ -57,11 +46,7 @@ fn each_row(s: &ConvShape, tap: usize, mut f: impl FnMut(usize, usize, usize)) {
     }
     for oh in 0..s.output[0] {
         if let Some(row) = row(s, oh, kh) {
-            f(
-                oh * s.output[1] + cols.start,
-                row * s.input[1] + first,
-                cols.len(),
-            );
+            f(oh * s.output[1] + cols.start, row * s.input[1] + first, cols.len());
         }
     }
 }
@@ -93,8 +78,7 @@ pub(super) unsafe fn forward<T: Accumulator>(
                     plane = layout;
                 }
                 let weights = std::slice::from_raw_parts(w.at(output * s.taps()), s.taps());
-                let y =
-                    std::slice::from_raw_parts_mut(y.at(index * s.out_pixels()), s.out_pixels());
+                let y = std::slice::from_raw_parts_mut(y.at(index * s.out_pixels()), s.out_pixels());
                 let step = planes.row_stride(s);
                 vectorized(|| correlate(plane, step, &taps, weights, y, s.output[1]));
             }
@@ -137,10 +121,7 @@ unsafe fn correlate<T: Accumulator>(
         for (i, slot) in rest.iter_mut().enumerate() {
             // SAFETY: as above.
             let at = |tap: isize| unsafe { *start.offset(tap).add(whole + i) };
-            let products = taps
-                .iter()
-                .zip(weights)
-                .map(|(&tap, &weight)| weight * at(tap));
+            let products = taps.iter().zip(weights).map(|(&tap, &weight)| weight * at(tap));
             *slot = products.fold(T::default(), |sum, product| sum + product);
         }
     }
@@ -162,8 +143,7 @@ pub(super) unsafe fn input_grad<T: Accumulator>(
     let task = |index: usize| {
         let (image, input) = (index / s.in_channels, index % s.in_channels);
         // SAFETY: the plane lies inside dx, and each task writes its own.
-        let dx =
-            unsafe { std::slice::from_raw_parts_mut(dx.at(index * s.in_pixels()), s.in_pixels()) };
+        let dx = unsafe { std::slice::from_raw_parts_mut(dx.at(index * s.in_pixels()), s.in_pixels()) };
         dx.fill(T::default());
         for output in input * s.outputs()..(input + 1) * s.outputs() {
             let plane = (image * s.out_channels + output) * s.out_pixels();
@@ -219,10 +199,7 @@ pub(super) unsafe fn weight_grad<T: Accumulator>(
                 each_row(s, tap, |at, from, len| {
                     let g = &g[at..at + len];
                     if stride == 1 {
-                        let (xs, gs) = (
-                            x[from..from + len].chunks_exact(LANES),
-                            g.chunks_exact(LANES),
-                        );
+                        let (xs, gs) = (x[from..from + len].chunks_exact(LANES), g.chunks_exact(LANES));
                         let left = xs.remainder().iter().zip(gs.remainder());
                         left.for_each(|(&x, &g)| rest = rest + x * g);
                         for (x, g) in xs.zip(gs) {

@@ -61,13 +61,7 @@ pub(super) unsafe fn run<T: Accumulator>(
         for group in 0..s.groups {
             let any = job(means, (m, 1, k), weights(group), weights(0), y.at(0), 1);
             // SAFETY: the scratch takes the weights of every group.
-            unsafe {
-                Job {
-                    threads: means.threads,
-                    ..any
-                }
-                .pack_a(packed.at(group * packed_len))
-            };
+            unsafe { Job { threads: means.threads, ..any }.pack_a(packed.at(group * packed_len)) };
         }
         let blocks = s.batch.div_ceil(plan.several);
         means.each(blocks * s.groups * plan.bands, &|index| {
@@ -78,25 +72,17 @@ pub(super) unsafe fn run<T: Accumulator>(
             let columns = rows.len() * s.output[1];
             let n = columns * images.len();
             let from = |image: usize| x.at((image * s.groups + group) * s.inputs() * s.in_pixels());
-            let place = |image: usize| {
-                (image * s.groups + group) * m * s.out_pixels() + rows.start * s.output[1]
-            };
+            let place =
+                |image: usize| (image * s.groups + group) * m * s.out_pixels() + rows.start * s.output[1];
             let packed = packed.at(group * packed_len);
             // Several images are computed side by side, and then brought to their places.
             let side_by_side = images.len() > 1;
             let own = if side_by_side { m * n } else { 0 };
-            let layouts = if planes.in_place {
-                0
-            } else {
-                planes.len(s) * images.len()
-            };
+            let layouts = if planes.in_place { 0 } else { planes.len(s) * images.len() };
             with_scratch::<T, _>(own + layouts, |scratch| {
                 let layout = scratch.wrapping_add(own);
-                let (to, ldc) = if side_by_side {
-                    (scratch, n)
-                } else {
-                    (y.at(place(images.start)), s.out_pixels())
-                };
+                let (to, ldc) =
+                    if side_by_side { (scratch, n) } else { (y.at(place(images.start)), s.out_pixels()) };
                 let a = weights(group);
                 let first = from(images.start);
                 // SAFETY: the task's rows lie inside its images and inside y.
@@ -118,19 +104,11 @@ pub(super) unsafe fn run<T: Accumulator>(
                             }
                             layout
                         };
-                        let b = Gathered {
-                            data: data.cast_const(),
-                            runs: &runs,
-                            steps: &taps,
-                        };
+                        let b = Gathered { data: data.cast_const(), runs: &runs, steps: &taps };
                         let next = from(images.end.min(s.batch - 1)).cast_const();
                         let job = job(means, (m, n, k), a, b, to, ldc);
                         let stretches = [(next, s.inputs() * s.in_pixels()), (next, 0)];
-                        Job {
-                            upcoming: Upcoming { stretches },
-                            ..job
-                        }
-                        .run_packed(packed, &|_, _| ());
+                        Job { upcoming: Upcoming { stretches }, ..job }.run_packed(packed, &|_, _| ());
                     }
                     if side_by_side {
                         for (i, image) in images.clone().enumerate() {
@@ -167,19 +145,12 @@ impl Plan {
     fn new(threads: usize, s: &ConvShape) -> Plan {
         let outputs = s.outputs() * s.out_pixels();
         let wanted = if threads > 1 { 3 * threads } else { 1 };
-        let several = (COLUMNS / s.out_pixels())
-            .min(s.batch * s.groups / wanted)
-            .clamp(1, s.batch);
+        let several = (COLUMNS / s.out_pixels()).min(s.batch * s.groups / wanted).clamp(1, s.batch);
         if several > 1 && s.inputs() * s.taps() >= 64 {
             return Plan { several, bands: 1 };
         }
-        let bands = outputs
-            .div_ceil(OUTPUTS)
-            .max(wanted.div_ceil(s.batch * s.groups));
-        Plan {
-            several: 1,
-            bands: bands.min(s.output[0]),
-        }
+        let bands = outputs.div_ceil(OUTPUTS).max(wanted.div_ceil(s.batch * s.groups));
+        Plan { several: 1, bands: bands.min(s.output[0]) }
     }
 
     /// Rows of the largest band.
@@ -197,17 +168,5 @@ fn job<T: Accumulator, L: Source<T>, R: Source<T>>(
     ldc: usize,
 ) -> Job<T, L, R> {
     let (kernel, upcoming) = (means.kernel, Upcoming::NONE);
-    Job {
-        kernel,
-        m,
-        n,
-        k,
-        a,
-        b,
-        c,
-        ldc,
-        accumulate: false,
-        threads: 1,
-        upcoming,
-    }
+    Job { kernel, m, n, k, a, b, c, ldc, accumulate: false, threads: 1, upcoming }
 }

@@ -29,39 +29,19 @@ impl Planes {
         let inside = s.padding == [0, 0] && (0..2).all(|axis| s.reach(axis) <= s.input[axis]);
         if inside && s.stride[1] == 1 {
             let (plane, pitch) = (s.in_pixels(), s.input[1]);
-            return Planes {
-                in_place: true,
-                plane,
-                pitch,
-                phase: pitch,
-                phases: vec![0],
-                rows,
-            };
+            return Planes { in_place: true, plane, pitch, phase: pitch, phases: vec![0], rows };
         }
-        let mut phases: Vec<usize> = (0..s.kernel[1])
-            .map(|kw| kw * s.dilation[1] % s.stride[1])
-            .collect();
+        let mut phases: Vec<usize> = (0..s.kernel[1]).map(|kw| kw * s.dilation[1] % s.stride[1]).collect();
         phases.sort_unstable();
         phases.dedup();
         let phase = s.output[1] + (s.kernel[1] - 1) * s.dilation[1] / s.stride[1];
         let pitch = phase * phases.len();
-        Planes {
-            in_place: false,
-            plane: rows * pitch,
-            pitch,
-            phase,
-            phases,
-            rows,
-        }
+        Planes { in_place: false, plane: rows * pitch, pitch, phase, phases, rows }
     }
 
     /// Elements of the layout of a group.
     pub fn len(&self, s: &ConvShape) -> usize {
-        if self.in_place {
-            0
-        } else {
-            self.plane * s.inputs()
-        }
+        if self.in_place { 0 } else { self.plane * s.inputs() }
     }
 
     /// Where the input of each (channel, kernel row, kernel column) is, for the first output.
@@ -70,15 +50,9 @@ impl Planes {
         for c in 0..s.inputs() {
             for kh in 0..s.kernel[0] {
                 for kw in 0..s.kernel[1] {
-                    let (column, remainder) = (
-                        kw * s.dilation[1] / s.stride[1],
-                        kw * s.dilation[1] % s.stride[1],
-                    );
-                    let phase = self
-                        .phases
-                        .iter()
-                        .position(|&p| p == remainder)
-                        .unwrap_or(0);
+                    let (column, remainder) =
+                        (kw * s.dilation[1] / s.stride[1], kw * s.dilation[1] % s.stride[1]);
+                    let phase = self.phases.iter().position(|&p| p == remainder).unwrap_or(0);
                     let row = kh * s.dilation[0];
                     let at = c * self.plane + row * self.pitch + phase * self.phase + column;
                     taps.push(at as isize);
@@ -95,11 +69,7 @@ impl Planes {
 
     /// How far apart the layouts of consecutive images are.
     pub fn image_stride(&self, s: &ConvShape) -> usize {
-        if self.in_place {
-            s.in_channels * s.in_pixels()
-        } else {
-            self.len(s)
-        }
+        if self.in_place { s.in_channels * s.in_pixels() } else { self.len(s) }
     }
 
     /// Where the outputs of some rows of some images are, relative to the first.
@@ -149,10 +119,7 @@ impl Planes {
                 let source = unsafe { std::slice::from_raw_parts(x.add(start), width) };
                 for (part, &remainder) in line.chunks_exact_mut(self.phase).zip(&self.phases) {
                     // Column q holds input column q * stride + remainder - left.
-                    let low = left
-                        .saturating_sub(remainder)
-                        .div_ceil(stride)
-                        .min(self.phase);
+                    let low = left.saturating_sub(remainder).div_ceil(stride).min(self.phase);
                     let high = (width + left).saturating_sub(remainder).div_ceil(stride);
                     let high = high.clamp(low, self.phase);
                     part[..low].fill(T::default());
@@ -164,10 +131,7 @@ impl Planes {
                     if stride == 1 {
                         part[low..high].copy_from_slice(&source[..high - low]);
                     } else {
-                        for (slot, &v) in part[low..high]
-                            .iter_mut()
-                            .zip(source.iter().step_by(stride))
-                        {
+                        for (slot, &v) in part[low..high].iter_mut().zip(source.iter().step_by(stride)) {
                             *slot = v;
                         }
                     }
@@ -199,11 +163,7 @@ pub(super) struct Pixels {
 impl Pixels {
     pub fn new(s: &ConvShape, channels: usize) -> Pixels {
         let size = |axis| s.reach(axis).max(s.padding[axis] + s.input[axis]);
-        Pixels {
-            channels,
-            rows: size(0),
-            columns: size(1),
-        }
+        Pixels { channels, rows: size(0), columns: size(1) }
     }
 
     pub fn len(&self) -> usize {
@@ -249,13 +209,7 @@ impl Pixels {
     ///
     /// # Safety
     /// `x` is readable, and `dst` takes `len` elements.
-    pub unsafe fn fill<T: Accumulator>(
-        &self,
-        kernel: &Kernel<T>,
-        s: &ConvShape,
-        x: *const T,
-        dst: *mut T,
-    ) {
+    pub unsafe fn fill<T: Accumulator>(&self, kernel: &Kernel<T>, s: &ConvShape, x: *const T, dst: *mut T) {
         let [height, width] = s.input;
         for row in 0..height {
             let pixel = (row + s.padding[0]) * self.columns + s.padding[1];

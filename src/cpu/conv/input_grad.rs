@@ -53,8 +53,7 @@ pub(super) unsafe fn run<T: Accumulator>(
 /// way: with stride 1, hardly more inputs than outputs, and enough channels for windows to be used
 /// several times once they are gathered.
 fn flipped(s: &ConvShape) -> Option<ConvShape> {
-    let margin =
-        |axis: usize| ((s.kernel[axis] - 1) * s.dilation[axis]).checked_sub(s.padding[axis]);
+    let margin = |axis: usize| ((s.kernel[axis] - 1) * s.dilation[axis]).checked_sub(s.padding[axis]);
     let padding = [margin(0)?, margin(1)?];
     let single = s.inputs() == 1 && s.outputs() == 1;
     let enough = single || s.inputs() >= 48 && 8 * s.in_pixels() <= 9 * s.out_pixels();
@@ -87,21 +86,12 @@ unsafe fn flip<T: Accumulator>(s: &ConvShape, w: *const T, dst: *mut T) {
 }
 
 /// The general way: band by band of output rows, results are computed and added up.
-unsafe fn scattered<T: Accumulator>(
-    means: Means<T>,
-    s: &ConvShape,
-    g: *const T,
-    w: *const T,
-    dx: *mut T,
-) {
+unsafe fn scattered<T: Accumulator>(means: Means<T>, s: &ConvShape, g: *const T, w: *const T, dx: *mut T) {
     let (inputs, taps, k) = (s.inputs(), s.taps(), s.outputs());
     let images = s.batch * s.groups;
     // Blocks of channels and bands of rows, which depend on the shape only.
     let cached = (BAND / (taps * s.out_pixels())).clamp(1, inputs);
-    let blocks = inputs
-        .div_ceil(cached)
-        .max(TASKS.div_ceil(images))
-        .min(inputs);
+    let blocks = inputs.div_ceil(cached).max(TASKS.div_ceil(images)).min(inputs);
     let channels_of = |index: usize| part(inputs, 1, blocks, index);
     let largest = inputs.div_ceil(blocks);
     let band = (BAND / (largest * taps * s.output[1])).clamp(1, s.output[0]);
@@ -112,17 +102,11 @@ unsafe fn scattered<T: Accumulator>(
         n,
         k,
         a: Strided {
-            data: w
-                .at((group * k * inputs + channels.start) * taps)
-                .cast_const(),
+            data: w.at((group * k * inputs + channels.start) * taps).cast_const(),
             lane_stride: 1,
             k_stride: (inputs * taps) as isize,
         },
-        b: Strided {
-            data: grad,
-            lane_stride: 1,
-            k_stride: s.out_pixels() as isize,
-        },
+        b: Strided { data: grad, lane_stride: 1, k_stride: s.out_pixels() as isize },
         c,
         ldc: n,
         accumulate: false,
@@ -133,13 +117,7 @@ unsafe fn scattered<T: Accumulator>(
     with_scratch::<T, _>(packed_len * s.groups * blocks, |packed| {
         let packed = Shared(packed);
         means.each(s.groups * blocks, &|index| {
-            let weights = job(
-                index / blocks,
-                channels_of(index % blocks),
-                g.at(0),
-                1,
-                dx.at(0),
-            );
+            let weights = job(index / blocks, channels_of(index % blocks), g.at(0), 1, dx.at(0));
             // SAFETY: the scratch takes every block.
             unsafe { weights.pack_a(packed.at(index * packed_len)) };
         });
@@ -158,10 +136,8 @@ unsafe fn scattered<T: Accumulator>(
                         let n = rows.len() * s.output[1];
                         let grad = grad.add(first * s.output[1]);
                         let packed = packed.at((group * blocks + block) * packed_len);
-                        job(group, channels.clone(), grad, n, results)
-                            .run_packed(packed, &|_, _| ());
-                        let results =
-                            std::slice::from_raw_parts(results, channels.len() * taps * n);
+                        job(group, channels.clone(), grad, n, results).run_packed(packed, &|_, _| ());
+                        let results = std::slice::from_raw_parts(results, channels.len() * taps * n);
                         vectorized(|| add_up(s, rows, results, into));
                     }
                 }
@@ -175,21 +151,14 @@ unsafe fn scattered<T: Accumulator>(
 fn add_up<T: Accumulator>(s: &ConvShape, rows: Range<usize>, results: &[T], into: &mut [T]) {
     let [height, width] = s.input;
     let n = rows.len() * s.output[1];
-    let of_channel = results
-        .chunks_exact(s.taps() * n)
-        .zip(into.chunks_exact_mut(height * width));
+    let of_channel = results.chunks_exact(s.taps() * n).zip(into.chunks_exact_mut(height * width));
     for (results, into) in of_channel {
         for (tap, results) in results.chunks_exact(n).enumerate() {
             let (kh, kw) = (tap / s.kernel[1], tap % s.kernel[1]);
             let shift = kw * s.dilation[1];
             // Output columns whose input column ow * stride + shift - padding exists.
-            let low = s.padding[1]
-                .saturating_sub(shift)
-                .div_ceil(s.stride[1])
-                .min(s.output[1]);
-            let high = (width + s.padding[1])
-                .saturating_sub(shift)
-                .div_ceil(s.stride[1]);
+            let low = s.padding[1].saturating_sub(shift).div_ceil(s.stride[1]).min(s.output[1]);
+            let high = (width + s.padding[1]).saturating_sub(shift).div_ceil(s.stride[1]);
             let high = high.clamp(low, s.output[1]);
             for (oh, results) in rows.clone().zip(results.chunks_exact(s.output[1])) {
                 let row = oh * s.stride[0] + kh * s.dilation[0];
@@ -218,8 +187,5 @@ fn add<T: Accumulator>(row: &[T], into: &mut [T]) {
     for (into, chunk) in into_chunks.iter_mut().zip(chunks) {
         *into = std::array::from_fn(|i| into[i] + chunk[i]);
     }
-    into_rest
-        .iter_mut()
-        .zip(rest)
-        .for_each(|(d, &r)| *d = *d + r);
+    into_rest.iter_mut().zip(rest).for_each(|(d, &r)| *d = *d + r);
 }

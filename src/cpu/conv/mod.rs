@@ -63,9 +63,7 @@ impl ConvShape {
 
     /// Rows (or columns, for axis 1) of the padded input that the windows cover.
     fn reach(&self, axis: usize) -> usize {
-        (self.output[axis] - 1) * self.stride[axis]
-            + (self.kernel[axis] - 1) * self.dilation[axis]
-            + 1
+        (self.output[axis] - 1) * self.stride[axis] + (self.kernel[axis] - 1) * self.dilation[axis] + 1
     }
 
     /// Whether every output channel sees a single input channel, and few do the same one.
@@ -83,10 +81,7 @@ struct Means<T: 'static> {
 
 impl<T: Accumulator> Means<T> {
     fn best() -> Means<T> {
-        Means {
-            kernel: T::kernel(),
-            threads: threads::count(),
-        }
+        Means { kernel: T::kernel(), threads: threads::count() }
     }
 
     /// Runs tasks on the pool, or inline.
@@ -121,12 +116,7 @@ pub(crate) unsafe fn forward<T: Accumulator>(
 ///
 /// # Safety
 /// g and w are readable, dx is writable, and their sizes are those of the shape.
-pub(crate) unsafe fn input_grad<T: Accumulator>(
-    s: &ConvShape,
-    g: *const T,
-    w: *const T,
-    dx: *mut T,
-) {
+pub(crate) unsafe fn input_grad<T: Accumulator>(s: &ConvShape, g: *const T, w: *const T, dx: *mut T) {
     // SAFETY: passed on from the caller.
     unsafe { input_grad::run(Means::best(), s, g, w, dx) }
 }
@@ -135,12 +125,7 @@ pub(crate) unsafe fn input_grad<T: Accumulator>(
 ///
 /// # Safety
 /// x and g are readable, dw is writable, and their sizes are those of the shape.
-pub(crate) unsafe fn weight_grad<T: Accumulator>(
-    s: &ConvShape,
-    x: *const T,
-    g: *const T,
-    dw: *mut T,
-) {
+pub(crate) unsafe fn weight_grad<T: Accumulator>(s: &ConvShape, x: *const T, g: *const T, dw: *mut T) {
     // SAFETY: passed on from the caller.
     unsafe { weight_grad::run(Means::best(), s, x, g, dw) }
 }

@@ -62,174 +62,41 @@ const PLAIN: Case = Case {
 fn cases() -> Vec<ConvShape> {
     let mut shapes: Vec<ConvShape> = [
         PLAIN,
-        Case {
-            padding: [1, 1],
-            ..PLAIN
-        },
-        Case {
-            padding: [2, 1],
-            kernel: [2, 4],
-            ..PLAIN
-        },
-        Case {
-            stride: [2, 3],
-            padding: [1, 2],
-            ..PLAIN
-        },
-        Case {
-            stride: [3, 1],
-            padding: [0, 1],
-            kernel: [1, 3],
-            ..PLAIN
-        },
-        Case {
-            dilation: [2, 3],
-            padding: [2, 3],
-            ..PLAIN
-        },
-        Case {
-            dilation: [2, 3],
-            stride: [2, 2],
-            padding: [4, 3],
-            ..PLAIN
-        },
-        Case {
-            kernel: [1, 1],
-            ..PLAIN
-        },
-        Case {
-            kernel: [1, 1],
-            stride: [2, 2],
-            ..PLAIN
-        },
-        Case {
-            kernel: [1, 1],
-            padding: [1, 2],
-            ..PLAIN
-        },
-        Case {
-            kernel: [7, 9],
-            ..PLAIN
-        },
-        Case {
-            groups: 2,
-            channels: [6, 4],
-            padding: [1, 1],
-            ..PLAIN
-        },
-        Case {
-            groups: 3,
-            channels: [6, 9],
-            stride: [2, 2],
-            padding: [1, 0],
-            ..PLAIN
-        },
-        Case {
-            groups: 4,
-            channels: [4, 4],
-            padding: [1, 1],
-            ..PLAIN
-        },
-        Case {
-            groups: 4,
-            channels: [4, 8],
-            stride: [2, 2],
-            padding: [1, 1],
-            ..PLAIN
-        },
-        Case {
-            groups: 3,
-            channels: [3, 9],
-            dilation: [2, 1],
-            ..PLAIN
-        },
-        Case {
-            groups: 4,
-            channels: [4, 4],
-            dilation: [2, 2],
-            padding: [3, 2],
-            ..PLAIN
-        },
-        Case {
-            channels: [1, 32],
-            input: [28, 28],
-            batch: 3,
-            ..PLAIN
-        },
-        Case {
-            channels: [32, 24],
-            input: [10, 12],
-            batch: 3,
-            ..PLAIN
-        },
-        Case {
-            channels: [64, 40],
-            input: [9, 8],
-            padding: [1, 1],
-            batch: 1,
-            ..PLAIN
-        },
-        Case {
-            channels: [70, 33],
-            input: [8, 7],
-            stride: [2, 2],
-            padding: [1, 1],
-            ..PLAIN
-        },
-        Case {
-            channels: [80, 17],
-            kernel: [1, 1],
-            input: [12, 40],
-            stride: [2, 2],
-            ..PLAIN
-        },
-        Case {
-            channels: [4, 610],
-            kernel: [1, 1],
-            input: [9, 4],
-            ..PLAIN
-        },
-        Case {
-            channels: [5, 610],
-            input: [4, 4],
-            padding: [1, 1],
-            ..PLAIN
-        },
-        Case {
-            padding: [4, 5],
-            ..PLAIN
-        },
+        Case { padding: [1, 1], ..PLAIN },
+        Case { padding: [2, 1], kernel: [2, 4], ..PLAIN },
+        Case { stride: [2, 3], padding: [1, 2], ..PLAIN },
+        Case { stride: [3, 1], padding: [0, 1], kernel: [1, 3], ..PLAIN },
+        Case { dilation: [2, 3], padding: [2, 3], ..PLAIN },
+        Case { dilation: [2, 3], stride: [2, 2], padding: [4, 3], ..PLAIN },
+        Case { kernel: [1, 1], ..PLAIN },
+        Case { kernel: [1, 1], stride: [2, 2], ..PLAIN },
+        Case { kernel: [1, 1], padding: [1, 2], ..PLAIN },
+        Case { kernel: [7, 9], ..PLAIN },
+        Case { groups: 2, channels: [6, 4], padding: [1, 1], ..PLAIN },
+        Case { groups: 3, channels: [6, 9], stride: [2, 2], padding: [1, 0], ..PLAIN },
+        Case { groups: 4, channels: [4, 4], padding: [1, 1], ..PLAIN },
+        Case { groups: 4, channels: [4, 8], stride: [2, 2], padding: [1, 1], ..PLAIN },
+        Case { groups: 3, channels: [3, 9], dilation: [2, 1], ..PLAIN },
+        Case { groups: 4, channels: [4, 4], dilation: [2, 2], padding: [3, 2], ..PLAIN },
+        Case { channels: [1, 32], input: [28, 28], batch: 3, ..PLAIN },
+        Case { channels: [32, 24], input: [10, 12], batch: 3, ..PLAIN },
+        Case { channels: [64, 40], input: [9, 8], padding: [1, 1], batch: 1, ..PLAIN },
+        Case { channels: [70, 33], input: [8, 7], stride: [2, 2], padding: [1, 1], ..PLAIN },
+        Case { channels: [80, 17], kernel: [1, 1], input: [12, 40], stride: [2, 2], ..PLAIN },
+        Case { channels: [4, 610], kernel: [1, 1], input: [9, 4], ..PLAIN },
+        Case { channels: [5, 610], input: [4, 4], padding: [1, 1], ..PLAIN },
+        Case { padding: [4, 5], ..PLAIN },
         Case { batch: 0, ..PLAIN },
-        Case {
-            channels: [0, 5],
-            ..PLAIN
-        },
-        Case {
-            channels: [2, 16],
-            input: [40, 30],
-            batch: 1,
-            padding: [1, 1],
-            ..PLAIN
-        },
-        Case {
-            channels: [2, 6],
-            input: [50, 40],
-            batch: 1,
-            stride: [2, 2],
-            ..PLAIN
-        },
+        Case { channels: [0, 5], ..PLAIN },
+        Case { channels: [2, 16], input: [40, 30], batch: 1, padding: [1, 1], ..PLAIN },
+        Case { channels: [2, 6], input: [50, 40], batch: 1, stride: [2, 2], ..PLAIN },
     ]
     .iter()
     .map(Case::shape)
     .collect();
     // Windows that stop short of the input's far side.
     for stride in [[2, 2], [1, 1], [3, 2]] {
-        let mut s = Case {
-            stride,
-            padding: [1, 1],
-            ..PLAIN
-        }
-        .shape();
+        let mut s = Case { stride, padding: [1, 1], ..PLAIN }.shape();
         s.output = s.output.map(|n| n - 1);
         shapes.push(s);
     }
@@ -241,28 +108,23 @@ fn each_product(s: &ConvShape, mut f: impl FnMut(usize, usize, usize)) {
     let (inputs, outputs) = (s.in_channels / s.groups, s.out_channels / s.groups);
     for n in 0..s.batch {
         for o in 0..s.out_channels {
-            for (i, kh, kw) in (0..inputs).flat_map(|i| {
-                (0..s.kernel[0]).flat_map(move |h| (0..s.kernel[1]).map(move |w| (i, h, w)))
-            }) {
+            for (i, kh, kw) in (0..inputs)
+                .flat_map(|i| (0..s.kernel[0]).flat_map(move |h| (0..s.kernel[1]).map(move |w| (i, h, w))))
+            {
                 let channel = o / outputs * inputs + i;
                 let w = ((o * inputs + i) * s.kernel[0] + kh) * s.kernel[1] + kw;
                 for oh in 0..s.output[0] {
-                    let Some(ih) =
-                        (oh * s.stride[0] + kh * s.dilation[0]).checked_sub(s.padding[0])
-                    else {
+                    let Some(ih) = (oh * s.stride[0] + kh * s.dilation[0]).checked_sub(s.padding[0]) else {
                         continue;
                     };
                     for ow in 0..s.output[1] {
-                        let Some(iw) =
-                            (ow * s.stride[1] + kw * s.dilation[1]).checked_sub(s.padding[1])
+                        let Some(iw) = (ow * s.stride[1] + kw * s.dilation[1]).checked_sub(s.padding[1])
                         else {
                             continue;
                         };
                         if ih < s.input[0] && iw < s.input[1] {
-                            let x =
-                                ((n * s.in_channels + channel) * s.input[0] + ih) * s.input[1] + iw;
-                            let y =
-                                ((n * s.out_channels + o) * s.output[0] + oh) * s.output[1] + ow;
+                            let x = ((n * s.in_channels + channel) * s.input[0] + ih) * s.input[1] + iw;
+                            let y = ((n * s.out_channels + o) * s.output[0] + oh) * s.output[1] + ow;
                             f(x, w, y);
                         }
                     }
@@ -297,12 +159,7 @@ impl Float for f64 {
 }
 
 /// Compares results of all kernels and numbers of threads with expected sums, and among themselves.
-fn compare<T: Float>(
-    name: &str,
-    s: &ConvShape,
-    expected: &[f64],
-    compute: impl Fn(Means<T>, *mut T),
-) {
+fn compare<T: Float>(name: &str, s: &ConvShape, expected: &[f64], compute: impl Fn(Means<T>, *mut T)) {
     let size = expected.iter().fold(1.0f64, |m, v| m.max(v.abs()));
     for kernel in T::kernels() {
         let mut first: Option<Vec<T>> = None;
@@ -327,9 +184,7 @@ fn compare<T: Float>(
 
 fn check<T: Float>(s: &ConvShape) {
     let (inputs, pixels) = (s.in_channels / s.groups, s.output[0] * s.output[1]);
-    let fill = |count: usize, seed| -> Vec<T> {
-        numbers(count, seed).into_iter().map(T::narrow).collect()
-    };
+    let fill = |count: usize, seed| -> Vec<T> { numbers(count, seed).into_iter().map(T::narrow).collect() };
     let x = fill(s.batch * s.in_channels * s.input[0] * s.input[1], 1);
     let w = fill(s.out_channels * inputs * s.kernel[0] * s.kernel[1], 2);
     let g = fill(s.batch * s.out_channels * pixels, 3);
@@ -342,16 +197,11 @@ fn check<T: Float>(s: &ConvShape) {
     compare::<T>("forward", s, &y, |means, out| {
         let seen = Mutex::new(vec![0; y.len()]);
         let done = |range: Range<usize>| {
-            seen.lock().unwrap()[range]
-                .iter_mut()
-                .for_each(|count| *count += 1);
+            seen.lock().unwrap()[range].iter_mut().for_each(|count| *count += 1);
         };
         // SAFETY: the buffers have the sizes of the shape.
         unsafe { forward::run(means, s, x.as_ptr(), w.as_ptr(), out, &done) };
-        assert!(
-            seen.into_inner().unwrap().iter().all(|&count| count == 1),
-            "stretches of y, {s:?}"
-        );
+        assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "stretches of y, {s:?}");
     });
     compare::<T>("input_grad", s, &dx, |means, out| {
         // SAFETY: as above.

@@ -49,9 +49,8 @@ pub(super) unsafe fn run<T: Accumulator>(
     with_scratch::<T, _>(size * slices, |partial| {
         let partial = Shared(partial);
         // In the partial sums, each block of channels stands as [output][kernel][channel].
-        let place = |slice: usize, group: usize, channel: usize| {
-            slice * size + (group * inputs + channel) * m * taps
-        };
+        let place =
+            |slice: usize, group: usize, channel: usize| slice * size + (group * inputs + channel) * m * taps;
         means.each(slices * s.groups * blocks, &|index| {
             let (slice, rest) = (index / (s.groups * blocks), index % (s.groups * blocks));
             let (group, channels) = (rest / blocks, block(rest % blocks));
@@ -95,11 +94,7 @@ pub(super) unsafe fn run<T: Accumulator>(
                                 pixels: s.out_pixels(),
                                 image_stride: s.out_channels * s.out_pixels(),
                             },
-                            b: Gathered {
-                                data: layout.cast_const(),
-                                runs: &runs,
-                                steps: &steps,
-                            },
+                            b: Gathered { data: layout.cast_const(), runs: &runs, steps: &steps },
                             c: partial.at(place(slice, group, channels.start)),
                             ldc: n,
                             accumulate: first > images.start,
@@ -122,8 +117,7 @@ pub(super) unsafe fn run<T: Accumulator>(
                         let mut sum = T::default();
                         for slice in 0..slices {
                             // SAFETY: inside the partial sums.
-                            sum = unsafe { *partial.at(place(slice, group, channels.start) + at) }
-                                + sum;
+                            sum = unsafe { *partial.at(place(slice, group, channels.start) + at) } + sum;
                         }
                         // SAFETY: inside dw, and each task has its own outputs.
                         unsafe { *dw.at((output * inputs + c) * taps + tap) = sum };

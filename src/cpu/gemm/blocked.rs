@@ -99,12 +99,7 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
     /// # Safety
     /// A is readable, and `dst` takes `packed_a_len` elements.
     pub unsafe fn pack_a(&self, dst: *mut T) {
-        let operand = Packing {
-            source: &self.a,
-            width: self.kernel.mr,
-            origin: 0,
-            lanes: self.m,
-        };
+        let operand = Packing { source: &self.a, width: self.kernel.mr, origin: 0, lanes: self.m };
         // SAFETY: passed on from the caller.
         unsafe { self.pack_all(&operand, 0..self.k, self.depth(), Shared(dst)) }
     }
@@ -113,22 +108,13 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
     ///
     /// # Safety
     /// As for `run`, and `packed_a` was written by `pack_a`.
-    pub unsafe fn run_packed(
-        &self,
-        packed_a: *const T,
-        done: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
-    ) {
+    pub unsafe fn run_packed(&self, packed_a: *const T, done: &(dyn Fn(Range<usize>, Range<usize>) + Sync)) {
         // SAFETY: passed on from the caller.
         unsafe { self.with_a(A::Whole(packed_a), self.depth(), done) }
     }
 
     /// Computes C once it is settled where A is.
-    unsafe fn with_a(
-        &self,
-        a: A<T>,
-        kc: usize,
-        done: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
-    ) {
+    unsafe fn with_a(&self, a: A<T>, kc: usize, done: &(dyn Fn(Range<usize>, Range<usize>) + Sync)) {
         let kernel = self.kernel;
         // SAFETY: passed on from the caller; the ranges lie inside the product.
         unsafe {
@@ -152,12 +138,7 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
                 let padded = cols.len().next_multiple_of(kernel.nr);
                 with_scratch::<T, _>(padded * ks.len(), |scratch| {
                     let (origin, lanes) = (cols.start, cols.len());
-                    let operand = Packing {
-                        source: &self.b,
-                        width: kernel.nr,
-                        origin,
-                        lanes,
-                    };
+                    let operand = Packing { source: &self.b, width: kernel.nr, origin, lanes };
                     // SAFETY: the scratch takes the columns.
                     unsafe {
                         self.pack_all(&operand, ks.clone(), kc, Shared(scratch));
@@ -199,11 +180,7 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
             if rows.is_empty() || own.is_empty() {
                 return;
             }
-            let by_task = if matches!(a, A::ByTask) {
-                rows.len() + kernel.mr
-            } else {
-                0
-            };
+            let by_task = if matches!(a, A::ByTask) { rows.len() + kernel.mr } else { 0 };
             with_scratch::<T, _>((by_task + kernel.nr) * kc, |panel| {
                 let own_a = panel.wrapping_add(kernel.nr * kc);
                 let mut upcoming = self.upcoming;
@@ -217,30 +194,17 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
                         }
                         A::ByTask => {
                             let (origin, lanes) = (rows.start, rows.len());
-                            let operand = Packing {
-                                source: &self.a,
-                                width: kernel.mr,
-                                origin,
-                                lanes,
-                            };
+                            let operand = Packing { source: &self.a, width: kernel.mr, origin, lanes };
                             // SAFETY: the rows lie inside A, and the scratch takes them.
                             unsafe {
-                                operand.pack(
-                                    kernel,
-                                    0..lanes,
-                                    block.clone(),
-                                    0..block.len(),
-                                    own_a,
-                                );
+                                operand.pack(kernel, 0..lanes, block.clone(), 0..block.len(), own_a);
                             }
                             Panels::packed(own_a, kernel.mr, block.len())
                         }
                     };
                     for first in own.clone().step_by(REPORT) {
                         let last = (first + REPORT).min(own.end);
-                        let c = self
-                            .c
-                            .wrapping_add(rows.start * self.ldc + cols.start + first);
+                        let c = self.c.wrapping_add(rows.start * self.ldc + cols.start + first);
                         let origin = cols.start + first;
                         let prepare = |lanes: Range<usize>, dst: *mut T| {
                             let lanes = origin + lanes.start..origin + lanes.end;
@@ -256,12 +220,8 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
                             None
                         };
                         let b = match *b {
-                            B::InPlace(b) => {
-                                Columns::Ready(b.from(origin / kernel.nr, block.start))
-                            }
-                            B::Copied(b) => {
-                                Columns::Copied(b.from(origin / kernel.nr, block.start), panel)
-                            }
+                            B::InPlace(b) => Columns::Ready(b.from(origin / kernel.nr, block.start)),
+                            B::Copied(b) => Columns::Copied(b.from(origin / kernel.nr, block.start), panel),
                             B::Packed(b) => {
                                 let at = b.wrapping_add((start - ks.start) * padded_n);
                                 let panels = Panels::packed(at, kernel.nr, block.len());
@@ -273,17 +233,7 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
                         let size = (rows.len(), last - first);
                         // SAFETY: the region lies inside C, and its panels are ready.
                         unsafe {
-                            multiply(
-                                kernel,
-                                block.len(),
-                                a,
-                                &b,
-                                c,
-                                self.ldc,
-                                size,
-                                add,
-                                &mut upcoming,
-                            );
+                            multiply(kernel, block.len(), a, &b, c, self.ldc, size, add, &mut upcoming);
                         }
                         if block.end == self.k {
                             done(rows.clone(), cols.start + first..cols.start + last);
@@ -304,11 +254,7 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
     ) {
         let padded = operand.lanes.next_multiple_of(operand.width);
         let across = operand.lanes.div_ceil(operand.width * PIECE_PANELS);
-        let deep = if self.threads <= 1 {
-            1
-        } else {
-            kc.div_ceil(PIECE_DEPTH)
-        };
+        let deep = if self.threads <= 1 { 1 } else { kc.div_ceil(PIECE_DEPTH) };
         self.each(ks.len().div_ceil(kc) * across * deep, &|index| {
             let (q, piece) = (index / (across * deep), index % (across * deep));
             let block = ks.start + q * kc..(ks.start + (q + 1) * kc).min(ks.end);
@@ -337,9 +283,6 @@ impl<S> Packing<'_, S> {
         let lanes = self.origin + lanes.start..self.origin + lanes.end;
         let depth = ks.start + depth.start..ks.start + depth.end;
         // SAFETY: passed on from the caller.
-        unsafe {
-            self.source
-                .pack(kernel, self.width, lanes, depth, at, self.width * ks.len())
-        }
+        unsafe { self.source.pack(kernel, self.width, lanes, depth, at, self.width * ks.len()) }
     }
 }

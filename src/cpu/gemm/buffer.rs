@@ -48,9 +48,7 @@ pub(crate) fn with_scratch<T, R>(len: usize, work: impl FnOnce(*mut T) -> R) -> 
     let bytes = (len * size_of::<T>()).max(ALIGN);
     let buffer = IDLE.with_borrow_mut(|idle| {
         // The smallest that is large enough; otherwise the smallest of all makes way for a larger.
-        let fit = (0..idle.len())
-            .filter(|&i| idle[i].bytes >= bytes)
-            .min_by_key(|&i| idle[i].bytes);
+        let fit = (0..idle.len()).filter(|&i| idle[i].bytes >= bytes).min_by_key(|&i| idle[i].bytes);
         match fit {
             Some(i) => Some(idle.swap_remove(i)),
             None => {

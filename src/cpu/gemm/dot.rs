@@ -24,8 +24,7 @@ pub(super) unsafe fn dots<T: Accumulator, const LANES: usize, const FUSED: bool>
             result = together::<T, 4, LANES, FUSED>(starts, x, k);
         } else {
             for (r, slot) in result.iter_mut().enumerate().take(count) {
-                [*slot] =
-                    together::<T, 1, LANES, FUSED>([rows.offset(r as isize * row_stride)], x, k);
+                [*slot] = together::<T, 1, LANES, FUSED>([rows.offset(r as isize * row_stride)], x, k);
             }
         }
     }

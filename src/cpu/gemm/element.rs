@@ -63,11 +63,7 @@ impl Element for f16 {
         const REBASE: f32 = f32::from_bits((127 + 112) << 23);
         let bits = u32::from(self.to_bits());
         let magnitude = f32::from_bits((bits & 0x7fff) << 13) * REBASE;
-        let special = if bits & 0x7c00 == 0x7c00 {
-            0x7f80_0000
-        } else {
-            0
-        };
+        let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
         f32::from_bits(magnitude.to_bits() | special | (bits & 0x8000) << 16)
     }
     #[inline(always)]

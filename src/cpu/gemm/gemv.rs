@@ -13,11 +13,7 @@ const TASK: usize = 1 << 16;
 /// Whether the product is done here: one row or column, and the matrix contiguous along k and of the
 /// accumulator's type. (A matrix contiguous the other way suits the microkernels.)
 pub(super) fn fits<E: Element>(p: &Product<E>) -> bool {
-    let along_k = if p.n == 1 {
-        p.a.col_stride
-    } else {
-        p.b.row_stride
-    };
+    let along_k = if p.n == 1 { p.a.col_stride } else { p.b.row_stride };
     (p.n == 1 || p.m == 1) && along_k == 1 && E::as_acc(p.a.data).is_some() && p.k >= 16
 }
 
@@ -33,14 +29,7 @@ pub(super) unsafe fn run<E: Element>(
 ) {
     // One row is the transpose of one column.
     let (rows, matrix, stride, x, x_stride, step) = if p.n == 1 {
-        (
-            p.m,
-            p.a.data,
-            p.a.row_stride,
-            p.b.data,
-            p.b.row_stride,
-            p.ldc,
-        )
+        (p.m, p.a.data, p.a.row_stride, p.b.data, p.b.row_stride, p.ldc)
     } else {
         (p.n, p.b.data, p.b.col_stride, p.a.data, p.a.col_stride, 1)
     };
@@ -50,9 +39,7 @@ pub(super) unsafe fn run<E: Element>(
     let shared = (share::Shared(p.c), share::Shared(matrix.cast_mut()));
     let compute = |x: *const E::Acc| {
         let x = share::Shared(x.cast_mut());
-        let tasks = (rows * p.k / TASK)
-            .clamp(1, 4 * threads)
-            .min(rows.div_ceil(4));
+        let tasks = (rows * p.k / TASK).clamp(1, 4 * threads).min(rows.div_ceil(4));
         let task = |index: usize| {
             let own = share::part(rows, 4, tasks, index);
             for first in own.clone().step_by(4) {
@@ -67,17 +54,9 @@ pub(super) unsafe fn run<E: Element>(
                     }
                 }
             }
-            if p.n == 1 {
-                done(own, 0..1)
-            } else {
-                done(0..1, own)
-            }
+            if p.n == 1 { done(own, 0..1) } else { done(0..1, own) }
         };
-        if threads > 1 {
-            threads::parallel_for(tasks, &task)
-        } else {
-            (0..tasks).for_each(task)
-        }
+        if threads > 1 { threads::parallel_for(tasks, &task) } else { (0..tasks).for_each(task) }
     };
     if x_stride == 1 {
         compute(x);

@@ -60,10 +60,7 @@ impl Gather {
             let first = half * nr / 2;
             let mut free = parts.iter_mut();
             for run in runs {
-                let (start, end) = (
-                    run.lane.max(first),
-                    (run.lane + run.len).min(first + nr / 2),
-                );
+                let (start, end) = (run.lane.max(first), (run.lane + run.len).min(first + nr / 2));
                 if start < end {
                     *free.next()? = Part {
                         mask: (1 << (end - first)) - (1 << (start - first)),
@@ -73,11 +70,7 @@ impl Gather {
             }
         }
         let next = runs.last().map_or(0, |run| run.offset + run.len as isize);
-        Some(Gather {
-            steps: steps.as_ptr(),
-            parts,
-            next,
-        })
+        Some(Gather { steps: steps.as_ptr(), parts, next })
     }
 }
 

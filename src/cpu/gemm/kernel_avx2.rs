@@ -40,13 +40,7 @@ pub(super) static F64: Kernel<f64> = Kernel {
 macro_rules! dots {
     ($name:ident, $t:ty, $lanes:expr) => {
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $name(
-            rows: *const $t,
-            row_stride: isize,
-            count: usize,
-            x: *const $t,
-            k: usize,
-        ) -> [$t; 4] {
+        unsafe fn $name(rows: *const $t, row_stride: isize, count: usize, x: *const $t, k: usize) -> [$t; 4] {
             // SAFETY: the caller passes readable rows and vector.
             unsafe { dot::dots::<$t, $lanes, true>(rows, row_stride, count, x, k) }
         }
@@ -96,9 +90,7 @@ macro_rules! tile {
             }
 
             #[target_feature(enable = "avx2,fma")]
-            unsafe fn body<const ROWS: usize, const VECTORS: usize, const MASKED: bool>(
-                t: &Tile<$t>,
-            ) {
+            unsafe fn body<const ROWS: usize, const VECTORS: usize, const MASKED: bool>(t: &Tile<$t>) {
                 // SAFETY: the masks keep loads and stores inside `cols`, and ROWS is `t.rows`.
                 unsafe {
                     let mut lanes = [-1 as $lane; LANES];
@@ -112,11 +104,7 @@ macro_rules! tile {
                         let mut row = [$zero(); VECTORS];
                         for v in 0..VECTORS {
                             let at = b.add(v * LANES);
-                            row[v] = if MASKED && v == VECTORS - 1 {
-                                $maskload(at, mask)
-                            } else {
-                                $load(at)
-                            };
+                            row[v] = if MASKED && v == VECTORS - 1 { $maskload(at, mask) } else { $load(at) };
                         }
                         for i in 0..ROWS {
                             let x = $splat(*a.offset(i as isize * t.a_row));
@@ -131,11 +119,7 @@ macro_rules! tile {
                         for v in 0..VECTORS {
                             let c = t.c.add(i * t.ldc + v * LANES);
                             if MASKED && v == VECTORS - 1 {
-                                let old = if t.accumulate {
-                                    $maskload(c, mask)
-                                } else {
-                                    $zero()
-                                };
+                                let old = if t.accumulate { $maskload(c, mask) } else { $zero() };
                                 $maskstore(c, mask, $add(sums[i][v], old));
                             } else {
                                 let old = if t.accumulate { $load(c) } else { $zero() };

@@ -51,22 +51,13 @@ const PACKED: u8 = 1;
 const COPIED: u8 = 2;
 const GATHERED: u8 = 3;
 
-const NOTHING: Gather = Gather {
-    steps: std::ptr::null(),
-    parts: [[Part { mask: 0, offset: 0 }; 2]; 2],
-    next: 0,
-};
+const NOTHING: Gather =
+    Gather { steps: std::ptr::null(), parts: [[Part { mask: 0, offset: 0 }; 2]; 2], next: 0 };
 
 macro_rules! dots {
     ($name:ident, $t:ty) => {
         #[target_feature(enable = "avx512f,fma")]
-        unsafe fn $name(
-            rows: *const $t,
-            row_stride: isize,
-            count: usize,
-            x: *const $t,
-            k: usize,
-        ) -> [$t; 4] {
+        unsafe fn $name(rows: *const $t, row_stride: isize, count: usize, x: *const $t, k: usize) -> [$t; 4] {
             // SAFETY: the caller passes readable rows and vector.
             unsafe { dot::dots::<$t, 32, true>(rows, row_stride, count, x, k) }
         }
@@ -146,11 +137,7 @@ macro_rules! tile {
                     let mut masks = [<$mask>::MAX; VECTORS];
                     masks[VECTORS - 1] = ((1u32 << last) - 1) as $mask;
                     let mut sums = [[$zero(); VECTORS]; ROWS];
-                    let (a_row, a_col) = if HOW == STRIDED {
-                        (t.a_row, t.a_col)
-                    } else {
-                        (1, MR as isize)
-                    };
+                    let (a_row, a_col) = if HOW == STRIDED { (t.a_row, t.a_col) } else { (1, MR as isize) };
                     let mut b = t.b;
                     // Several pointers, so that addresses do not form one long chain of additions.
                     let mut a = [t.a; GROUPS];
@@ -222,11 +209,8 @@ macro_rules! tile {
                     for i in 0..ROWS {
                         for v in 0..VECTORS {
                             let c = t.c.add(i * t.ldc).wrapping_add(v * LANES);
-                            let sum = if t.accumulate {
-                                $add(sums[i][v], $load(masks[v], c))
-                            } else {
-                                sums[i][v]
-                            };
+                            let sum =
+                                if t.accumulate { $add(sums[i][v], $load(masks[v], c)) } else { sums[i][v] };
                             $store(c, masks[v], sum);
                         }
                     }

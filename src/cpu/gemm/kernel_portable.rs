@@ -80,11 +80,7 @@ unsafe fn sum<T: Accumulator, const NR: usize>(
             // SAFETY: i < rows and p < k.
             let x = unsafe { *t.a.offset(p * a_col + i as isize * a_row) };
             for j in 0..NR {
-                row[j] = if FUSED {
-                    x.fused(b[j], row[j])
-                } else {
-                    x * b[j] + row[j]
-                };
+                row[j] = if FUSED { x.fused(b[j], row[j]) } else { x * b[j] + row[j] };
             }
         }
     }

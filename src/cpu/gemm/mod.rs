@@ -71,10 +71,7 @@ unsafe impl<E: Element> Send for Product<E> {}
 ///
 /// # Safety
 /// A and B are readable, C is writable and overlaps neither.
-pub(crate) unsafe fn gemm<E: Element>(
-    p: &Product<E>,
-    done: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
-) {
+pub(crate) unsafe fn gemm<E: Element>(p: &Product<E>, done: &(dyn Fn(Range<usize>, Range<usize>) + Sync)) {
     // SAFETY: passed on from the caller.
     unsafe { multiply(E::Acc::kernel(), threads::count(), p, done) }
 }
@@ -125,9 +122,7 @@ unsafe fn batched<E: Element>(
         }
         return;
     }
-    let tasks = (work.saturating_mul(items) / TASK)
-        .clamp(1, items)
-        .min(8 * threads);
+    let tasks = (work.saturating_mul(items) / TASK).clamp(1, items).min(8 * threads);
     let task = |index: usize| {
         for item in items * index / tasks..items * (index + 1) / tasks {
             let p = product_of(item);
@@ -135,11 +130,7 @@ unsafe fn batched<E: Element>(
             unsafe { multiply(kernel, 1, &p, &|rows, cols| done(item, rows, cols)) };
         }
     };
-    if threads > 1 {
-        threads::parallel_for(tasks, &task)
-    } else {
-        (0..tasks).for_each(task)
-    }
+    if threads > 1 { threads::parallel_for(tasks, &task) } else { (0..tasks).for_each(task) }
 }
 
 /// Computes one product by the method its shape suggests. Whatever that is, a product of given shape
@@ -158,8 +149,7 @@ unsafe fn multiply<E: Element>(
         if p.k == 0 {
             if !p.accumulate {
                 for i in 0..p.m {
-                    std::slice::from_raw_parts_mut(p.c.add(i * p.ldc), p.n)
-                        .fill(Default::default());
+                    std::slice::from_raw_parts_mut(p.c.add(i * p.ldc), p.n).fill(Default::default());
                 }
             }
             done(0..p.m, 0..p.n);
@@ -169,17 +159,9 @@ unsafe fn multiply<E: Element>(
             transposed::run(kernel, threads, p, done);
         } else if let Some((parts, by_rows)) = independent_parts(kernel, threads, p) {
             threads::parallel_for(parts, &|index| {
-                let (unit, total) = if by_rows {
-                    (kernel.mr, p.m)
-                } else {
-                    (kernel.nr, p.n)
-                };
+                let (unit, total) = if by_rows { (kernel.mr, p.m) } else { (kernel.nr, p.n) };
                 let own = part(total, unit, parts, index);
-                let (rows, cols) = if by_rows {
-                    (own, 0..p.n)
-                } else {
-                    (0..p.m, own)
-                };
+                let (rows, cols) = if by_rows { (own, 0..p.n) } else { (0..p.m, own) };
                 let (i, j) = (rows.start, cols.start);
                 job(kernel, 1, &p.region(rows, cols)).run(&|rows, cols| {
                     done(rows.start + i..rows.end + i, cols.start + j..cols.end + j);
@@ -208,16 +190,9 @@ fn independent_parts<E: Element>(
         return None;
     }
     let by_rows = p.m > p.n;
-    let (lanes, unit, other) = if by_rows {
-        (p.m, kernel.mr, p.n * p.k)
-    } else {
-        (p.n, kernel.nr, p.m * p.k)
-    };
-    let parts = if lanes >= 16 * LANES * threads {
-        4 * threads
-    } else {
-        threads
-    };
+    let (lanes, unit, other) =
+        if by_rows { (p.m, kernel.mr, p.n * p.k) } else { (p.n, kernel.nr, p.m * p.k) };
+    let parts = if lanes >= 16 * LANES * threads { 4 * threads } else { threads };
     let parts = parts.min(work / TASK).min(lanes.div_ceil(unit));
     let small = work < 16 * TASK;
     let cheap = lanes / parts >= LANES && (work <= MIDDLING || other <= SMALL);
@@ -236,16 +211,8 @@ fn job<E: Element>(
         m: p.m,
         n: p.n,
         k: p.k,
-        a: Strided {
-            data: p.a.data,
-            lane_stride: p.a.row_stride,
-            k_stride: p.a.col_stride,
-        },
-        b: Strided {
-            data: p.b.data,
-            lane_stride: p.b.col_stride,
-            k_stride: p.b.row_stride,
-        },
+        a: Strided { data: p.a.data, lane_stride: p.a.row_stride, k_stride: p.a.col_stride },
+        b: Strided { data: p.b.data, lane_stride: p.b.col_stride, k_stride: p.b.row_stride },
         c: p.c,
         ldc: p.ldc,
         accumulate: p.accumulate,
@@ -257,14 +224,8 @@ fn job<E: Element>(
 impl<E: Element> Product<E> {
     /// The product that computes a region of C.
     fn region(&self, rows: Range<usize>, cols: Range<usize>) -> Product<E> {
-        let a = self
-            .a
-            .data
-            .wrapping_offset(rows.start as isize * self.a.row_stride);
-        let b = self
-            .b
-            .data
-            .wrapping_offset(cols.start as isize * self.b.col_stride);
+        let a = self.a.data.wrapping_offset(rows.start as isize * self.a.row_stride);
+        let b = self.b.data.wrapping_offset(cols.start as isize * self.b.col_stride);
         Product {
             m: rows.len(),
             n: cols.len(),

@@ -112,9 +112,7 @@ unsafe fn copy<E: Element, const WIDTH: usize>(
     panel_stride: usize,
 ) {
     for p in 0..k {
-        let row = src
-            .wrapping_offset(p as isize * k_stride)
-            .cast::<[E; WIDTH]>();
+        let row = src.wrapping_offset(p as isize * k_stride).cast::<[E; WIDTH]>();
         let to = dst.wrapping_add(p * WIDTH);
         let ahead = row.cast::<E>().wrapping_offset(AHEAD * k_stride);
         for panel in 0..panels {
@@ -177,14 +175,7 @@ unsafe fn widen_transpose<E: Element>(
         let at = dst.wrapping_add(first * width);
         // SAFETY: the block holds `lanes` rows of `depth`, and dst takes k * width.
         unsafe {
-            (kernel.transpose)(
-                block.as_ptr().cast(),
-                DEPTH as isize,
-                lanes,
-                depth,
-                at,
-                width,
-            );
+            (kernel.transpose)(block.as_ptr().cast(), DEPTH as isize, lanes, depth, at, width);
         }
     }
 }

@@ -20,24 +20,11 @@ unsafe impl<T: Sync> Sync for Panels<T> {}
 
 impl<T> Panels<T> {
     pub fn packed(data: *const T, width: usize, k: usize) -> Panels<T> {
-        Panels {
-            data,
-            panel_stride: (width * k) as isize,
-            lane_stride: 1,
-            k_stride: width as isize,
-        }
+        Panels { data, panel_stride: (width * k) as isize, lane_stride: 1, k_stride: width as isize }
     }
 
-    pub fn in_place(
-        (data, lane_stride, k_stride): (*const T, isize, isize),
-        width: usize,
-    ) -> Panels<T> {
-        Panels {
-            data,
-            panel_stride: lane_stride * width as isize,
-            lane_stride,
-            k_stride,
-        }
+    pub fn in_place((data, lane_stride, k_stride): (*const T, isize, isize), width: usize) -> Panels<T> {
+        Panels { data, panel_stride: lane_stride * width as isize, lane_stride, k_stride }
     }
 
     /// The address and step by which `k` lines of memory cover half of the first panel.
@@ -53,10 +40,7 @@ impl<T> Panels<T> {
     /// The panels from the given panel and k on.
     pub fn from(self, panel: usize, p: usize) -> Panels<T> {
         let shift = panel as isize * self.panel_stride + p as isize * self.k_stride;
-        Panels {
-            data: self.data.wrapping_offset(shift),
-            ..self
-        }
+        Panels { data: self.data.wrapping_offset(shift), ..self }
     }
 }
 
@@ -68,17 +52,12 @@ pub(crate) struct Upcoming<T> {
 }
 
 impl<T> Upcoming<T> {
-    pub const NONE: Upcoming<T> = Upcoming {
-        stretches: [(null(), 0); 2],
-    };
+    pub const NONE: Upcoming<T> = Upcoming { stretches: [(null(), 0); 2] };
 
     /// The address and step of the next (at most `lines`) lines to fetch.
     fn take(&mut self, lines: usize) -> Option<(*const T, isize)> {
         let line = 64 / size_of::<T>();
-        let stretch = self
-            .stretches
-            .iter_mut()
-            .find(|stretch| stretch.1 >= lines * line)?;
+        let stretch = self.stretches.iter_mut().find(|stretch| stretch.1 >= lines * line)?;
         let (start, _) = *stretch;
         *stretch = (start.wrapping_add(lines * line), stretch.1 - lines * line);
         Some((start, line as isize))
@@ -140,9 +119,7 @@ pub(crate) unsafe fn multiply<T: Accumulator>(
             }
         };
         let next = match *b {
-            Columns::Ready(b) | Columns::Copied(b, _) if j + kernel.nr < cols => {
-                Some(b.from(panel + 1, 0))
-            }
+            Columns::Ready(b) | Columns::Copied(b, _) if j + kernel.nr < cols => Some(b.from(panel + 1, 0)),
             _ => None,
         };
         for (panel, i) in (0..rows).step_by(kernel.mr).enumerate() {

@@ -38,22 +38,17 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
     /// The depth of a block: blocks are equal but for the last, and whole cache lines, which suits
     /// the transpositions.
     pub(super) fn depth(&self) -> usize {
-        self.k
-            .div_ceil(self.k.div_ceil(self.kernel.kc))
-            .next_multiple_of(16)
+        self.k.div_ceil(self.k.div_ceil(self.kernel.kc)).next_multiple_of(16)
     }
 
     /// Reading A in place pays when each element is used once or twice, and the rows that a tile
     /// reads together do not compete for the same few lines of the cache.
     pub(super) fn a_in_place(&self) -> Option<Panels<T>> {
         let (data, row, col) = self.a.in_place()?;
-        let (row_bytes, col_bytes) = (
-            row.unsigned_abs() * size_of::<T>(),
-            col.unsigned_abs() * size_of::<T>(),
-        );
+        let (row_bytes, col_bytes) =
+            (row.unsigned_abs() * size_of::<T>(), col.unsigned_abs() * size_of::<T>());
         let spread = row_bytes < 256 || (256..=4096 - 256).contains(&(row_bytes % 4096));
-        let few =
-            self.n <= 4 * self.kernel.nr && (col == 1 && spread || row == 1 && col_bytes <= 2048);
+        let few = self.n <= 4 * self.kernel.nr && (col == 1 && spread || row == 1 && col_bytes <= 2048);
         (few || self.m * self.k <= 2048).then(|| Panels::in_place((data, row, col), self.kernel.mr))
     }
 
@@ -76,22 +71,11 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
     }
 
     /// How a panel of B can be gathered, if it can.
-    pub(super) fn gather(
-        &self,
-        lanes: Range<usize>,
-        ks: Range<usize>,
-    ) -> Option<(*const T, Gather)> {
+    pub(super) fn gather(&self, lanes: Range<usize>, ks: Range<usize>) -> Option<(*const T, Gather)> {
         let (data, runs, steps) = self.b.gathered()?;
-        let mut own = [Run {
-            lane: 0,
-            len: 0,
-            offset: 0,
-        }; WIDEST];
+        let mut own = [Run { lane: 0, len: 0, offset: 0 }; WIDEST];
         let count = runs_of(runs, lanes, &mut own);
-        Some((
-            data,
-            Gather::new(&steps[ks], &own[..count], self.kernel.nr)?,
-        ))
+        Some((data, Gather::new(&steps[ks], &own[..count], self.kernel.nr)?))
     }
 
     /// How many rows of A stay in the near cache while the columns pass by.
@@ -104,11 +88,7 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
         let kernel = self.kernel;
         let needed = self.m.div_ceil(self.rows_in_cache(depth));
         let work = self.m.saturating_mul(cols).saturating_mul(depth);
-        let wanted = if self.threads <= 1 {
-            1
-        } else {
-            (work / TASK).min(4 * self.threads)
-        };
+        let wanted = if self.threads <= 1 { 1 } else { (work / TASK).min(4 * self.threads) };
         if wanted <= 1 {
             return (needed, 1);
         }

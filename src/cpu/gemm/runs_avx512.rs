@@ -53,8 +53,7 @@ macro_rules! copy_runs {
                         let start = run.lane.max(first);
                         let end = (run.lane + run.len).min(first + LANES);
                         if start < end {
-                            let mask =
-                                ((1u32 << (end - first)) - (1u32 << (start - first))) as $mask;
+                            let mask = ((1u32 << (end - first)) - (1u32 << (start - first))) as $mask;
                             let offset = run.offset + first as isize - run.lane as isize;
                             parts[count] = Part { mask, offset };
                             count += 1;
@@ -106,23 +105,5 @@ macro_rules! copy_runs {
     };
 }
 
-copy_runs!(
-    copy_f32,
-    of_f32,
-    f32,
-    16,
-    __mmask16,
-    _mm512_setzero_ps,
-    _mm512_mask_loadu_ps,
-    _mm512_storeu_ps
-);
-copy_runs!(
-    copy_f64,
-    of_f64,
-    f64,
-    8,
-    __mmask8,
-    _mm512_setzero_pd,
-    _mm512_mask_loadu_pd,
-    _mm512_storeu_pd
-);
+copy_runs!(copy_f32, of_f32, f32, 16, __mmask16, _mm512_setzero_ps, _mm512_mask_loadu_ps, _mm512_storeu_ps);
+copy_runs!(copy_f64, of_f64, f64, 8, __mmask8, _mm512_setzero_pd, _mm512_mask_loadu_pd, _mm512_storeu_pd);

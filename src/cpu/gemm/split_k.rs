@@ -29,10 +29,7 @@ pub(super) unsafe fn run<T: Accumulator, A: Source<T>, B: Source<T>>(
         return false;
     }
     // Threads take this many blocks between them before the results are added up.
-    let round = blocks
-        .min(8 * job.threads)
-        .min((1 << 22) / size.max(1 << 10))
-        .max(job.threads);
+    let round = blocks.min(8 * job.threads).min((1 << 22) / size.max(1 << 10)).max(job.threads);
     with_scratch::<T, _>(size * round, |partial| {
         let partial = Shared(partial);
         for first in (0..blocks).step_by(round) {
@@ -45,14 +42,8 @@ pub(super) unsafe fn run<T: Accumulator, A: Source<T>, B: Source<T>>(
                     m: job.m,
                     n: job.n,
                     k: ks.len(),
-                    a: From {
-                        source: &job.a,
-                        start,
-                    },
-                    b: From {
-                        source: &job.b,
-                        start,
-                    },
+                    a: From { source: &job.a, start },
+                    b: From { source: &job.b, start },
                     c: partial.at(index * size),
                     ldc: job.n,
                     accumulate: false,
@@ -107,18 +98,11 @@ impl<T: Accumulator, S: Source<T>> Source<T> for From<'_, S> {
     ) {
         let ks = ks.start + self.start..ks.end + self.start;
         // SAFETY: passed on from the caller.
-        unsafe {
-            self.source
-                .pack(kernel, width, lanes, ks, dst, panel_stride)
-        }
+        unsafe { self.source.pack(kernel, width, lanes, ks, dst, panel_stride) }
     }
 
     fn in_place(&self) -> Option<(*const T, isize, isize)> {
         let (data, lane_stride, k_stride) = self.source.in_place()?;
-        Some((
-            data.wrapping_offset(self.start as isize * k_stride),
-            lane_stride,
-            k_stride,
-        ))
+        Some((data.wrapping_offset(self.start as isize * k_stride), lane_stride, k_stride))
     }
 }

@@ -94,34 +94,23 @@ fn strides(layout: Layout, rows: usize, cols: usize) -> (usize, isize, isize, us
 
 /// Checks one product with every kernel; also that 1 and more threads agree to the bit, and that the
 /// reported regions are disjoint and cover C.
-fn check<E: TestElement>(
-    (m, n, k): (usize, usize, usize),
-    of_a: Layout,
-    of_b: Layout,
-    accumulate: bool,
-) {
+fn check<E: TestElement>((m, n, k): (usize, usize, usize), of_a: Layout, of_b: Layout, accumulate: bool) {
     let (len_a, a_row, a_col, a_first) = strides(of_a, m, k);
     let (len_b, b_row, b_col, b_first) = strides(of_b, k, n);
     let a: Vec<E> = numbers(len_a, 1).into_iter().map(E::narrow).collect();
     let b: Vec<E> = numbers(len_b, 2).into_iter().map(E::narrow).collect();
     let ldc = n + 3;
     let before: Vec<E::Acc> = numbers(m * ldc, 3).into_iter().map(E::acc).collect();
-    let at = |data: &[E], first: usize, offset: isize| {
-        E::exact(data[(first as isize + offset) as usize].widen())
-    };
+    let at =
+        |data: &[E], first: usize, offset: isize| E::exact(data[(first as isize + offset) as usize].widen());
     let mut expected = Vec::new();
     let mut scale = Vec::new();
     for i in 0..m as isize {
         for j in 0..n as isize {
-            let start = if accumulate {
-                E::exact(before[i as usize * ldc + j as usize])
-            } else {
-                0.0
-            };
+            let start = if accumulate { E::exact(before[i as usize * ldc + j as usize]) } else { 0.0 };
             let (mut sum, mut size) = (start, start.abs());
             for p in 0..k as isize {
-                let product =
-                    at(&a, a_first, i * a_row + p * a_col) * at(&b, b_first, p * b_row + j * b_col);
+                let product = at(&a, a_first, i * a_row + p * a_col) * at(&b, b_first, p * b_row + j * b_col);
                 sum += product;
                 size += product.abs();
             }
@@ -137,16 +126,8 @@ fn check<E: TestElement>(
                 m,
                 n,
                 k,
-                a: Mat {
-                    data: a[a_first..].as_ptr(),
-                    row_stride: a_row,
-                    col_stride: a_col,
-                },
-                b: Mat {
-                    data: b[b_first..].as_ptr(),
-                    row_stride: b_row,
-                    col_stride: b_col,
-                },
+                a: Mat { data: a[a_first..].as_ptr(), row_stride: a_row, col_stride: a_col },
+                b: Mat { data: b[b_first..].as_ptr(), row_stride: b_row, col_stride: b_col },
                 c: c.as_mut_ptr(),
                 ldc,
                 accumulate,
@@ -165,10 +146,7 @@ fn check<E: TestElement>(
                 std::any::type_name::<E>(),
                 kernel.name
             );
-            assert!(
-                seen.into_inner().unwrap().iter().all(|&count| count == 1),
-                "regions: {case}"
-            );
+            assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "regions: {case}");
             for (index, c) in c.iter().enumerate() {
                 let (i, j) = (index / ldc, index % ldc);
                 if j >= n {
@@ -181,21 +159,14 @@ fn check<E: TestElement>(
             }
             results.push(c);
         }
-        assert!(
-            results.iter().all(|c| *c == results[0]),
-            "threads disagree: {m}x{n}x{k}"
-        );
+        assert!(results.iter().all(|c| *c == results[0]), "threads disagree: {m}x{n}x{k}");
     }
 }
 
 #[test]
 fn shapes() {
     for &shape in SHAPES {
-        for (a, b) in [
-            (RowMajor, RowMajor),
-            (RowMajor, Transposed),
-            (Transposed, RowMajor),
-        ] {
+        for (a, b) in [(RowMajor, RowMajor), (RowMajor, Transposed), (Transposed, RowMajor)] {
             check::<f32>(shape, a, b, false);
             check::<f64>(shape, a, b, false);
         }
@@ -207,15 +178,7 @@ fn shapes() {
 
 #[test]
 fn layouts() {
-    let all = [
-        RowMajor,
-        Transposed,
-        Padded,
-        Spread,
-        Reversed,
-        RepeatedRow,
-        RepeatedColumn,
-    ];
+    let all = [RowMajor, Transposed, Padded, Spread, Reversed, RepeatedRow, RepeatedColumn];
     for a in all {
         for b in all {
             for shape in [(5, 9, 7), (37, 70, 50), (1, 40, 64), (40, 1, 64)] {
@@ -230,11 +193,7 @@ fn layouts() {
 
 #[test]
 fn tasks_and_chunks() {
-    for (a, b) in [
-        (RowMajor, RowMajor),
-        (RowMajor, Transposed),
-        (Transposed, RowMajor),
-    ] {
+    for (a, b) in [(RowMajor, RowMajor), (RowMajor, Transposed), (Transposed, RowMajor)] {
         check::<f32>((130, 300, 410), a, b, true);
         check::<f32>((200, 90, 600), a, b, false);
         check::<f32>((50, 70, 2600), a, b, false);
@@ -259,16 +218,8 @@ fn empty() {
 
 #[test]
 fn batches() {
-    for (items, m, n, k) in [
-        (0, 2, 2, 2),
-        (5, 3, 4, 5),
-        (100, 16, 16, 16),
-        (3, 200, 200, 200),
-    ] {
-        let a: Vec<f32> = numbers(items * m * k, 4)
-            .iter()
-            .map(|&v| v as f32)
-            .collect();
+    for (items, m, n, k) in [(0, 2, 2, 2), (5, 3, 4, 5), (100, 16, 16, 16), (3, 200, 200, 200)] {
+        let a: Vec<f32> = numbers(items * m * k, 4).iter().map(|&v| v as f32).collect();
         let b: Vec<f32> = numbers(k * n, 5).iter().map(|&v| v as f32).collect();
         let mut expected = vec![0f32; items * m * n];
         let mut c = vec![0f32; items * m * n];
@@ -276,17 +227,9 @@ fn batches() {
             m,
             n,
             k,
-            a: Mat {
-                data: a[item * m * k..].as_ptr(),
-                row_stride: k as isize,
-                col_stride: 1,
-            },
+            a: Mat { data: a[item * m * k..].as_ptr(), row_stride: k as isize, col_stride: 1 },
             // One B for all items.
-            b: Mat {
-                data: b.as_ptr(),
-                row_stride: n as isize,
-                col_stride: 1,
-            },
+            b: Mat { data: b.as_ptr(), row_stride: n as isize, col_stride: 1 },
             c: c.wrapping_add(item * m * n),
             ldc: n,
             accumulate: false,

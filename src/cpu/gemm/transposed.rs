@@ -22,11 +22,7 @@ pub(super) unsafe fn run<E: Element>(
     p: &Product<E>,
     done: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
 ) {
-    let flip = |x: Mat<E>| Mat {
-        row_stride: x.col_stride,
-        col_stride: x.row_stride,
-        ..x
-    };
+    let flip = |x: Mat<E>| Mat { row_stride: x.col_stride, col_stride: x.row_stride, ..x };
     with_scratch::<E::Acc, _>(p.m * p.n, |scratch| {
         let flipped = Product {
             m: p.n,

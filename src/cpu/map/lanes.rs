@@ -148,8 +148,8 @@ pub(super) unsafe fn write<T: Copy>(target: *mut T, form: &Affine, lanes: &Lanes
         let (start, step) = run.at(form);
         let values = &values[run.lane..run.lane + run.count];
         if step == 1 || run.count == 1 {
-            // SAFETY: promised by the caller.
-            unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), target.offset(start), values.len()) };
+            // SAFETY: promised by the caller. A value that is stored where it was read overlaps itself.
+            unsafe { std::ptr::copy(values.as_ptr(), target.offset(start), values.len()) };
         } else {
             for (k, &value) in values.iter().enumerate() {
                 // SAFETY: promised by the caller.

@@ -71,7 +71,7 @@ impl Lowered {
         let (mut code, mut stores) = (kernel.code.clone(), kernel.stores.clone());
         let (mut outer, mut inner) = merge_loops(&kernel, &mut code, &mut stores);
         let reduces = kernel.outer < kernel.extents.len();
-        let rows_found = !reduces && in_rows && find_rows(&mut outer, &mut inner, &mut code);
+        let rows_found = !reduces && in_rows && find_rows(&mut outer, &mut inner, &mut code, &mut stores);
         let (rows, width) = (outer.iter().product(), inner.iter().product());
         let walk = match (reduces, rows_found) {
             (true, _) => choose_walk(&outer, &inner, &code),
@@ -215,7 +215,12 @@ fn merge_loops(
 }
 
 /// The innermost loop of an elementwise kernel as a row, if something is the same along it.
-fn find_rows(outer: &mut Vec<usize>, inner: &mut Vec<usize>, code: &mut [Instruction]) -> bool {
+fn find_rows(
+    outer: &mut Vec<usize>,
+    inner: &mut Vec<usize>,
+    code: &mut Vec<Instruction>,
+    stores: &mut [Store],
+) -> bool {
     /// Shorter rows are not worth the trouble.
     const SHORTEST: usize = 16;
     let Some((&width, before)) = outer.split_last() else { return false };
@@ -246,6 +251,14 @@ fn find_rows(outer: &mut Vec<usize>, inner: &mut Vec<usize>, code: &mut [Instruc
     for v in 0..code.len() {
         if is_row(v, code) {
             code[v].rank = Rank::Row;
+        }
+    }
+    // What is stored has a lane for every element.
+    for store in stores {
+        let Instruction { dtype, rank, .. } = code[store.value];
+        if rank == Rank::Row {
+            code.push(Instruction { step: Step::Broadcast(store.value), dtype, rank: Rank::Full });
+            store.value = code.len() - 1;
         }
     }
     inner.push(width);

@@ -195,6 +195,9 @@ impl<'a> Machine<'a> {
     /// The full values of a stage on one block, and their stores.
     pub fn full(&mut self, stage: &Stage, lanes: &Lanes, spread: Spread, place_in_row: usize) {
         let low = self.low;
+        if lanes.count == 0 {
+            return;
+        }
         if low.kept_rows > 0 && spread == Spread::One {
             self.point_at_kept(place_in_row);
         }
@@ -308,10 +311,10 @@ impl<'a> Machine<'a> {
                 let Argument::Number(value) = self.bind.arguments[*k] else {
                     unreachable!("a number is an argument")
                 };
-                by_class!(Class::of(dtype), T => self.lanes_mut::<T>(v, 1)[0] = scalar_lane(value));
+                by_class!(Class::of(dtype), T => self.lanes_mut::<T>(v, 1)[0] = scalar_lane(value, dtype));
             }
             Step::Literal(value) => {
-                by_class!(Class::of(dtype), T => self.lanes_mut::<T>(v, 1)[0] = scalar_lane(Scalar::Float(*value)));
+                by_class!(Class::of(dtype), T => self.lanes_mut::<T>(v, 1)[0] = scalar_lane(Scalar::Float(*value), dtype));
             }
             Step::Iota(form) => by_class!(Class::of(dtype), T => {
                 let out = self.lanes_mut::<T>(v, n);
@@ -459,7 +462,7 @@ impl<'a> Machine<'a> {
             return;
         }
         by_class!(Class::of(dtype), T => {
-            let fill = scalar_lane::<T>(if dtype == DType::Bool { Scalar::Bool(fill != 0.0) } else { Scalar::Float(fill) });
+            let fill = scalar_lane::<T>(Scalar::Float(fill), dtype);
             // SAFETY: promised by the caller.
             unsafe { read(slot.cast::<T>(), &access.position, checks, fill, lanes, self.lanes_mut(v, n)) };
         });
@@ -793,12 +796,13 @@ impl<'a> Machine<'a> {
 }
 
 /// A number as a lane, converted as a cast would.
-fn scalar_lane<T: Lane>(value: Scalar) -> T
+fn scalar_lane<T: Lane>(value: Scalar, dtype: DType) -> T
 where
     f64: Cast<T>,
     i64: Cast<T>,
 {
     match value {
+        _ if dtype == DType::Bool => Cast::<T>::cast(i64::from(value.is_true())),
         Scalar::Float(x) => Cast::<T>::cast(x),
         Scalar::Int(x) => Cast::<T>::cast(x),
         Scalar::Bool(x) => Cast::<T>::cast(i64::from(x)),
