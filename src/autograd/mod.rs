@@ -14,7 +14,8 @@ use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::op::{Differentiated, gradient};
 use crate::tensor::Tensor;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 /// How a backward pass treats the graph.
@@ -26,26 +27,6 @@ pub struct BackwardOptions {
     pub create_graph: bool,
 }
 
-/// By id: the node that was made last comes first, so every user of a node comes before it.
-struct Latest(Arc<Node>);
-
-impl PartialEq for Latest {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.id == other.0.id
-    }
-}
-impl Eq for Latest {}
-impl PartialOrd for Latest {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Latest {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.id.cmp(&other.0.id)
-    }
-}
-
 /// Walks back from `outputs`, handing every finished gradient to `visit`, which says whether to go on.
 fn walk(
     outputs: &[(Tensor, Tensor)],
@@ -53,26 +34,25 @@ fn walk(
     mut visit: impl FnMut(&Arc<Node>, &Tensor) -> Result<bool>,
 ) -> Result<()> {
     let keep = options.retain_graph || options.create_graph;
-    let mut gradients: HashMap<u64, Tensor> = HashMap::new();
-    let mut queue = BinaryHeap::new();
+    // By age: the node that was made last comes first, so every user of a node comes before it.
+    let mut waiting: BTreeMap<u64, (Arc<Node>, Tensor)> = BTreeMap::new();
     let mut used = Vec::new();
-    let add =
-        |gradients: &mut HashMap<u64, Tensor>, queue: &mut BinaryHeap<Latest>, node: Arc<Node>, g: Tensor| {
-            let sum = match gradients.remove(&node.id) {
-                Some(before) => before.try_add(&g)?,
-                None => {
-                    queue.push(Latest(node.clone()));
-                    g
-                }
-            };
-            gradients.insert(node.id, sum);
-            Ok::<(), crate::Error>(())
-        };
+    let add = |waiting: &mut BTreeMap<u64, (Arc<Node>, Tensor)>, node: Arc<Node>, g: Tensor| {
+        match waiting.entry(node.id) {
+            Entry::Vacant(slot) => {
+                slot.insert((node, g));
+            }
+            Entry::Occupied(mut slot) => {
+                let (_, sum) = slot.get_mut();
+                *sum = sum.try_add(&g)?;
+            }
+        }
+        Ok::<(), crate::Error>(())
+    };
     for (output, g) in outputs {
-        add(&mut gradients, &mut queue, output.node(), g.clone())?;
+        add(&mut waiting, output.node(), g.clone())?;
     }
-    while let Some(Latest(node)) = queue.pop() {
-        let g = gradients.remove(&node.id).expect("a queued node has a gradient");
+    while let Some((_, (node, g))) = waiting.pop_last() {
         if !visit(&node, &g)? || node.leaf.is_some() {
             continue;
         }
@@ -95,7 +75,7 @@ fn walk(
                 && node.tracked
             {
                 debug_assert_eq!(g.shape(), node.shape, "gradient of {}", node.op.name());
-                add(&mut gradients, &mut queue, node, g)?;
+                add(&mut waiting, node, g)?;
             }
         }
         if !keep {

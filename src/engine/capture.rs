@@ -18,6 +18,10 @@ pub(super) struct Capture {
     uses: Vec<u32>,
     keep: Vec<bool>,
     donated: Vec<bool>,
+    /// Views and rules that somebody holds: they stay pending.
+    pending: Vec<u32>,
+    order: Vec<(u64, u32)>,
+    moved: Vec<u32>,
     pass: u64,
 }
 
@@ -30,6 +34,7 @@ impl Capture {
         self.uses.clear();
         self.keep.clear();
         self.donated.clear();
+        self.pending.clear();
     }
 
     /// Walks from the roots to what is there already.
@@ -37,42 +42,76 @@ impl Capture {
         self.clear();
         self.pass += 1;
         let wanted: SmallVec<[u64; 8]> = roots.iter().map(|r| r.id).collect();
-        let pass = self.pass;
-        let is_new = |node: &Node| {
-            let new = node.mark.load(Relaxed) >> 32 != pass;
-            node.mark.store(pass << 32, Relaxed);
-            new
-        };
-        self.nodes.extend(roots.into_iter().chain(pending).filter(|n| is_new(n)));
+        for node in roots.into_iter().chain(pending) {
+            if self.place_of(&node).is_none() {
+                self.add(node);
+            }
+        }
+        // Breadth first, every node looked at once; sources by the place they were found at.
         let mut next = 0;
         let mut found = Sources::new();
-        while let Some(node) = self.nodes.get(next) {
-            node.inspect(|sources, storage| {
-                if storage.is_none() {
-                    let reach = node.op.value_sources(sources.len());
-                    found.extend(sources[..reach].iter().filter(|s| is_new(s)).cloned());
+        while next < self.nodes.len() {
+            let (mut places, mut storage) = (SmallVec::new(), None);
+            let (node, known) = (&self.nodes[next], self.nodes.len());
+            node.inspect(|sources, values| {
+                storage = values.cloned();
+                let reach = if values.is_some() { 0 } else { node.op.value_sources(sources.len()) };
+                for source in &sources[..reach] {
+                    let place = self.place_of(source).unwrap_or_else(|| {
+                        let place = (known + found.len()) as u32;
+                        source.mark.store(self.pass << 32 | u64::from(place), Relaxed);
+                        found.push(source.clone());
+                        place
+                    });
+                    places.push(place);
                 }
             });
             self.nodes.extend(found.drain(..));
+            self.sources.push(places);
+            self.inputs.push(storage);
             next += 1;
         }
-        // Sources are older than those who use them.
-        self.nodes.sort_unstable_by_key(|n| n.id);
-        for (place, node) in self.nodes.iter().enumerate() {
-            node.mark.store(self.pass << 32 | place as u64, Relaxed);
-        }
-        for node in &self.nodes {
-            let place = |n: &Arc<Node>| n.mark.load(Relaxed) as u32;
-            node.inspect(|sources, storage| {
-                let reach = if storage.is_some() { 0 } else { node.op.value_sources(sources.len()) };
-                self.sources.push(sources[..reach].iter().map(place).collect());
-                self.inputs.push(storage.cloned());
-            });
-        }
+        self.sort_by_age();
         self.count_uses();
         self.decide_keeping(&wanted);
         self.decide_donations();
         self.write_key(fuse);
+    }
+
+    fn place_of(&self, node: &Node) -> Option<u32> {
+        let mark = node.mark.load(Relaxed);
+        (mark >> 32 == self.pass).then_some(mark as u32)
+    }
+
+    fn add(&mut self, node: Arc<Node>) {
+        node.mark.store(self.pass << 32 | self.nodes.len() as u64, Relaxed);
+        self.nodes.push(node);
+    }
+
+    /// Puts sources before those who use them: they are older.
+    fn sort_by_age(&mut self) {
+        let order = &mut self.order;
+        order.clear();
+        order.extend(self.nodes.iter().zip(0..).map(|(n, place)| (n.id, place)));
+        order.sort_unstable();
+        self.moved.clear();
+        self.moved.resize(order.len(), 0);
+        for (new, &(_, old)) in order.iter().enumerate() {
+            self.moved[old as usize] = new as u32;
+        }
+        for sources in &mut self.sources {
+            sources.iter_mut().for_each(|p| *p = self.moved[*p as usize]);
+        }
+        // Follow each cycle of the permutation, swapping everything into its place.
+        for k in 0..self.nodes.len() {
+            while self.moved[k] as usize != k {
+                let to = self.moved[k] as usize;
+                self.nodes.swap(k, to);
+                self.sources.swap(k, to);
+                self.inputs.swap(k, to);
+                self.moved.swap(k, to);
+            }
+        }
     }
 
     fn count_uses(&mut self) {
@@ -117,7 +156,11 @@ impl Capture {
             // A backward pass may follow: it must not find the expensive part gone.
             let taped =
                 node.tape_needed() && (node.op.stands_alone() || matches!(node.op, Op::Reduce { .. }));
-            if taped || self.held(n) {
+            let held = self.held(n);
+            if held && !self.is_computed(n) && !matches!(node.op, Op::Const(_)) {
+                self.pending.push(n as u32);
+            }
+            if taped || held {
                 let target =
                     if node.op.moves() || node.op.renames() { self.origin_of(n, Op::moves) } else { n };
                 if self.is_computed(target) {
@@ -157,6 +200,11 @@ impl Capture {
         }
     }
 
+    /// What stays pending although it was captured.
+    pub fn still_pending(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.pending.iter().map(|&n| &self.nodes[n as usize]).filter(|n| !n.is_realized())
+    }
+
     pub fn nothing_to_do(&self) -> bool {
         let is_name = |op: &Op| op.renames() || matches!(op, Op::Reshape);
         !self.keep.contains(&true) && self.nodes.iter().all(|n| n.is_realized() || !is_name(&n.op))
@@ -188,11 +236,9 @@ impl Capture {
     /// Gives computed values to their nodes, and to the names of those.
     pub fn hand_out(&mut self, outputs: impl Iterator<Item = (usize, Storage)>) {
         let mut storages: Vec<Option<Storage>> = std::mem::take(&mut self.inputs);
-        let mut computed = vec![false; self.nodes.len()];
         for (n, storage) in outputs {
             self.nodes[n].realize(storage.clone());
             storages[n] = Some(storage);
-            computed[n] = true;
         }
         for n in 0..self.nodes.len() {
             if storages[n].is_none()
@@ -213,11 +259,6 @@ impl Capture {
 
 fn is_held_beyond(node: &Arc<Node>, uses: u32) -> bool {
     Arc::strong_count(node) > uses as usize + 1
-}
-
-/// Whether a tensor may still name this node after its capture ends.
-pub(super) fn is_held(node: &Arc<Node>) -> bool {
-    Arc::strong_count(node) > 1
 }
 
 /// The changing part of a rule.

@@ -68,7 +68,7 @@ fn run(roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
     let Engine { plans, capture } = &mut *engine;
     let result = compute(plans, capture, roots, pending);
     // Views and rules that stay pending are looked at again next time.
-    capture.nodes.iter().filter(|n| capture::is_held(n) && !n.is_realized()).for_each(register);
+    capture.still_pending().for_each(register);
     let gone = std::mem::take(&mut capture.nodes);
     capture.clear();
     drop(engine);

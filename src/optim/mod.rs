@@ -42,7 +42,7 @@ fn update_all(
     no_grad(|| {
         for (k, p) in parameters.iter().enumerate() {
             if let Some(g) = p.grad() {
-                update(k, &p.detach(), &g)?;
+                update(k, p, &g)?;
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use super::record::{ops, record};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::op::{BinaryOp, Op, UnaryOp};
+use crate::shape::Shape;
 
 /// The other operand of a binary op: a tensor or a number.
 pub enum Operand {
@@ -96,8 +97,23 @@ pub(super) fn meet(a: &Tensor, b: Operand, force: Option<DType>) -> Result<(Tens
 }
 
 fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
+    // Mostly the operands fit as they are.
+    let (dtype, shape) = a.with_node(|n| (n.dtype, n.shape));
+    match &b {
+        Operand::Tensor(t) if t.with_node(|n| n.dtype == dtype && n.shape == shape) => {
+            return binary_of_equals(a, t, op, dtype, shape);
+        }
+        Operand::Scalar(s) if with_scalar(dtype, *s) == dtype => {
+            return binary_of_equals(a, &a.constant_like(*s), op, dtype, shape);
+        }
+        _ => {}
+    }
     let (a, b) = meet(a, b, None)?;
-    let dtype = a.dtype();
+    binary_of_equals(&a, &b, op, a.dtype(), a.shape())
+}
+
+/// A binary op of operands of one type and shape.
+fn binary_of_equals(a: &Tensor, b: &Tensor, op: BinaryOp, dtype: DType, shape: Shape) -> Result<Tensor> {
     if dtype == DType::Bool
         && matches!(op, BinaryOp::Sub | BinaryOp::Mod | BinaryOp::Pow | BinaryOp::FloorDiv)
     {
@@ -105,15 +121,15 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     }
     if op == BinaryOp::Mul {
         // Gradients often start from ones.
-        if is_one(&a) {
-            return Ok(b);
+        if is_one(a) {
+            return Ok(b.clone());
         }
-        if is_one(&b) {
-            return Ok(a);
+        if is_one(b) {
+            return Ok(a.clone());
         }
     }
     let out = if op.compares() { DType::Bool } else { dtype };
-    record(Op::Binary(op), &[&a, &b], a.shape(), out)
+    record(Op::Binary(op), &[a, b], shape, out)
 }
 
 fn is_one(t: &Tensor) -> bool {

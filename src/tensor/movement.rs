@@ -21,12 +21,12 @@ impl Range {
     pub fn by(range: impl RangeBounds<isize>, step: usize) -> Range {
         let start = match range.start_bound() {
             Bound::Included(&s) => Some(s),
-            Bound::Excluded(&s) => Some(s + 1),
+            Bound::Excluded(&s) => Some(s.saturating_add(1)),
             Bound::Unbounded => None,
         };
         let end = match range.end_bound() {
             Bound::Included(&-1) | Bound::Unbounded => None,
-            Bound::Included(&e) => Some(e + 1),
+            Bound::Included(&e) => Some(e.saturating_add(1)),
             Bound::Excluded(&e) => Some(e),
         };
         Range { start, end, step }
