@@ -1,7 +1,6 @@
 //! f32 exponentials on one lane, written so that a loop over them vectorises.
 //!
-//! Everything is branch-free (selects only), uses no fused multiply-add and wraps its integer
-//! arithmetic, so lanes with NaN or huge values compute garbage that a select then drops. The
+//! Everything is branch-free (selects only) and wraps its integer arithmetic, so lanes with NaN or huge values compute garbage that a select then drops. The
 //! polynomials are minimax fits (Remez exchange) to the functions named beside them.
 
 /// Horner's rule, coefficients from the constant term up.
@@ -36,6 +35,12 @@ fn scale(y: f32, biased: u32) -> f32 {
     y * pow2(half) * pow2(biased.wrapping_sub(half))
 }
 
+/// a b + c, rounded once where the level has the instruction.
+#[inline(always)]
+fn madd<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
+    if FUSED { a.mul_add(b, c) } else { a * b + c }
+}
+
 /// x = n ln 2 + r with |r| <= ln 2 / 2 (and a little); gives r, what rounding r lost, and n + `round`.
 #[inline(always)]
 fn reduce(x: f32, round: f32) -> (f32, f32, f32) {
@@ -56,13 +61,18 @@ fn expm1_tail(r: f32) -> f32 {
 /// e^x. Below -104 the result is zero; the select there keeps a block of -inf (a mask before a
 /// softmax) off the slow path that CPUs take when a product underflows.
 #[inline(always)]
-pub(super) fn exp(x: f32) -> f32 {
+pub(super) fn exp<const FUSED: bool>(x: f32) -> f32 {
     let clamped = if x > 89.0 { 89.0 } else { x };
     let clamped = if clamped < -104.0 { -104.0 } else { clamped };
-    let (r, _, n) = reduce(clamped, ROUND_TWO);
+    let n = madd::<FUSED>(clamped, std::f32::consts::LOG2_E, ROUND_TWO);
+    let whole = n - ROUND_TWO;
+    let r = madd::<FUSED>(whole, -LN2_LO, madd::<FUSED>(whole, -LN2_HI, clamped));
     // (e^r - 1 - r) / r^2 to 2^-28 of e^r.
-    let q = poly!(r; 0.499_999_94, 0.166_665_2, 0.041_668_404, 0.008_368_899, 0.001_381_422_3);
-    let y = 1.0 + (r + r * r * q);
+    let q = madd::<FUSED>(r, 0.001_381_422_3, 0.008_368_899);
+    let q = madd::<FUSED>(r, q, 0.041_668_404);
+    let q = madd::<FUSED>(r, q, 0.166_665_2);
+    let q = madd::<FUSED>(r, q, 0.499_999_94);
+    let y = 1.0 + madd::<FUSED>(r * r, q, r);
     let y = if x < -104.0 { 0.0 } else { y };
     scale(y, n.to_bits())
 }
@@ -129,8 +139,8 @@ pub(super) fn tanh(x: f32) -> f32 {
 
 /// 1 / (1 + e^-x), from e^-|x| so that nothing overflows and small results stay precise.
 #[inline(always)]
-pub(super) fn sigmoid(x: f32) -> f32 {
-    let e = exp(-x.abs());
+pub(super) fn sigmoid<const FUSED: bool>(x: f32) -> f32 {
+    let e = exp::<FUSED>(-x.abs());
     let numerator = if x < 0.0 { e } else { 1.0 };
     numerator / (1.0 + e)
 }

@@ -47,8 +47,9 @@ fn detect() -> Level {
 
 /// Compiles the body of a function once per level and calls the best one.
 ///
-/// Bodies never use a fused multiply-add and never let the vector width decide an order of
-/// summation, so every level gives the same bits; the levels differ in speed only. The slices
+/// Bodies never let the vector width decide an order of summation, and only the exponential uses a
+/// fused multiply-add, where the level has one (`FUSED`): every other function gives the same bits on
+/// every level. The slices
 /// are plain arguments of the per-level function, so `out` keeps its `noalias`, and LLVM needs no
 /// overlap checks before a vector loop. Generic parameters are written in square brackets.
 macro_rules! leveled {
@@ -60,18 +61,18 @@ macro_rules! leveled {
         $(#[$meta])*
         $vis fn $name $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
-            fn body $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? $body
+            fn body<const FUSED: bool $($(, $g: $bound)*)?>($($arg: $ty),*) $(-> $ret)? $body
 
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")]
             fn avx512 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
-                body $(::<$($g),*>)? ($($arg),*)
+                body::<true $($(, $g)*)?>($($arg),*)
             }
 
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             #[target_feature(enable = "avx2,fma")]
             fn avx2 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
-                body $(::<$($g),*>)? ($($arg),*)
+                body::<true $($(, $g)*)?>($($arg),*)
             }
 
             match $crate::cpu::block::level::level() {
@@ -85,7 +86,7 @@ macro_rules! leveled {
                 $crate::cpu::block::level::Level::Avx2 => unsafe {
                     avx2 $(::<$($g),*>)? ($($arg),*)
                 },
-                _ => body $(::<$($g),*>)? ($($arg),*),
+                _ => body::<false $($(, $g)*)?>($($arg),*),
             }
         }
     )*};

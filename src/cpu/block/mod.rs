@@ -3,7 +3,7 @@
 //! The interpreter of fused kernels evaluates its program on blocks of some hundred to some
 //! thousand lanes. Each function here is a plain loop that LLVM vectorises, compiled once per
 //! instruction-set level (`level`) and picked at run time. Inputs and outputs never overlap. All
-//! levels give the same bits.
+//! levels give the same bits but for the exponential and what is made of it.
 
 mod binary;
 mod convert;

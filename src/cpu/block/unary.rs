@@ -62,11 +62,11 @@ fn patch_far(x: &[f32], out: &mut [f32], f: fn(f32) -> f32) {
 leveled! {
     pub(super) fn f32_block(op: UnaryOp, x: &[f32], out: &mut [f32]) {
         float_ops!(f32, op, x, out, {
-            UnaryOp::Exp => each!(x, out, |x| exp::exp(x)),
+            UnaryOp::Exp => each!(x, out, |x| exp::exp::<FUSED>(x)),
             UnaryOp::Expm1 => each!(x, out, |x| exp::expm1(x)),
             UnaryOp::Exp2 => each!(x, out, |x| exp::exp2(x)),
             UnaryOp::Tanh => each!(x, out, |x| exp::tanh(x)),
-            UnaryOp::Sigmoid => each!(x, out, |x| exp::sigmoid(x)),
+            UnaryOp::Sigmoid => each!(x, out, |x| exp::sigmoid::<FUSED>(x)),
             UnaryOp::Log => each!(x, out, |x| log::log(x)),
             UnaryOp::Log1p => each!(x, out, |x| log::log1p(x)),
             UnaryOp::Log2 => each!(x, out, |x| log::log2(x)),
