@@ -8,6 +8,7 @@ use crate::op::PoolAttrs;
 use crate::plan::kernel::{Operand, SpecialKernel};
 use half::{bf16, f16};
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 
 /// Numbers that can be added up and put in order.
 trait Number: Copy + Send + Sync + 'static {
@@ -36,7 +37,7 @@ macro_rules! floats {
                 self.partial_cmp(other).unwrap_or_else(|| self.is_nan().cmp(&other.is_nan()))
             }
             fn beats(self, other: Self) -> bool {
-                self > other || (self.is_nan() && !other.is_nan())
+                (self > other) | (self.is_nan() & !other.is_nan())
             }
         }
     )*};
@@ -257,47 +258,65 @@ pub(super) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bin
     let out = bind.slots[kernel.output.slot];
     let ([_, channels, height, width], [.., out_height, out_width]) = (dims(x), dims(&kernel.output));
     by_number!(x.dtype, T => {
+        let rows: Vec<Inside> = (0..out_height).map(|o| inside(&attrs, o, 0, height)).collect();
+        let columns: Vec<Inside> = (0..out_width).map(|o| inside(&attrs, o, 1, width)).collect();
+        let (down, right) = (attrs.dilation[0] as isize * x.strides[2], attrs.dilation[1] as isize * x.strides[3]);
         let image = |t: usize| {
             let base = (t / channels) as isize * x.strides[0] + (t % channels) as isize * x.strides[1];
-            // SAFETY: an image of the view.
-            let image = unsafe { start::<T>(x, bind).offset(base) };
-            for oy in 0..out_height {
-                let rows = inside(&attrs, oy, 0, height);
-                for ox in 0..out_width {
-                    let columns = inside(&attrs, ox, 1, width);
-                    let mut best: Option<(T, usize)> = None;
-                    for i in rows.clone() {
-                        for j in columns.clone() {
-                            // SAFETY: inside the image.
-                            let value = unsafe { *image.offset(i as isize * x.strides[2] + j as isize * x.strides[3]) };
-                            if best.is_none_or(|(b, _)| value.beats(b)) {
-                                best = Some((value, i * width + j));
+            // SAFETY: the image's part of the output is this task's.
+            let mut out = unsafe { out.get().cast::<i32>().add(t * out_height * out_width) };
+            for row in &rows {
+                for column in &columns {
+                    let mut place = 0;
+                    if row.count > 0 && column.count > 0 {
+                        let corner = base + row.first as isize * x.strides[2] + column.first as isize * x.strides[3];
+                        // SAFETY: the window's first place inside the image.
+                        let mut best: T = unsafe { *start::<T>(x, bind).offset(corner) };
+                        place = row.first * width + column.first;
+                        for i in 0..row.count {
+                            for j in 0..column.count {
+                                // SAFETY: inside the image.
+                                let value = unsafe {
+                                    *start::<T>(x, bind).offset(corner + i as isize * down + j as isize * right)
+                                };
+                                let (i, j) = (row.first + i * attrs.dilation[0], column.first + j * attrs.dilation[1]);
+                                // Which one is larger cannot be foreseen, so nothing branches on it.
+                                let larger = value.beats(best);
+                                best = select_unpredictable(larger, value, best);
+                                place = select_unpredictable(larger, i * width + j, place);
                             }
                         }
                     }
-                    let place = best.map_or(0, |(_, place)| place) as i32;
-                    // SAFETY: inside the output, in this task's image.
-                    unsafe { *out.get().cast::<i32>().add((t * out_height + oy) * out_width + ox) = place };
+                    // SAFETY: one place for every window.
+                    unsafe {
+                        *out = place as i32;
+                        out = out.add(1);
+                    }
                 }
             }
         };
-        parallel_for(x.shape[0] * channels, &image);
+        /// Images that make a task worth its while.
+        const IMAGES: usize = 16;
+        let images = x.shape[0] * channels;
+        parallel_for(images.div_ceil(IMAGES), &|t| {
+            (t * IMAGES..((t + 1) * IMAGES).min(images)).for_each(image);
+        });
     });
 }
 
-/// The rows or columns of a window that are inside the image.
-fn inside(
-    attrs: &PoolAttrs,
-    place: usize,
-    axis: usize,
-    extent: usize,
-) -> std::iter::StepBy<std::ops::Range<usize>> {
+/// The rows or columns of a window that are inside the image: the first, and how many, `dilation` apart.
+struct Inside {
+    first: usize,
+    count: usize,
+}
+
+fn inside(attrs: &PoolAttrs, place: usize, axis: usize, extent: usize) -> Inside {
     let (step, padding) = (attrs.dilation[axis], attrs.padding[axis]);
-    let first = place * attrs.stride[axis];
-    let end = (first + attrs.kernel[axis].saturating_sub(1) * step + 1).saturating_sub(padding).min(extent);
-    // The first place at or behind the padding.
-    let start = if first >= padding { first - padding } else { (step - (padding - first) % step) % step };
-    (start..end.max(start)).step_by(step)
+    let start = place * attrs.stride[axis];
+    // The first step at or behind the padding, and the first behind the image.
+    let skipped = padding.saturating_sub(start).div_ceil(step).min(attrs.kernel[axis]);
+    let reached = (extent + padding).saturating_sub(start).div_ceil(step).min(attrs.kernel[axis]);
+    Inside { first: (start + skipped * step).saturating_sub(padding), count: reached.saturating_sub(skipped) }
 }
 
 fn dims(operand: &Operand) -> [usize; 4] {

@@ -7,7 +7,7 @@ use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value};
 use crate::plan::view::Affine;
 
 /// Lanes that are computed at a time: small enough for the first cache, large enough to hide the dispatch.
-pub(super) const CHUNK: usize = 1024;
+pub(super) const CHUNK: usize = 2048;
 /// Rows up to this long keep what several stages need.
 const LONGEST_CACHED_ROW: usize = 1 << 16;
 
@@ -57,9 +57,9 @@ pub(super) struct Lowered {
     /// The register of every value, and how many there are.
     pub register: Vec<usize>,
     pub registers: usize,
-    /// Values that a long row keeps whole, with their place.
+    /// Values that a long row keeps whole, by value and as a list of (value, place).
     pub kept_row: Vec<Option<usize>>,
-    pub kept_rows: usize,
+    pub kept: Vec<(Value, usize)>,
 }
 
 impl Lowered {
@@ -93,7 +93,7 @@ impl Lowered {
         let totals = (0..code.len()).filter(|&v| matches!(code[v].step, Step::Total(..))).collect();
         let stores_of =
             |rank| (0..stores.len()).filter(|&s| code[stores[s].value].rank == rank).collect::<Vec<usize>>();
-        let kept_rows = kept_row.iter().flatten().count();
+        let kept_list = kept_row.iter().enumerate().filter_map(|(v, place)| place.map(|place| (v, place))).collect();
         Lowered {
             walk,
             all: outer.iter().chain(&inner).copied().collect(),
@@ -112,7 +112,7 @@ impl Lowered {
             register,
             registers,
             kept_row,
-            kept_rows,
+            kept: kept_list,
             code,
             stores,
         }

@@ -130,7 +130,7 @@ pub(super) struct Machine<'a> {
 impl<'a> Machine<'a> {
     pub fn with(low: &'a Lowered, bind: Bindings<'a>, f: impl FnOnce(&mut Machine)) {
         let mut scratch = SCRATCH.take();
-        let needed = (2 * low.registers + 2) * CHUNK + low.kept_rows * low.width;
+        let needed = (2 * low.registers + 2) * CHUNK + low.kept.len() * low.width;
         if scratch.len() < needed {
             scratch.resize(needed, 0);
         }
@@ -198,7 +198,7 @@ impl<'a> Machine<'a> {
         if lanes.count == 0 {
             return;
         }
-        if low.kept_rows > 0 && spread == Spread::One {
+        if !low.kept.is_empty() && spread == Spread::One {
             self.point_at_kept(place_in_row);
         }
         for &v in &stage.full {
@@ -218,11 +218,7 @@ impl<'a> Machine<'a> {
     pub fn keep_rows_at(&mut self, at: Option<usize>) {
         if at.is_none() {
             let low = self.low;
-            for v in 0..low.code.len() {
-                if low.kept_row[v].is_some() {
-                    self.reset(v);
-                }
-            }
+            low.kept.iter().for_each(|&(v, _)| self.reset(v));
         }
         self.shares_row = at.is_none();
     }
@@ -233,12 +229,10 @@ impl<'a> Machine<'a> {
         }
         let low = self.low;
         let rows = self.register(2 * low.registers + 2);
-        for v in 0..low.code.len() {
-            if let Some(k) = low.kept_row[v] {
-                let size = self.class(v).size();
-                // SAFETY: `with` made room for `width` lanes of eight bytes for every kept row.
-                self.at[v] = unsafe { rows.add(k * low.width).cast::<u8>().add(place * size) };
-            }
+        for &(v, k) in &low.kept {
+            let size = self.class(v).size();
+            // SAFETY: `with` made room for `width` lanes of eight bytes for every kept row.
+            self.at[v] = unsafe { rows.add(k * low.width).cast::<u8>().add(place * size) };
         }
     }
 
@@ -612,7 +606,7 @@ impl<'a> Machine<'a> {
     /// Takes a chunk of a row into a reduction; `at` is the chunk's place in the row.
     pub fn fold_chunk(&mut self, v: Value, n: usize, at: usize, fold: &mut Fold) {
         let step = &self.low.code[v].step;
-        let of = step.operands()[0];
+        let of = folded(step);
         by_class!(self.class(of), T => {
             let x = self.lanes::<T>(of, n);
             let (value, index) = match step {
@@ -656,7 +650,7 @@ impl<'a> Machine<'a> {
     pub fn fold_segments(&mut self, v: Value, width: usize, count: usize) {
         self.expanded[v] = false;
         let step = &self.low.code[v].step;
-        let of = step.operands()[0];
+        let of = folded(step);
         by_class!(self.class(of), T => {
             let x = self.lanes::<T>(of, width * count);
             match step {
@@ -792,6 +786,14 @@ impl<'a> Machine<'a> {
                 unsafe { self.at[v].cast::<u64>().write(bits) };
             }
         }
+    }
+}
+
+/// What a reduction folds.
+fn folded(step: &Step) -> Value {
+    match step {
+        Step::Reduce(_, of) | Step::Total(_, of) | Step::ArgReduce { of, .. } => *of,
+        _ => unreachable!("only reductions fold"),
     }
 }
 
