@@ -1,5 +1,6 @@
 //! Scattering, sorting, running sums and the positions of window maxima.
 
+use super::gemm::vectorized;
 use super::map::{Bindings, SlotPointer};
 use super::special::start;
 use super::threads::parallel_for;
@@ -14,6 +15,8 @@ use std::hint::select_unpredictable;
 trait Number: Copy + Send + Sync + 'static {
     /// What sums are kept in; the result is written in it.
     type Sum: Copy + Send + Sync;
+    /// Nothing is smaller.
+    const LOWEST: Self;
     fn zero() -> Self::Sum;
     fn plus(self, sum: Self::Sum) -> Self::Sum;
     /// NaN counts as the largest.
@@ -26,6 +29,7 @@ macro_rules! floats {
     ($($t:ty, $sum:ty, $widen:expr;)*) => {$(
         impl Number for $t {
             type Sum = $sum;
+            const LOWEST: Self = <$t>::NEG_INFINITY;
             fn zero() -> $sum {
                 0.0
             }
@@ -53,6 +57,7 @@ macro_rules! ints {
     ($($t:ty),*) => {$(
         impl Number for $t {
             type Sum = $t;
+            const LOWEST: Self = <$t>::MIN;
             fn zero() -> $t {
                 0
             }
@@ -252,71 +257,81 @@ pub(super) fn cumsum(kernel: &SpecialKernel, axis: usize, target: *mut u8, bind:
     });
 }
 
-/// The place, in its image, of every window's first maximum.
+/// The place, in its image, of every window's first maximum. A row of windows is searched at once, one place of
+/// the window after the other, which vectorises.
 pub(super) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bindings) {
     let x = &kernel.operands[0];
     let out = bind.slots[kernel.output.slot];
-    let ([_, channels, height, width], [.., out_height, out_width]) = (dims(x), dims(&kernel.output));
+    let ([images, channels, height, width], [.., out_height, out_width]) = (dims(x), dims(&kernel.output));
+    let rows: Vec<Inside> = (0..out_height).map(|o| Inside::of(&attrs, o, 0, height)).collect();
+    let columns: Vec<Inside> = (0..out_width).map(|o| Inside::of(&attrs, o, 1, width)).collect();
+    // The windows, along a row, whose j-th column is inside the image.
+    let reached = |j: usize| {
+        let from = columns.iter().position(|c| c.skipped <= j && j < c.end);
+        let from = from.unwrap_or(out_width);
+        let to = columns.iter().rposition(|c| c.skipped <= j && j < c.end).map_or(from, |last| last + 1);
+        from..to
+    };
+    let reached: Vec<std::ops::Range<usize>> = (0..attrs.kernel[1]).map(reached).collect();
     by_number!(x.dtype, T => {
-        let rows: Vec<Inside> = (0..out_height).map(|o| inside(&attrs, o, 0, height)).collect();
-        let columns: Vec<Inside> = (0..out_width).map(|o| inside(&attrs, o, 1, width)).collect();
-        let (down, right) = (attrs.dilation[0] as isize * x.strides[2], attrs.dilation[1] as isize * x.strides[3]);
-        let image = |t: usize| {
+        let origin = SlotPointer(start::<T>(x, bind).cast_mut().cast());
+        let search = |t: usize, best: &mut [T]| {
             let base = (t / channels) as isize * x.strides[0] + (t % channels) as isize * x.strides[1];
-            // SAFETY: the image's part of the output is this task's.
-            let mut out = unsafe { out.get().cast::<i32>().add(t * out_height * out_width) };
-            for row in &rows {
-                for column in &columns {
-                    let mut place = 0;
-                    if row.count > 0 && column.count > 0 {
-                        let corner = base + row.first as isize * x.strides[2] + column.first as isize * x.strides[3];
-                        // SAFETY: the window's first place inside the image.
-                        let mut best: T = unsafe { *start::<T>(x, bind).offset(corner) };
-                        place = row.first * width + column.first;
-                        for i in 0..row.count {
-                            for j in 0..column.count {
-                                // SAFETY: inside the image.
-                                let value = unsafe {
-                                    *start::<T>(x, bind).offset(corner + i as isize * down + j as isize * right)
-                                };
-                                let (i, j) = (row.first + i * attrs.dilation[0], column.first + j * attrs.dilation[1]);
-                                // Which one is larger cannot be foreseen, so nothing branches on it.
-                                let larger = value.beats(best);
-                                best = select_unpredictable(larger, value, best);
-                                place = select_unpredictable(larger, i * width + j, place);
-                            }
+            // SAFETY: an image of the view, and its part of the output, which is this task's.
+            let (image, out) = unsafe {
+                let out = out.get().cast::<i32>().add(t * out_height * out_width);
+                (origin.get().cast_const().cast::<T>().offset(base), std::slice::from_raw_parts_mut(out, out_height * out_width))
+            };
+            for (row, places) in rows.iter().zip(out.chunks_exact_mut(out_width)) {
+                best.fill(T::LOWEST);
+                for (place, column) in places.iter_mut().zip(&columns) {
+                    *place = (row.first * width + column.first) as i32;
+                }
+                for i in 0..row.end - row.skipped {
+                    let y = row.first + i * attrs.dilation[0];
+                    for (j, windows) in reached.iter().enumerate() {
+                        let shift = (j * attrs.dilation[1]) as isize - attrs.padding[1] as isize;
+                        let (step, line) = (attrs.stride[1] as isize, (y * width) as isize);
+                        let lanes = best[windows.clone()].iter_mut().zip(&mut places[windows.clone()]);
+                        for (ox, (best, place)) in (windows.start as isize..).zip(lanes) {
+                            let column = ox * step + shift;
+                            // SAFETY: inside the image.
+                            let value = unsafe { *image.offset(y as isize * x.strides[2] + column * x.strides[3]) };
+                            let larger = value.beats(*best);
+                            *best = select_unpredictable(larger, value, *best);
+                            *place = select_unpredictable(larger, (line + column) as i32, *place);
                         }
-                    }
-                    // SAFETY: one place for every window.
-                    unsafe {
-                        *out = place as i32;
-                        out = out.add(1);
                     }
                 }
             }
         };
         /// Images that make a task worth its while.
         const IMAGES: usize = 16;
-        let images = x.shape[0] * channels;
-        parallel_for(images.div_ceil(IMAGES), &|t| {
-            (t * IMAGES..((t + 1) * IMAGES).min(images)).for_each(image);
+        let all = images * channels;
+        parallel_for(all.div_ceil(IMAGES), &|t| {
+            let mut best = vec![T::LOWEST; out_width];
+            vectorized(|| (t * IMAGES..((t + 1) * IMAGES).min(all)).for_each(|image| search(image, &mut best)));
         });
     });
 }
 
-/// The rows or columns of a window that are inside the image: the first, and how many, `dilation` apart.
+/// The rows or columns of one window that are inside the image.
 struct Inside {
+    /// The first of them, in the image.
     first: usize,
-    count: usize,
+    /// Which ones of the window they are.
+    skipped: usize,
+    end: usize,
 }
 
-fn inside(attrs: &PoolAttrs, place: usize, axis: usize, extent: usize) -> Inside {
-    let (step, padding) = (attrs.dilation[axis], attrs.padding[axis]);
-    let start = place * attrs.stride[axis];
-    // The first step at or behind the padding, and the first behind the image.
-    let skipped = padding.saturating_sub(start).div_ceil(step).min(attrs.kernel[axis]);
-    let reached = (extent + padding).saturating_sub(start).div_ceil(step).min(attrs.kernel[axis]);
-    Inside { first: (start + skipped * step).saturating_sub(padding), count: reached.saturating_sub(skipped) }
+impl Inside {
+    fn of(attrs: &PoolAttrs, place: usize, axis: usize, extent: usize) -> Inside {
+        let (step, padding, size) = (attrs.dilation[axis], attrs.padding[axis], attrs.kernel[axis]);
+        let start = place * attrs.stride[axis];
+        let skipped = padding.saturating_sub(start).div_ceil(step).min(size);
+        let end = (extent + padding).saturating_sub(start).div_ceil(step).min(size).max(skipped);
+        Inside { first: (start + skipped * step).saturating_sub(padding), skipped, end }
+    }
 }
 
 fn dims(operand: &Operand) -> [usize; 4] {

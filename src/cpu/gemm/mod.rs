@@ -76,15 +76,6 @@ pub(crate) unsafe fn gemm<E: Element>(p: &Product<E>, done: &(dyn Fn(Range<usize
     unsafe { multiply(E::Acc::kernel(), threads::count(), p, done) }
 }
 
-/// Computes one product on the calling thread.
-///
-/// # Safety
-/// As for [`gemm`].
-pub(crate) unsafe fn gemm_serial<E: Element>(p: &Product<E>) {
-    // SAFETY: passed on from the caller.
-    unsafe { multiply(E::Acc::kernel(), 1, p, &|_, _| ()) }
-}
-
 /// Computes many products of the same m, n and k. `done(item, rows, cols)` is called once for every
 /// finished region of every product.
 ///

@@ -93,7 +93,8 @@ impl Lowered {
         let totals = (0..code.len()).filter(|&v| matches!(code[v].step, Step::Total(..))).collect();
         let stores_of =
             |rank| (0..stores.len()).filter(|&s| code[stores[s].value].rank == rank).collect::<Vec<usize>>();
-        let kept_list = kept_row.iter().enumerate().filter_map(|(v, place)| place.map(|place| (v, place))).collect();
+        let kept_list =
+            kept_row.iter().enumerate().filter_map(|(v, place)| place.map(|place| (v, place))).collect();
         Lowered {
             walk,
             all: outer.iter().chain(&inner).copied().collect(),

@@ -1,19 +1,24 @@
 //! The interpreter of fused elementwise and reduction kernels: a block of lanes at a time, each op one vectorised
 //! loop over the block, so that intermediate values stay in the first caches and nothing is compiled at run time.
 //!
-//! `lower` prepares a kernel once, `machine` computes values, `lanes` reads and writes memory through views, and
-//! this file walks over the loops and shares them out to threads.
+//! `lower` prepares a kernel once; `machine` computes values, with `memory` for those that come from or go to a
+//! slot and `folds` for reductions; `lanes` walks through views; this file walks over the loops and shares them out
+//! to threads.
 
+mod folds;
 mod lanes;
 mod lower;
 mod machine;
+mod memory;
 
 use super::threads::parallel_for;
 use crate::op::ReduceOp;
 use crate::plan::executor::Argument;
 use crate::plan::kernel::{MapKernel, Slot, Step};
+use folds::Fold;
+use lanes::Lanes;
 use lower::{CHUNK, Lowered, Stage, Walk};
-use machine::{Fold, Lanes, Machine, Spread};
+use machine::{Machine, Spread};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
