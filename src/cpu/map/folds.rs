@@ -188,6 +188,36 @@ impl Machine<'_> {
         });
     }
 
+    /// What the columns have come to, one list of lanes for every reduction.
+    pub fn column_sums(&mut self, stage: &Stage, n: usize) -> Vec<Vec<u64>> {
+        let mut sums = Vec::new();
+        for &v in &stage.folds {
+            let Step::Reduce(op, _) = self.low.code[v].step else {
+                unreachable!("positions are not tracked down columns")
+            };
+            self.take_up(v, op, n);
+            // SAFETY: the register's second half holds `n` lanes of at most eight bytes.
+            sums.push(unsafe { from_raw_parts(self.second(v), n) }.to_vec());
+        }
+        sums
+    }
+
+    /// Takes up what [`column_sums`](Self::column_sums) of a part came to.
+    pub fn add_columns(&mut self, stage: &Stage, n: usize, sums: &[Vec<u64>]) {
+        for (&v, sum) in stage.folds.iter().zip(sums) {
+            let Step::Reduce(op, _) = self.low.code[v].step else {
+                unreachable!("positions are not tracked down columns")
+            };
+            by_class!(self.class(v), T => {
+                // SAFETY: the list holds `n` lanes of this class, and the register's second half has room for them.
+                let (second, sum) = unsafe {
+                    (from_raw_parts_mut(self.second(v).cast::<T>(), n), from_raw_parts(sum.as_ptr().cast::<T>(), n))
+                };
+                block::accumulate(op, second, sum);
+            });
+        }
+    }
+
     pub fn end_columns(&mut self, stage: &Stage, n: usize) {
         for &v in &stage.folds {
             let Step::Reduce(op, _) = self.low.code[v].step else {

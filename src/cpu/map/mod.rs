@@ -100,6 +100,7 @@ impl Map {
         match low.walk {
             Walk::Flat => self.flat(bind),
             Walk::Rows if low.rows < 4 && low.width >= 2 * TASK_LANES => self.long_rows(bind),
+            Walk::Columns if self.folds_once() && low.rows * low.width > SMALL => self.tall_columns(bind),
             _ => self.rows(bind),
         }
     }
@@ -316,6 +317,71 @@ impl Map {
         self.finish_totals(bind, totals);
     }
 
+    /// Whether everything that is done in every iteration comes before the first result of a reduction.
+    fn folds_once(&self) -> bool {
+        let later = &self.low.stages_afresh[1..];
+        self.low.totals.is_empty() && later.iter().all(|s| s.full.is_empty() && s.folds.is_empty())
+    }
+
+    /// Columns that are shared out by their height: every task walks down a part of them with all lanes, and the
+    /// parts are taken up in order.
+    fn tall_columns(&self, bind: Bindings) {
+        let low = &self.low;
+        let (first, later) = low.stages_afresh.split_first().expect("at least one stage");
+        let mut at = 0;
+        while at < low.rows {
+            let count = CHUNK.min(low.rows - at);
+            let across = Lanes { extents: &low.outer, start: at, fixed: &[], count };
+            let height = (TASK_LANES / count).max(1);
+            let parts = low.width.div_ceil(height);
+            let sums: Vec<Mutex<Vec<Vec<u64>>>> = (0..parts).map(|_| Mutex::new(Vec::new())).collect();
+            parallel_for(parts, &|p| {
+                Machine::with(low, bind, |m| {
+                    m.uniform();
+                    m.row_values(&first.row, &across);
+                    m.start_columns(first, count);
+                    self.walk_down(m, first, at, count, p * height..((p + 1) * height).min(low.width));
+                    *sums[p].lock().expect("one task a slot") = m.column_sums(first, count);
+                });
+            });
+            Machine::with(low, bind, |m| {
+                m.uniform();
+                m.row_values(&first.row, &across);
+                m.start_columns(first, count);
+                for part in &sums {
+                    m.add_columns(first, count, &part.lock().expect("all tasks are done"));
+                }
+                m.end_columns(first, count);
+                later.iter().for_each(|stage| m.row_values(&stage.row, &across));
+                m.finish_rows(&across);
+            });
+            at += count;
+        }
+    }
+
+    /// A stage over some of the reduced positions, `count` lanes at a time from row `at`.
+    fn walk_down(&self, m: &mut Machine, stage: &Stage, at: usize, count: usize, steps: Range<usize>) {
+        let low = &self.low;
+        let mut fixed = vec![0; low.inner.len()];
+        let mut rest = steps.start;
+        for (index, &extent) in fixed.iter_mut().zip(&low.inner).rev() {
+            *index = rest % extent;
+            rest /= extent;
+        }
+        for step in 0..steps.len() {
+            let lanes = Lanes { extents: &low.outer, start: at, fixed: &fixed, count };
+            m.full(stage, &lanes, Spread::Same, 0);
+            m.fold_columns(stage, count, step);
+            for (index, &extent) in fixed.iter_mut().zip(&low.inner).rev() {
+                *index += 1;
+                if *index < extent {
+                    break;
+                }
+                *index = 0;
+            }
+        }
+    }
+
     /// Lanes across rows, walking down the reduced loops.
     fn columns(&self, m: &mut Machine, rows: Range<usize>) {
         let low = &self.low;
@@ -326,20 +392,8 @@ impl Map {
             for stage in &low.stages_afresh {
                 m.row_values(&stage.row, &across);
                 m.start_columns(stage, count);
-                let mut fixed = vec![0; low.inner.len()];
-                let steps = if stage.full.is_empty() && stage.folds.is_empty() { 0 } else { low.width };
-                for step in 0..steps {
-                    let lanes = Lanes { extents: &low.outer, start: at, fixed: &fixed, count };
-                    m.full(stage, &lanes, Spread::Same, 0);
-                    m.fold_columns(stage, count, step);
-                    for (k, index) in fixed.iter_mut().enumerate().rev() {
-                        *index += 1;
-                        if *index < low.inner[k] {
-                            break;
-                        }
-                        *index = 0;
-                    }
-                }
+                let idle = stage.full.is_empty() && stage.folds.is_empty();
+                self.walk_down(m, stage, at, count, 0..if idle { 0 } else { low.width });
                 m.end_columns(stage, count);
             }
             m.finish_rows(&across);
