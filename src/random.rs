@@ -2,23 +2,25 @@
 //! numbers: as easy as 1, 2, 3", 2011). It needs only 32-bit additions, rotations and xor, so that every
 //! executor gives the same bits.
 
-const ROTATIONS: [u32; 8] = [13, 15, 26, 6, 17, 29, 16, 24];
+/// Rotations of the rounds; the two halves take turns, a key being added after each.
+const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 const PARITY: u32 = 0x1BD1_1BDA;
 
-/// Two random words for a key and a counter.
+/// Two random words for a key and a counter. Inlined, so that a loop over counters vectorises.
+#[inline(always)]
 pub(crate) fn threefry(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
-    let keys = [key[0], key[1], PARITY ^ key[0] ^ key[1]];
-    let mut x = [counter[0].wrapping_add(keys[0]), counter[1].wrapping_add(keys[1])];
-    for round in 0..20 {
-        x[0] = x[0].wrapping_add(x[1]);
-        x[1] = x[1].rotate_left(ROTATIONS[round % 8]) ^ x[0];
-        if round % 4 == 3 {
-            let injection = round / 4 + 1;
-            x[0] = x[0].wrapping_add(keys[injection % 3]);
-            x[1] = x[1].wrapping_add(keys[(injection + 1) % 3]).wrapping_add(injection as u32);
+    let keys = [key[0], key[1], key[0] ^ key[1] ^ PARITY];
+    let mut a = counter[0].wrapping_add(key[0]);
+    let mut b = counter[1].wrapping_add(key[1]);
+    for group in 0..5 {
+        for rotation in ROTATIONS[group % 2] {
+            a = a.wrapping_add(b);
+            b = b.rotate_left(rotation) ^ a;
         }
+        a = a.wrapping_add(keys[(group + 1) % 3]);
+        b = b.wrapping_add(keys[(group + 2) % 3]).wrapping_add(group as u32 + 1);
     }
-    x
+    [a, b]
 }
 
 #[cfg(test)]

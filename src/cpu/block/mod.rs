@@ -31,7 +31,7 @@ pub(crate) use convert::{Cast, convert, to_bool};
 pub(crate) use copy::copy_strided;
 pub(crate) use half::{load_bf16, load_f16, round_bf16, round_f16, store_bf16, store_f16};
 pub(crate) use lane::Lane;
-pub(crate) use random::{threefry_block, threefry2x32};
+pub(crate) use random::threefry_block;
 pub(crate) use reduce::{accumulate, arg_reduce, count_nonfinite, reduce};
 pub(crate) use segment::{broadcast_segments, reduce_segments};
 pub(crate) use select::{mul_add, select};

@@ -1,28 +1,7 @@
-//! Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror and Shaw, 2011): random bits as a function
-//! of a key and a counter, so that any lane can be computed on its own and in any order.
+//! Random words of consecutive counters, a block at a time.
 
 use super::level::leveled;
-
-/// Rotations of the rounds; the two halves take turns, a key being added after each.
-const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
-const PARITY: u32 = 0x1bd1_1bda;
-
-/// The 64 random bits of one counter.
-#[inline(always)]
-pub(crate) fn threefry2x32(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
-    let keys = [key[0], key[1], key[0] ^ key[1] ^ PARITY];
-    let mut a = counter[0].wrapping_add(key[0]);
-    let mut b = counter[1].wrapping_add(key[1]);
-    for group in 0..5 {
-        for rotation in ROTATIONS[group % 2] {
-            a = a.wrapping_add(b);
-            b = b.rotate_left(rotation) ^ a;
-        }
-        a = a.wrapping_add(keys[(group + 1) % 3]);
-        b = b.wrapping_add(keys[(group + 2) % 3]).wrapping_add(group as u32 + 1);
-    }
-    [a, b]
-}
+use crate::random::threefry;
 
 leveled! {
     /// The random bits of the counters `first`, `first + 1`, ...: their first words go to `out0`,
@@ -37,7 +16,7 @@ leveled! {
             for (i, (o0, o1)) in (0u32..).zip(out0.iter_mut().zip(out1.iter_mut())) {
                 let l = low.wrapping_add(i);
                 let h = high.wrapping_add(u32::from(l < low));
-                [*o0, *o1] = threefry2x32(key, [l, h]);
+                [*o0, *o1] = threefry(key, [l, h]);
             }
             start = start.wrapping_add(out0.len() as u64);
         }
@@ -58,7 +37,7 @@ mod tests {
             ([0x1319_8a2e, 0x0370_7344], [0x243f_6a88, 0x85a3_08d3], [0xc492_3a9c, 0x483d_f7a0]),
         ];
         for (key, counter, bits) in cases {
-            assert_eq!(threefry2x32(key, counter), bits);
+            assert_eq!(threefry(key, counter), bits);
         }
     }
 
@@ -71,7 +50,7 @@ mod tests {
                 threefry_block(key, first, &mut a, &mut b);
                 for i in (0..10).chain(65_530..65_540).chain([n - 1]) {
                     let c = first.wrapping_add(i as u64);
-                    assert_eq!([a[i], b[i]], threefry2x32(key, [c as u32, (c >> 32) as u32]));
+                    assert_eq!([a[i], b[i]], threefry(key, [c as u32, (c >> 32) as u32]));
                 }
                 (a, b)
             });

@@ -8,6 +8,7 @@ use crate::dtype::{DType, Scalar};
 use crate::op::RandomKind;
 use crate::plan::kernel::{Access, Value};
 use crate::plan::view::{Affine, Check};
+use crate::random::threefry;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 impl Machine<'_> {
@@ -127,7 +128,7 @@ impl Machine<'_> {
             } else {
                 for (k, lane) in span.enumerate() {
                     let c = (start + k as isize * step) as u64;
-                    [first[lane], second[lane]] = block::threefry2x32(key, [c as u32, (c >> 32) as u32]);
+                    [first[lane], second[lane]] = threefry(key, [c as u32, (c >> 32) as u32]);
                 }
             }
         });
