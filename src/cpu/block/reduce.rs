@@ -133,6 +133,12 @@ fn wide<T: Lane, F: Fold<T>, const W: usize>(x: &[T]) -> T {
             acc[i] = F::step(acc[i], select_unpredictable(i >= first, last[i], F::START));
         }
     }
+    F::checked(x, tree::<T, F, W>(acc))
+}
+
+/// Accumulators to one value.
+#[inline(always)]
+pub(super) fn tree<T: Lane, F: Fold<T>, const W: usize>(mut acc: [T; W]) -> T {
     let mut w = W / 2;
     while w > 0 {
         for i in 0..w {
@@ -140,7 +146,7 @@ fn wide<T: Lane, F: Fold<T>, const W: usize>(x: &[T]) -> T {
         }
         w /= 2;
     }
-    F::checked(x, acc[0])
+    acc[0]
 }
 
 /// acc = acc op x, lane by lane.

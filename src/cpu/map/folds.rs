@@ -1,5 +1,6 @@
 //! Reductions: of a chunk of a row, of short rows side by side, down columns, and over all rows.
 
+use super::joint::Joint;
 use super::lanes::Lanes;
 use super::lower::{Class, Stage};
 use super::machine::{Machine, Spread, by_class};
@@ -84,6 +85,10 @@ impl Machine<'_> {
     /// Takes a chunk of a row into a reduction; `at` is the chunk's place in the row.
     pub fn fold_chunk(&mut self, v: Value, n: usize, at: usize, fold: &mut Fold) {
         let step = &self.low.code[v].step;
+        if let Some(joint) = self.low.joint[v] {
+            let sum = f64::from(self.sum_jointly(v, joint, n));
+            return fold.absorb(&Fold { float: sum, int: 0, index: 0, empty: false }, fold_op(step));
+        }
         let of = folded(step);
         by_class!(self.class(of), T => {
             let x = self.lanes::<T>(of, n);
@@ -100,6 +105,15 @@ impl Machine<'_> {
             let part = if float { Fold { int: 0, ..part } } else { Fold { float: 0.0, ..part } };
             fold.absorb(&part, fold_op(step));
         });
+    }
+
+    fn sum_jointly(&self, v: Value, joint: Joint, n: usize) -> f32 {
+        match joint {
+            Joint::SumWith(_) => self.sums[v],
+            Joint::SumSquares { x, shift } => block::sum_squares(self.lanes(x, n), self.number(shift)),
+            Joint::SumProducts(a, b) => block::sum_products(self.lanes(a, n), self.lanes(b, n)),
+            _ => unreachable!("only reductions fold"),
+        }
     }
 
     /// Hands a stage's finished reductions to the values behind them.

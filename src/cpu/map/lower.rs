@@ -1,10 +1,12 @@
 //! Prepares a map kernel for the interpreter: merges loops, splits the program into stages between reductions,
 //! and gives values their registers.
 
+use super::joint::{self, Joint};
 use crate::dtype::DType;
 use crate::op::BinaryOp;
 use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value};
 use crate::plan::view::Affine;
+use smallvec::SmallVec;
 
 /// Lanes that are computed at a time: small enough for the first cache, large enough to hide the dispatch.
 pub(super) const CHUNK: usize = 2048;
@@ -21,6 +23,9 @@ pub(super) enum Walk {
     /// Lanes run across rows, one reduced position at a time.
     Columns,
 }
+
+/// What a value is computed from.
+type Reads = SmallVec<[Value; 3]>;
 
 #[derive(Debug, Default)]
 pub(super) struct Stage {
@@ -44,8 +49,14 @@ pub(super) struct Lowered {
     pub width: usize,
     pub code: Vec<Instruction>,
     pub stores: Vec<Store>,
+    /// Values that are computed together with others.
+    pub joint: Vec<Option<Joint>>,
+    /// What every value is computed from.
+    reads: Vec<Reads>,
     /// The store that a value can be computed into.
     pub direct_of: Vec<Option<usize>>,
+    /// The store in whose place a kept value waits: what is stored there is made of it in place.
+    pub waits_at: Vec<Option<usize>>,
     pub uniform: Vec<Value>,
     pub total: Vec<Value>,
     pub totals: Vec<Value>,
@@ -81,15 +92,13 @@ impl Lowered {
         let stage = stages_of(&code);
         let by_rank = |rank| (0..code.len()).filter(|&v| code[v].rank == rank).collect::<Vec<Value>>();
         let keep_all = walk == Walk::Flat || (walk == Walk::Rows && width <= CHUNK);
-        let kept_row = choose_kept_rows(
-            &code,
-            &stage,
-            walk == Walk::Rows && width > CHUNK && width <= LONGEST_CACHED_ROW,
-        );
+        let long_rows = walk == Walk::Rows && width > CHUNK;
+        let (joint, reads) = joint::find(&code, long_rows);
+        let kept_row = choose_kept_rows(&code, &reads, &stage, long_rows && width <= LONGEST_CACHED_ROW);
         let kept = |v: Value| keep_all || kept_row[v].is_some();
-        let stages = split(&code, &stores, &stage, &kept);
-        let stages_afresh = split(&code, &stores, &stage, &|_| walk == Walk::Flat);
-        let (register, registers) = assign_registers(&code, &stores, &stages, &stages_afresh);
+        let stages = split(&code, &stores, &reads, &stage, &kept);
+        let stages_afresh = split(&code, &stores, &reads, &stage, &|_| walk == Walk::Flat);
+        let (register, registers) = assign_registers(&code, &stores, &reads, &stages, &stages_afresh);
         let totals = (0..code.len()).filter(|&v| matches!(code[v].step, Step::Total(..))).collect();
         let stores_of =
             |rank| (0..stores.len()).filter(|&s| code[stores[s].value].rank == rank).collect::<Vec<usize>>();
@@ -109,7 +118,10 @@ impl Lowered {
             stages_afresh,
             row_stores: stores_of(Rank::Row),
             total_stores: stores_of(Rank::Total),
+            joint,
+            reads,
             direct_of: Vec::new(),
+            waits_at: Vec::new(),
             register,
             registers,
             kept_row,
@@ -131,6 +143,27 @@ impl Lowered {
             let plain = *rank == Rank::Full && !dtype.is_half() && self.kept_row[store.value].is_none();
             if direct[k] && computed && once && plain {
                 self.direct_of[store.value] = Some(k);
+            }
+        }
+        self.find_waiting();
+    }
+
+    /// Kept values that the last stage only scales and stores: they need no memory of their own.
+    fn find_waiting(&mut self) {
+        self.waits_at = vec![None; self.code.len()];
+        let Some(last) = self.stages.last() else { return };
+        for &v in &last.full {
+            let Step::Binary(BinaryOp::Mul, kept, scale) = self.code[v].step else { continue };
+            let readers =
+                last.full.iter().chain(&last.folds).filter(|&&w| self.reads[w].contains(&kept)).count();
+            if self.joint[v].is_none()
+                && self.code[v].dtype == DType::F32
+                && self.code[scale].rank != Rank::Full
+                && self.kept_row[kept].is_some()
+                && !last.full.contains(&kept)
+                && readers == 1
+            {
+                self.waits_at[kept] = self.direct_of[v];
             }
         }
     }
@@ -297,11 +330,16 @@ fn stages_of(code: &[Instruction]) -> Vec<usize> {
 }
 
 /// Full values that a later stage needs again and that are not just read from memory.
-fn choose_kept_rows(code: &[Instruction], stage: &[usize], allowed: bool) -> Vec<Option<usize>> {
+fn choose_kept_rows(
+    code: &[Instruction],
+    reads: &[Reads],
+    stage: &[usize],
+    allowed: bool,
+) -> Vec<Option<usize>> {
     let mut kept = vec![None; code.len()];
     let mut count = 0;
     for v in 0..code.len() {
-        for o in code[v].step.operands() {
+        for &o in &reads[v] {
             let dear = !matches!(
                 code[o].step,
                 Step::Load { .. } | Step::Broadcast(_) | Step::Iota(_) | Step::Valid(_)
@@ -319,6 +357,7 @@ fn choose_kept_rows(code: &[Instruction], stage: &[usize], allowed: bool) -> Vec
 fn split(
     code: &[Instruction],
     stores: &[Store],
+    reads: &[Reads],
     stage: &[usize],
     kept: &dyn Fn(Value) -> bool,
 ) -> Vec<Stage> {
@@ -333,7 +372,7 @@ fn split(
             if stage[v] == s && code[v].rank == Rank::Row {
                 if folds(v) {
                     st.folds.push(v);
-                    code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
+                    reads[v].iter().for_each(|&o| wanted[o] = true);
                 } else {
                     st.row.push(v);
                 }
@@ -351,7 +390,7 @@ fn split(
             let later = kept(v) && stage[v] == s && code[v].rank == Rank::Full;
             if code[v].rank == Rank::Full && (wanted[v] || later) && !(kept(v) && stage[v] < s) {
                 st.full.push(v);
-                code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
+                reads[v].iter().for_each(|&o| wanted[o] = true);
             }
         }
         st.full.reverse();
@@ -364,6 +403,7 @@ fn split(
 fn assign_registers(
     code: &[Instruction],
     stores: &[Store],
+    reads: &[Reads],
     kept: &[Stage],
     afresh: &[Stage],
 ) -> (Vec<usize>, usize) {
@@ -386,7 +426,7 @@ fn assign_registers(
     for (at, &v) in sequence.iter().enumerate() {
         first[v] = first[v].min(at);
         last[v] = last[v].max(at);
-        for o in code[v].step.operands() {
+        for &o in &reads[v] {
             last[o] = last[o].max(at);
         }
     }
@@ -416,7 +456,9 @@ fn assign_registers(
             busy.push((last[v], r));
         }
     }
-    (register, count)
+    // What nobody computes for itself has no register; any will do.
+    register.iter_mut().filter(|r| **r == usize::MAX).for_each(|r| *r = 0);
+    (register, count.max(1))
 }
 
 /// The kind of lane a type is computed in.

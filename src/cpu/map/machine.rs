@@ -2,6 +2,7 @@
 
 use super::Bindings;
 use super::folds::Fold;
+use super::joint::Joint;
 pub(super) use super::lanes::Lanes;
 use super::lower::{CHUNK, Class, Lowered, Stage};
 use crate::cpu::block::{self, Cast, Lane, Operand};
@@ -66,6 +67,8 @@ pub(super) struct Machine<'a> {
     /// The store of that number was written by the op itself.
     pub(super) written: Vec<bool>,
     pub(super) totals: Vec<Fold>,
+    /// Sums of a block that were taken when its lanes were computed.
+    pub(super) sums: Vec<f32>,
     /// This row is worked on by several threads: nothing is kept between stages.
     pub(super) shares_row: bool,
     pub(super) base: *mut u64,
@@ -88,6 +91,7 @@ impl<'a> Machine<'a> {
             expanded: vec![false; low.code.len()],
             written: vec![false; low.stores.len()],
             totals: Vec::new(),
+            sums: vec![0.0; low.code.len()],
             shares_row: false,
             base,
         };
@@ -143,7 +147,7 @@ impl<'a> Machine<'a> {
             return;
         }
         if !low.kept.is_empty() && spread == Spread::One {
-            self.point_at_kept(place_in_row);
+            self.point_at_kept(place_in_row, lanes);
         }
         for &v in &stage.full {
             if let Some(k) = low.direct_of[v] {
@@ -167,30 +171,37 @@ impl<'a> Machine<'a> {
         self.shares_row = at.is_none();
     }
 
-    fn point_at_kept(&mut self, place: usize) {
+    fn point_at_kept(&mut self, place: usize, lanes: &Lanes) {
         if self.shares_row {
             return;
         }
         let low = self.low;
         let rows = self.register(2 * low.registers + 2);
         for &(v, k) in &low.kept {
+            if low.waits_at[v].is_some_and(|store| self.point_at_store(v, store, lanes)) {
+                continue;
+            }
             let size = self.class(v).size();
             // SAFETY: `with` made room for `width` lanes of eight bytes for every kept row.
             self.at[v] = unsafe { rows.add(k * low.width).cast::<u8>().add(place * size) };
         }
     }
 
+    /// Puts a value's lanes where a store goes, if they lie side by side there; says whether they do.
+    fn point_at_store(&mut self, v: Value, store: usize, lanes: &Lanes) -> bool {
+        let access = &self.low.stores[store].access;
+        let Some(position) = lanes.side_by_side(&access.position) else { return false };
+        let size = self.class(v).size() as isize;
+        // SAFETY: the position is the store's own, inside its slot.
+        self.at[v] = unsafe { self.bind.slots[access.slot].0.offset(position * size) };
+        true
+    }
+
     /// Lets a value be computed right where it is stored, if its lanes lie side by side there.
     fn aim(&mut self, v: Value, store: usize, lanes: &Lanes) {
-        let access = &self.low.stores[store].access;
-        match lanes.side_by_side(&access.position) {
-            Some(position) => {
-                let size = self.class(v).size() as isize;
-                // SAFETY: the position is the store's own, inside its slot.
-                self.at[v] = unsafe { self.bind.slots[access.slot].0.offset(position * size) };
-                self.written[store] = true;
-            }
-            None => self.reset(v),
+        self.written[store] = self.point_at_store(v, store, lanes);
+        if !self.written[store] {
+            self.reset(v);
         }
     }
 
@@ -229,6 +240,9 @@ impl<'a> Machine<'a> {
         let (dtype, rank, n) = (instruction.dtype, instruction.rank, lanes.count);
         if rank == Rank::Row {
             self.expanded[v] = false;
+        }
+        if let Some(joint) = low.joint[v] {
+            return self.compute_jointly(v, joint, n);
         }
         match &instruction.step {
             Step::Load { access, checks, fill } => {
@@ -295,6 +309,10 @@ impl<'a> Machine<'a> {
                     }
                 }
             }),
+            // It waited there to be scaled.
+            Step::Binary(BinaryOp::Mul, a, b) if low.waits_at[*a].is_some() && self.at[*a] == self.at[v] => {
+                block::rescale(self.lanes_mut(v, n), self.number(*b));
+            }
             Step::Binary(op, a, b) => {
                 let class = Class::of(low.code[*a].dtype);
                 by_class!(class, T => {
@@ -330,6 +348,31 @@ impl<'a> Machine<'a> {
             }
         }
         self.round(v, n);
+    }
+
+    /// A value that is the same in all of a block.
+    pub(super) fn number(&self, v: Value) -> f32 {
+        self.lanes::<f32>(v, 1)[0]
+    }
+
+    /// A value of a long row, together with what it is made of.
+    fn compute_jointly(&mut self, v: Value, joint: Joint, n: usize) {
+        // The same place in the next row, if rows lie one behind the other.
+        let ahead = |x: Value| self.at[x].cast_const().cast::<f32>().wrapping_add(self.low.width);
+        match joint {
+            Joint::ExpShifted { x, shift, sum } => {
+                let total =
+                    block::exp_shifted(self.lanes(x, n), self.number(shift), ahead(x), self.lanes_mut(v, n));
+                if let Some(sum) = sum {
+                    self.sums[sum] = total;
+                }
+            }
+            Joint::ShiftedScaled { x, shift, scale } => {
+                let (shift, scale) = (self.number(shift), self.number(scale));
+                block::shifted_scaled(self.lanes(x, n), shift, scale, ahead(x), self.lanes_mut(v, n));
+            }
+            _ => unreachable!("reductions end a stage"),
+        }
     }
 
     /// Two-byte floats are rounded after every op.

@@ -1,11 +1,12 @@
 //! The interpreter of fused elementwise and reduction kernels: a block of lanes at a time, each op one vectorised
 //! loop over the block, so that intermediate values stay in the first caches and nothing is compiled at run time.
 //!
-//! `lower` prepares a kernel once; `machine` computes values, with `memory` for those that come from or go to a
+//! `lower` prepares a kernel once, with `joint` for values that share a pass; `machine` computes values, with `memory` for those that come from or go to a
 //! slot and `folds` for reductions; `lanes` walks through views; this file walks over the loops and shares them out
 //! to threads.
 
 mod folds;
+mod joint;
 mod lanes;
 mod lower;
 mod machine;
