@@ -2,7 +2,7 @@
 //!
 //! `program` runs a plan's kernels in order; `map` interprets fused loops with the vectorised ops of `block`;
 //! `special` calls `gemm`, `conv`, `attention` and `index`; `pool` keeps memory (on `huge` pages), `threads`
-//! the workers.
+//! shares work out to `workers`.
 
 mod attention;
 mod block;
@@ -15,6 +15,7 @@ mod pool;
 mod program;
 mod special;
 mod threads;
+mod workers;
 
 pub use threads::set_threads;
 

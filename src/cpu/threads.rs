@@ -1,7 +1,7 @@
-//! The pool of worker threads. It is Volta's own: a caller inside somebody else's pool waits without picking up
-//! that pool's work, which could wait for the engine in turn.
+//! How many threads compute, and what they do together. They are Volta's own: a caller inside somebody else's pool
+//! waits without picking up that pool's work, which could wait for the engine in turn.
 
-use rayon::prelude::*;
+use super::workers::Workers;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -26,19 +26,12 @@ pub(crate) fn count() -> usize {
     })
 }
 
-fn pool() -> &'static rayon::ThreadPool {
-    static POOL: OnceLock<rayon::ThreadPool> = OnceLock::new();
-    POOL.get_or_init(|| {
-        let named = rayon::ThreadPoolBuilder::new().thread_name(|k| format!("volta-{k}"));
-        named.num_threads(count()).build().expect("the system starts threads")
-    })
-}
-
-/// Runs f(0..tasks), each once, over the pool; inline when there is nothing to share out.
+/// Runs f(0..tasks), each once, over all threads; inline when there is nothing to share out.
 pub(crate) fn parallel_for(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+    static WORKERS: OnceLock<&'static Workers> = OnceLock::new();
     if tasks <= 1 || count() == 1 {
         (0..tasks).for_each(f);
     } else {
-        pool().install(|| (0..tasks).into_par_iter().with_max_len(1).for_each(f));
+        WORKERS.get_or_init(|| Workers::start(count() - 1)).run(tasks, f);
     }
 }
