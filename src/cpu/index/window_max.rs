@@ -21,7 +21,7 @@ pub(crate) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bin
         && attrs.stride == [2, 2]
         && attrs.dilation == [1, 1]
         && attrs.padding == [0, 0]
-        && width % 2 == 0
+        && width.is_multiple_of(2)
         && x.strides[3] == 1
         && x.strides[2] == width as isize;
     let rows: Vec<Inside> = (0..out_height).map(|o| Inside::of(&attrs, o, 0, height)).collect();
@@ -184,7 +184,7 @@ mod tests {
                 // Few different values, so that there are ties.
                 let value = |i: usize| {
                     let r = (i * 2_654_435_761 + seed * 40_503) >> 7;
-                    if r % 5 == 0 { specials[r / 5 % 5] } else { (r % 4) as f32 }
+                    if r.is_multiple_of(5) { specials[r / 5 % 5] } else { (r % 4) as f32 }
                 };
                 let image: Vec<f32> = (0..4 * height * width).map(value).collect();
                 let mut out = vec![-1; height * width];

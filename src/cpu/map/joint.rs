@@ -42,11 +42,11 @@ pub(super) fn find(
     if in_long_rows {
         let mut readers = vec![0; code.len()];
         code.iter().flat_map(|i| i.step.operands()).for_each(|o| readers[o] += 1);
-        for v in 0..code.len() {
-            joint[v] = of_value(code, v).or_else(|| of_sum(code, v, &readers));
+        for (v, joint) in joint.iter_mut().enumerate() {
+            *joint = of_value(code, v).or_else(|| of_sum(code, v, &readers));
         }
-        for v in 0..code.len() {
-            let Step::Reduce(ReduceOp::Sum, of) = code[v].step else { continue };
+        for (v, instruction) in code.iter().enumerate() {
+            let Step::Reduce(ReduceOp::Sum, of) = instruction.step else { continue };
             if let Some(Joint::ExpShifted { sum: sum @ None, .. }) = &mut joint[of] {
                 *sum = Some(v);
                 joint[v] = Some(Joint::SumWith(of));

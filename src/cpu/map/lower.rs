@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 
 /// Lanes that are computed at a time: small enough for the first cache, large enough to hide the dispatch.
 pub(super) const CHUNK: usize = 2048;
+/// The same for stages that leave nothing in registers: a row and what is made of it just fit the first cache.
+const LONG_CHUNK: usize = 2 * CHUNK;
 /// Rows up to this long keep what several stages need.
 const LONGEST_CACHED_ROW: usize = 1 << 16;
 
@@ -55,6 +57,8 @@ pub(super) struct Lowered {
     reads: Vec<Reads>,
     /// The store that a value can be computed into.
     pub direct_of: Vec<Option<usize>>,
+    /// Lanes of a long row that are computed at a time, while one thread works on it.
+    pub row_chunk: usize,
     /// The store in whose place a kept value waits: what is stored there is made of it in place.
     pub waits_at: Vec<Option<usize>>,
     pub uniform: Vec<Value>,
@@ -121,6 +125,7 @@ impl Lowered {
             joint,
             reads,
             direct_of: Vec::new(),
+            row_chunk: CHUNK,
             waits_at: Vec::new(),
             register,
             registers,
@@ -146,6 +151,24 @@ impl Lowered {
             }
         }
         self.find_waiting();
+        let needs_register = |&v: &Value| !self.has_own_place(v);
+        if !self.stages.iter().flat_map(|s| &s.full).any(needs_register) {
+            self.row_chunk = LONG_CHUNK;
+        }
+    }
+
+    /// Whether the lanes of a long row's value lie side by side in memory of their own, as many as there are.
+    fn has_own_place(&self, v: Value) -> bool {
+        let side_by_side = |form: &Affine| self.inner.len() == 1 && form.coefficients.last() == Some(&1);
+        let Instruction { step, dtype, .. } = &self.code[v];
+        let place = match step {
+            Step::Load { access, checks, .. } => checks.is_empty() && side_by_side(&access.position),
+            _ => {
+                let stored = self.direct_of[v].is_some_and(|k| side_by_side(&self.stores[k].access.position));
+                stored || self.kept_row[v].is_some()
+            }
+        };
+        place && !dtype.is_half()
     }
 
     /// Kept values that the last stage only scales and stores: they need no memory of their own.

@@ -20,6 +20,7 @@ use folds::Fold;
 use lanes::Lanes;
 use lower::{CHUNK, Lowered, Stage, Walk};
 use machine::{Machine, Spread};
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
@@ -28,6 +29,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
 const TASK_LANES: usize = 1 << 16;
 /// Less work than this (lanes times instructions) is not worth waking a thread for.
 const SMALL: usize = 1 << 16;
+
+/// What the reductions of a stage come to.
+type Folds = SmallVec<[Fold; 2]>;
 
 /// A slot's memory.
 #[derive(Clone, Copy)]
@@ -252,22 +256,16 @@ impl Map {
     }
 
     /// A stage over a part of a row: what its reductions come to.
-    fn row_part(
-        &self,
-        m: &mut Machine,
-        stage: &Stage,
-        row: usize,
-        part: Range<usize>,
-        keep: bool,
-    ) -> Vec<Fold> {
+    fn row_part(&self, m: &mut Machine, stage: &Stage, row: usize, part: Range<usize>, keep: bool) -> Folds {
         let low = &self.low;
-        let mut folds: Vec<Fold> = stage.folds.iter().map(|&v| m.empty_fold(v)).collect();
+        let chunk = if keep { low.row_chunk } else { CHUNK };
+        let mut folds: Folds = stage.folds.iter().map(|&v| m.empty_fold(v)).collect();
         if stage.full.is_empty() && stage.stores.is_empty() && stage.folds.is_empty() {
             return folds;
         }
         let mut at = part.start;
         while at < part.end {
-            let count = CHUNK.min(part.end - at);
+            let count = chunk.min(part.end - at);
             let lanes = Lanes { extents: &low.all, start: row * low.width + at, fixed: &[], count };
             m.keep_rows_at(if keep { Some(at) } else { None });
             m.full(stage, &lanes, Spread::One, at);
@@ -291,7 +289,7 @@ impl Map {
                 let across = Lanes { extents: &low.outer, start: row, fixed: &[], count: 1 };
                 for stage in &low.stages_afresh {
                     m.row_values(&stage.row, &across);
-                    let results: Vec<Mutex<Vec<Fold>>> = (0..parts).map(|_| Mutex::new(Vec::new())).collect();
+                    let results: Vec<Mutex<Folds>> = (0..parts).map(|_| Mutex::new(Folds::new())).collect();
                     let known = m.row_snapshot();
                     parallel_for(parts, &|p| {
                         Machine::with(low, bind, |m| {
