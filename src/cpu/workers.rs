@@ -74,6 +74,8 @@ fn comes_soon(holds: impl Fn() -> bool) -> bool {
         if start.get_or_insert_with(Instant::now).elapsed() > AWAKE {
             return false;
         }
+        // Where there are more threads than cores, the one that is waited for may need this core.
+        thread::yield_now();
     }
 }
 
