@@ -51,9 +51,20 @@ impl Error {
         Error { kind, message: message.into(), origin }
     }
 
+    /// The same error with what it was about.
+    pub(crate) fn with_context(mut self, what: &str) -> Self {
+        self.message = format!("{} ({what})", self.message);
+        self
+    }
+
     /// The kind, for code that decides by it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// What was wrong, without the op and the line.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// The public op that was called.

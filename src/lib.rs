@@ -12,7 +12,7 @@
 //! | `op` | the table of primitives and their gradients |
 //! | `graph` `autograd` | recorded nodes; gradients as more nodes |
 //! | `plan` | fusion, views, memory, the plan cache |
-//! | `cpu` | an executor of plans |
+//! | `cpu` `gpu` | two executors of plans |
 //! | `tensor` | what users hold |
 //! | `optim` | optimizers |
 
@@ -23,6 +23,7 @@ mod device;
 mod dtype;
 mod engine;
 mod error;
+pub mod gpu;
 mod graph;
 mod op;
 mod optim;
@@ -36,7 +37,7 @@ pub use autograd::{
     try_grad,
 };
 pub use cpu::set_threads;
-pub use device::Device;
+pub use device::{Device, default_device, set_default_device, with_device};
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{
     Counters, KernelTime, Profile, counters, guards_enabled, last_plan, profile, set_guards, with_fusion,

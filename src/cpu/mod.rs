@@ -19,11 +19,13 @@ mod workers;
 
 pub use threads::set_threads;
 
+use crate::dtype::DType;
 use crate::engine::count_host_copy;
 use crate::error::Result;
-use crate::graph::{Buffer, Storage};
+use crate::graph::Storage;
 use crate::plan::Plan;
-use crate::plan::executor::{Executor, Program};
+use crate::plan::executor::{Executor, Program, Reading};
+use crate::plan::memory::MemoryRules;
 use pool::HostBuffer;
 use std::sync::Arc;
 
@@ -35,7 +37,21 @@ pub(crate) fn executor() -> &'static dyn Executor {
 }
 
 impl Executor for Cpu {
-    fn upload(&self, bytes: &[u8]) -> Result<Storage> {
+    fn rules(&self) -> Result<MemoryRules> {
+        // A piece starts with a cache line, which is also the widest vector.
+        let sizes = DType::ALL.map(DType::size);
+        Ok(MemoryRules { alignment: 64, block: usize::MAX, slots: usize::MAX, sizes })
+    }
+
+    fn generation(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn refuses(&self, _: DType) -> Option<String> {
+        None
+    }
+
+    fn upload(&self, _: DType, bytes: &[u8]) -> Result<Storage> {
         let buffer = HostBuffer::new(bytes.len())?;
         // SAFETY: the buffer is new, as large as `bytes`, and nobody else has it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.as_ptr(), bytes.len()) };
@@ -43,11 +59,16 @@ impl Executor for Cpu {
         Ok(Arc::new(buffer))
     }
 
-    fn read(&self, buffer: &dyn Buffer, out: &mut [u8]) -> Result<()> {
-        let buffer = HostBuffer::of(buffer);
+    fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
+        let mut out = vec![0; count * dtype.size()];
+        let buffer = HostBuffer::of(&*storage);
         // SAFETY: a realized buffer is as large as its tensor and is not written while a node holds it.
         unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr(), out.as_mut_ptr(), out.len()) };
         count_host_copy();
+        Box::pin(std::future::ready(Ok(out)))
+    }
+
+    fn synchronize(&self) -> Result<()> {
         Ok(())
     }
 

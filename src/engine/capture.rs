@@ -37,8 +37,8 @@ impl Capture {
         self.pending.clear();
     }
 
-    /// Walks from the roots to what is there already.
-    pub fn collect(&mut self, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>, fuse: bool) {
+    /// Walks from the roots to what is there already. The circumstances that shape a plan become part of its key.
+    pub fn collect(&mut self, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>, circumstances: [u64; 3]) {
         self.clear();
         self.pass += 1;
         let wanted: SmallVec<[u64; 8]> = roots.iter().map(|r| r.id).collect();
@@ -75,7 +75,7 @@ impl Capture {
         self.count_uses();
         self.decide_keeping(&wanted);
         self.decide_donations();
-        self.write_key(fuse);
+        self.write_key(circumstances);
     }
 
     fn place_of(&self, node: &Node) -> Option<u32> {
@@ -186,9 +186,9 @@ impl Capture {
         }
     }
 
-    fn write_key(&mut self, fuse: bool) {
+    fn write_key(&mut self, circumstances: [u64; 3]) {
         let key = &mut self.key;
-        key.push(u64::from(fuse));
+        key.extend(circumstances);
         for (n, node) in self.nodes.iter().enumerate() {
             let flags = u64::from(self.keep[n]) | u64::from(self.donated[n]) << 1 | (node.dtype as u64) << 8;
             key.push(flags | (node.shape.rank() as u64) << 16 | u64::from(self.inputs[n].is_some()) << 2);

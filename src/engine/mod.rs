@@ -22,7 +22,10 @@ use crate::plan::report::PlanReport;
 use cache::Cache;
 use capture::Capture;
 use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 pub(crate) struct Prepared {
     plan: Plan,
@@ -46,9 +49,10 @@ fn engine() -> MutexGuard<'static, Engine> {
     ENGINE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(crate) fn executor(device: Device) -> &'static dyn Executor {
+pub(crate) fn executor(device: Device) -> Result<&'static dyn Executor> {
     match device {
-        Device::Cpu => crate::cpu::executor(),
+        Device::Cpu => Ok(crate::cpu::executor()),
+        Device::Gpu(index) => crate::gpu::executor(index),
     }
 }
 
@@ -63,10 +67,28 @@ pub(crate) fn realize_with_pending(nodes: &[Arc<Node>]) -> Result<()> {
     run(nodes.to_vec(), take_pending())
 }
 
-fn run(roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
+/// Runs one plan for each device that has something to compute; no graph reaches across devices.
+fn run(mut roots: Vec<Arc<Node>>, mut pending: Vec<Arc<Node>>) -> Result<()> {
+    while let Some(device) = roots.first().or(pending.first()).map(|n| n.device) {
+        let take = |nodes: &mut Vec<Arc<Node>>| -> Vec<Arc<Node>> {
+            if nodes.iter().all(|n| n.device == device) {
+                return std::mem::take(nodes);
+            }
+            nodes.extract_if(.., |n| n.device == device).collect()
+        };
+        let (here, waiting) = (take(&mut roots), take(&mut pending));
+        if let Err(error) = run_on(device, here, waiting) {
+            pending.iter().for_each(register);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
     let mut engine = engine();
     let Engine { plans, capture } = &mut *engine;
-    let result = compute(plans, capture, roots, pending);
+    let result = compute(plans, capture, device, roots, pending);
     // Views and rules that stay pending are looked at again next time.
     capture.still_pending().for_each(register);
     let gone = std::mem::take(&mut capture.nodes);
@@ -79,17 +101,18 @@ fn run(roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
 fn compute(
     plans: &mut Cache<Prepared>,
     capture: &mut Capture,
+    device: Device,
     roots: Vec<Arc<Node>>,
     pending: Vec<Arc<Node>>,
 ) -> Result<()> {
     let guarded = guards_enabled();
     // A guard names one op, so each has a kernel of its own.
     let fuse = settings::fusion_enabled() && !guarded;
-    capture.collect(roots, pending, fuse);
+    let executor = executor(device)?;
+    capture.collect(roots, pending, [fuse as u64, device_number(device), executor.generation()?]);
     if capture.nothing_to_do() {
         return Ok(());
     }
-    let device = capture.nodes[0].device;
     let prepared = match plans.get(&capture.key) {
         Some(found) => {
             counters::count_replay();
@@ -97,8 +120,8 @@ fn compute(
         }
         None => {
             let nodes = &capture.nodes;
-            let plan = crate::plan::compile(&capture.graph(), fuse, |n| nodes[n].id);
-            let program = executor(device).prepare(&plan)?;
+            let plan = crate::plan::compile(&capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
+            let program = executor.prepare(&plan)?;
             let prepared = Arc::new(Prepared { plan, program });
             counters::count_compile();
             plans.insert(&capture.key, prepared.clone());
@@ -114,6 +137,28 @@ fn compute(
     drop(inputs);
     capture.hand_out(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
     Ok(())
+}
+
+/// What a future gives, for callers that may wait.
+pub(crate) fn wait_for<F: Future>(mut future: Pin<&mut F>) -> F::Output
+where
+    F: ?Sized,
+{
+    let mut task = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut task) {
+            return output;
+        }
+        // The answer is in the hands of another thread.
+        std::thread::yield_now();
+    }
+}
+
+fn device_number(device: Device) -> u64 {
+    match device {
+        Device::Cpu => 0,
+        Device::Gpu(index) => 1 + index as u64,
+    }
 }
 
 /// The plan that ran last on this thread.

@@ -1,9 +1,12 @@
 //! What a device must be able to do: hold memory, and run plans.
 
 use super::Plan;
-use crate::dtype::Scalar;
+use super::memory::MemoryRules;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::graph::{Buffer, Storage};
+use crate::graph::Storage;
+use std::future::Future;
+use std::pin::Pin;
 
 /// A value that may differ from run to run without changing the plan.
 #[derive(Clone, Copy, Debug)]
@@ -12,12 +15,27 @@ pub(crate) enum Argument {
     Key([u32; 2]),
 }
 
-pub(crate) trait Executor: Send + Sync {
-    /// Copies bytes to the device.
-    fn upload(&self, bytes: &[u8]) -> Result<Storage>;
+/// Elements on their way to the host.
+pub(crate) type Reading = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send>>;
 
-    /// Copies a buffer's first `out.len()` bytes to the host.
-    fn read(&self, buffer: &dyn Buffer, out: &mut [u8]) -> Result<()>;
+pub(crate) trait Executor: Send + Sync {
+    /// How plans must lay out memory here.
+    fn rules(&self) -> Result<MemoryRules>;
+
+    /// Changes when the device was lost and opened anew: programs made before are of no use then.
+    fn generation(&self) -> Result<u64>;
+
+    /// Why it does not compute in `dtype`, if it does not.
+    fn refuses(&self, dtype: DType) -> Option<String>;
+
+    /// Copies elements to the device.
+    fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage>;
+
+    /// Copies a buffer's first `count` elements to the host. A device that is busy may still have to write them.
+    fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading;
+
+    /// Waits until everything that was asked for is done.
+    fn synchronize(&self) -> Result<()>;
 
     /// Makes a plan ready to run many times.
     fn prepare(&self, plan: &Plan) -> Result<Box<dyn Program>>;

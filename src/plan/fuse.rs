@@ -65,13 +65,16 @@ pub(crate) struct Fusion<'a> {
     pub groups: Vec<Group>,
     /// The group that computes each stored node.
     pub group_of: Vec<Option<usize>>,
+    /// How many slots a kernel may read and write.
+    most_slots: usize,
 }
 
 impl<'a> Fusion<'a> {
-    pub fn run(graph: &'a PlanGraph, fuse: bool) -> Fusion<'a> {
-        let mut stored = store::choose(graph, fuse);
+    pub fn run(graph: &'a PlanGraph, fuse: bool, most_slots: usize) -> Fusion<'a> {
+        let mut stored = store::choose(graph, fuse, most_slots);
         loop {
-            let mut f = Fusion { graph, stored, groups: Vec::new(), group_of: vec![None; graph.nodes.len()] };
+            let group_of = vec![None; graph.nodes.len()];
+            let mut f = Fusion { graph, stored, groups: Vec::new(), group_of, most_slots };
             match f.group(fuse) {
                 // One more value in memory, and everything is decided anew.
                 Some(missing) => {
@@ -222,10 +225,9 @@ impl<'a> Fusion<'a> {
         let Some((domain, kernel)) = self.domains(own, others).into_iter().find_map(build) else {
             return false;
         };
-        let mut reads: Vec<usize> = kernel.reads().map(|a| a.slot).collect();
-        reads.sort_unstable();
-        reads.dedup();
-        if kernel.code.len() > MOST_CODE || reads.len() > MOST_READS {
+        let reads = distinct(kernel.reads().map(|a| a.slot));
+        let writes = kernel.stores.len();
+        if kernel.code.len() > MOST_CODE || reads > MOST_READS || reads + writes > self.most_slots {
             return false;
         }
         self.merge(into, others, slots);
@@ -349,6 +351,7 @@ impl<'a> Fusion<'a> {
                     domain.reduced == 0
                         && maps[0].stores.len() <= 2
                         && maps[0].reads().count() <= MOST_READS / 2
+                        && self.slots_with(s, &maps[0]) <= self.most_slots
                         && reads_in_order(&maps[0], slot, self.graph.nodes[slot].shape)
                         && self.may_join(&[g, e], &[])
                 }
@@ -373,6 +376,13 @@ impl<'a> Fusion<'a> {
             }
         }
         self.forget_unread_products();
+    }
+
+    /// How many slots a product and an epilogue read and write together.
+    fn slots_with(&self, product: &SpecialKernel, epilogue: &MapKernel) -> usize {
+        let read = product.operands.iter().map(|o| o.slot).chain(epilogue.reads().map(|a| a.slot));
+        let written = epilogue.stores.iter().map(|s| s.access.slot);
+        distinct(read.chain(written).chain([product.output.slot]))
     }
 
     /// A product that only its own epilogue reads is not kept beyond it.
@@ -451,6 +461,13 @@ impl<'a> Fusion<'a> {
         assert_eq!(order.len(), alive.len(), "kernels wait for each other");
         order
     }
+}
+
+fn distinct(slots: impl Iterator<Item = usize>) -> usize {
+    let mut slots: Vec<usize> = slots.collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots.len()
 }
 
 /// Whether `kernel` walks over everything in the order of `slot` and reads it just there.

@@ -3,6 +3,7 @@
 
 use super::graph::PlanGraph;
 use super::kernel::{Kernel, Slot, Work};
+use crate::dtype::DType;
 
 /// Where a slot's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +36,27 @@ pub(crate) struct Output {
     pub over: Option<usize>,
 }
 
-/// Every piece starts at a multiple of this: a cache line, and the widest vector.
-const ALIGNMENT: usize = 64;
-
-fn bytes(graph: &PlanGraph, slot: Slot) -> usize {
-    graph.nodes[slot].shape.numel() * graph.nodes[slot].dtype.size()
+/// What a device asks of a plan's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryRules {
+    /// Every piece of the arena starts at a multiple of this.
+    pub alignment: usize,
+    /// The arena comes in blocks of so many bytes: a piece lies inside of one, or starts with one.
+    pub block: usize,
+    /// How many slots a kernel can see.
+    pub slots: usize,
+    /// Bytes of an element of each type.
+    pub sizes: [usize; DType::ALL.len()],
 }
 
-pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel]) -> Layout {
+impl MemoryRules {
+    pub fn bytes(&self, graph: &PlanGraph, slot: Slot) -> usize {
+        graph.nodes[slot].shape.numel() * self.sizes[graph.nodes[slot].dtype as usize]
+    }
+}
+
+pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules) -> Layout {
+    let bytes = |slot: Slot| rules.bytes(graph, slot);
     let count = graph.nodes.len();
     let mut places = vec![Place::Nowhere; count];
     let mut last_read = vec![0; count];
@@ -58,7 +72,7 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel]) -> Layout {
     }
     let mut outputs = Vec::new();
     let mut taken = vec![false; inputs.len()];
-    let mut arena = Arena::default();
+    let mut arena = Arena::new(rules);
     let mut dying: Vec<(usize, Slot)> = Vec::new();
     for (k, kernel) in kernels.iter().enumerate() {
         dying.retain(|&(last, slot)| {
@@ -69,7 +83,7 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel]) -> Layout {
             }
             last >= k
         });
-        let inner = hidden_product(kernel, graph);
+        let inner = hidden_product(kernel, graph, &bytes);
         for slot in kernel.writes() {
             if places[slot] != Place::Nowhere || Some(slot) == inner {
                 continue;
@@ -80,9 +94,9 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel]) -> Layout {
                 if let Some(input) = over {
                     taken[input] = true;
                 }
-                outputs.push(Output { slot, bytes: bytes(graph, slot), over });
+                outputs.push(Output { slot, bytes: bytes(slot), over });
             } else {
-                places[slot] = Place::Arena(arena.take(bytes(graph, slot)));
+                places[slot] = Place::Arena(arena.take(bytes(slot)));
                 dying.push((last_read[slot].max(k), slot));
             }
         }
@@ -92,21 +106,20 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel]) -> Layout {
             places[product] = places[result];
         }
     }
-    let sum = |slots: &mut dyn Iterator<Item = usize>| slots.sum::<usize>();
-    let peak_bytes = sum(&mut inputs.iter().map(|&s| bytes(graph, s)))
-        + sum(&mut outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes))
-        + arena.peak;
+    let taken: usize = inputs.iter().map(|&s| bytes(s)).sum();
+    let given: usize = outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes).sum();
+    let peak_bytes = taken + given + arena.peak;
     Layout { places, arena_bytes: arena.peak, inputs, outputs, peak_bytes }
 }
 
 /// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements
 /// are as large.
-fn hidden_product(kernel: &Kernel, graph: &PlanGraph) -> Option<Slot> {
+fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> usize) -> Option<Slot> {
     let Work::Special(s) = &kernel.work else { return None };
     let epilogue = s.epilogue.as_ref()?;
     let product = s.output.slot;
     let result = epilogue.stores.first()?.access.slot;
-    let alike = bytes(graph, product) == bytes(graph, result) && !graph.nodes[product].dtype.is_half();
+    let alike = bytes(product) == bytes(result) && !graph.nodes[product].dtype.is_half();
     (alike && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
 }
 
@@ -144,25 +157,38 @@ fn donor(
 }
 
 /// Pieces of one stretch of memory, first fit.
-#[derive(Default)]
 struct Arena {
     /// (start, end) of what is in use, in order.
     used: Vec<(usize, usize)>,
     peak: usize,
+    alignment: usize,
+    block: usize,
 }
 
 impl Arena {
+    fn new(rules: &MemoryRules) -> Arena {
+        Arena { used: Vec::new(), peak: 0, alignment: rules.alignment, block: rules.block }
+    }
+
+    /// The first place from `at` on where a piece may start.
+    fn start(&self, at: usize, bytes: usize) -> usize {
+        let left = self.block - at % self.block;
+        if bytes <= left || left == self.block { at } else { at + left }
+    }
+
     fn take(&mut self, bytes: usize) -> usize {
-        let bytes = bytes.max(1).next_multiple_of(ALIGNMENT);
+        let bytes = bytes.max(1).next_multiple_of(self.alignment);
         let mut at = 0;
         let mut place = self.used.len();
         for (k, &(start, end)) in self.used.iter().enumerate() {
-            if start - at >= bytes {
+            at = self.start(at, bytes);
+            if at + bytes <= start {
                 place = k;
                 break;
             }
             at = end;
         }
+        at = self.start(at, bytes);
         self.used.insert(place, (at, at + bytes));
         self.peak = self.peak.max(at + bytes);
         at
@@ -177,9 +203,13 @@ impl Arena {
 mod tests {
     use super::Arena;
 
+    fn arena(block: usize) -> Arena {
+        Arena { used: Vec::new(), peak: 0, alignment: 64, block }
+    }
+
     #[test]
     fn freed_pieces_are_taken_again() {
-        let mut arena = Arena::default();
+        let mut arena = arena(usize::MAX);
         let a = arena.take(100);
         let b = arena.take(10);
         assert_eq!((a, b), (0, 128));
@@ -188,5 +218,15 @@ mod tests {
         assert_eq!(arena.take(64), 64);
         assert_eq!(arena.take(1), 192);
         assert_eq!(arena.peak, 256);
+    }
+
+    #[test]
+    fn no_piece_lies_across_blocks_unless_it_is_larger_than_one() {
+        let mut arena = arena(1024);
+        assert_eq!(arena.take(640), 0);
+        assert_eq!(arena.take(640), 1024, "384 bytes are left of the first block");
+        assert_eq!(arena.take(384), 640);
+        assert_eq!(arena.take(3000), 2048);
+        assert_eq!(arena.take(1024), 5120, "64 bytes are left of the fifth block");
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod graph;
 pub(crate) mod kernel;
 pub(crate) mod memory;
 pub(crate) mod report;
+mod simplify;
 mod store;
 pub(crate) mod view;
 
@@ -19,7 +20,7 @@ use crate::op::Op;
 use fuse::{Body, Fusion};
 use graph::PlanGraph;
 use kernel::{Kernel, MapKernel, Part, Rank, Special, SpecialKernel, Step, Work};
-use memory::Layout;
+use memory::{Layout, MemoryRules};
 
 /// A compiled graph: kernels in order, and where their slots are.
 pub(crate) struct Plan {
@@ -33,8 +34,13 @@ pub(crate) struct Plan {
 }
 
 /// Compiles `graph`; `age` orders kernels that do not depend on each other.
-pub(crate) fn compile(graph: &PlanGraph, fuse: bool, age: impl Fn(usize) -> u64) -> Plan {
-    let fusion = Fusion::run(graph, fuse);
+pub(crate) fn compile(
+    graph: &PlanGraph,
+    fuse: bool,
+    rules: &MemoryRules,
+    age: impl Fn(usize) -> u64,
+) -> Plan {
+    let fusion = Fusion::run(graph, fuse, rules.slots);
     let order = fusion.order(age);
     let mut arguments = Vec::new();
     let mut kernels = Vec::new();
@@ -51,8 +57,8 @@ pub(crate) fn compile(graph: &PlanGraph, fuse: bool, age: impl Fn(usize) -> u64)
         }
         kernels.push(describe(graph, work, &group.members, &group.outputs));
     }
-    let layout = memory::lay_out(graph, &kernels);
-    let slot_bytes = graph.nodes.iter().map(|n| n.shape.numel() * n.dtype.size()).collect();
+    let layout = memory::lay_out(graph, &kernels, rules);
+    let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(graph, n)).collect();
     let slot_dtypes = graph.nodes.iter().map(|n| n.dtype).collect();
     Plan { kernels, layout, arguments, slot_bytes, slot_dtypes }
 }

@@ -13,7 +13,7 @@ const MOST_LOADS: usize = 6;
 const DEEPEST: u32 = 96;
 
 /// One flag a node: whether its values are put into memory.
-pub(crate) fn choose(graph: &PlanGraph, fuse: bool) -> Vec<bool> {
+pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Vec<bool> {
     let mut stored: Vec<bool> = graph.nodes.iter().map(|n| n.keep && !n.input).collect();
     for (n, stored) in stored.iter_mut().enumerate() {
         let folds = matches!(graph.nodes[n].op, Op::Reduce { .. } | Op::ArgReduce { .. });
@@ -26,7 +26,7 @@ pub(crate) fn choose(graph: &PlanGraph, fuse: bool) -> Vec<bool> {
         }
     }
     if fuse {
-        share(graph, &mut stored);
+        share(graph, &mut stored, most_slots);
     }
     stored
 }
@@ -58,6 +58,16 @@ struct Effort {
     depth: u32,
     /// The large tensors that are read for it.
     loads: SmallVec<[usize; 4]>,
+    /// All tensors that are read for it.
+    slots: SmallVec<[usize; 8]>,
+}
+
+impl Effort {
+    fn read(&mut self, slot: usize) {
+        if !self.slots.contains(&slot) {
+            self.slots.push(slot);
+        }
+    }
 }
 
 fn own_cost(op: &Op) -> u32 {
@@ -80,7 +90,7 @@ fn own_cost(op: &Op) -> u32 {
 }
 
 /// Stores elementwise values that would be expensive to compute once more for every use.
-fn share(graph: &PlanGraph, stored: &mut [bool]) {
+fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
     let uses = uses(graph);
     let mut efforts: Vec<Effort> = vec![Effort::default(); graph.nodes.len()];
     for n in 0..graph.nodes.len() {
@@ -99,10 +109,12 @@ fn share(graph: &PlanGraph, stored: &mut [bool]) {
         }
         let size = graph.nodes[n].shape.numel();
         let depth = efforts[n].depth;
-        let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, loads: SmallVec::new() };
+        limit_slots(graph, n, stored, &mut efforts, most_slots);
+        let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, ..Effort::default() };
         for &s in &graph.nodes[n].sources {
             let base = graph.base(s);
             if graph.nodes[base].input || stored[base] {
+                effort.read(base);
                 if graph.nodes[base].shape.numel() * 8 >= size && !effort.loads.contains(&base) {
                     effort.loads.push(base);
                 }
@@ -113,6 +125,7 @@ fn share(graph: &PlanGraph, stored: &mut [bool]) {
             } else {
                 efforts[base].cost
             };
+            efforts[base].slots.iter().for_each(|&slot| effort.read(slot));
             for &l in &efforts[base].loads {
                 if !effort.loads.contains(&l) {
                     effort.loads.push(l);
@@ -127,6 +140,34 @@ fn share(graph: &PlanGraph, stored: &mut [bool]) {
             effort = Effort::default();
         }
         efforts[n] = effort;
+    }
+}
+
+/// Stores sources of `n` until a kernel can read what `n` is made of; it writes `n` itself, too.
+fn limit_slots(graph: &PlanGraph, n: usize, stored: &mut [bool], efforts: &mut [Effort], most_slots: usize) {
+    loop {
+        let mut all = Effort::default();
+        let mut widest = None;
+        for &s in &graph.nodes[n].sources {
+            let base = graph.base(s);
+            if graph.nodes[base].input || stored[base] {
+                all.read(base);
+                continue;
+            }
+            efforts[base].slots.iter().for_each(|&slot| all.read(slot));
+            if graph.computes(base)
+                && widest.is_none_or(|w: usize| efforts[w].slots.len() < efforts[base].slots.len())
+            {
+                widest = Some(base);
+            }
+        }
+        match widest {
+            Some(source) if all.slots.len() >= most_slots => {
+                stored[source] = true;
+                efforts[source] = Effort::default();
+            }
+            _ => return,
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Making tensors: from data, by rules, at random.
 
 use super::Tensor;
-use super::record::{answer, source};
-use crate::device::Device;
+use super::record::{answer, require, source};
+use crate::device::{Device, default_device, with_device};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Result, bail};
 use crate::graph::Node;
@@ -66,7 +66,7 @@ macro_rules! creators {
 }
 
 fn rule(op: Op, shape: Shape, dtype: DType) -> Tensor {
-    source(op, shape, dtype, Device::Cpu)
+    source(op, shape, dtype, default_device())
 }
 
 fn constant(value: Scalar, shape: Shape, dtype: DType) -> Tensor {
@@ -75,6 +75,15 @@ fn constant(value: Scalar, shape: Shape, dtype: DType) -> Tensor {
 
 fn index_along(axis: usize, shape: Shape, dtype: DType) -> Tensor {
     rule(Op::Iota { axis: axis as u8 }, shape, dtype)
+}
+
+/// Numbers `step` apart, computed in f64: a GPU, which has none, gets them from the host.
+fn spaced(start: f64, step: f64, shape: Shape) -> Result<Tensor> {
+    if default_device() != Device::Cpu {
+        let numbers: Vec<f32> = (0..shape.numel()).map(|k| (k as f64 * step + start) as f32).collect();
+        return Tensor::from_elements(&numbers, shape);
+    }
+    index_along(0, shape, DType::F64).try_mul(step)?.try_add(start)?.try_to_dtype(DType::F32)
 }
 
 fn uniform(shape: Shape, key: [u32; 2], kind: RandomKind) -> Tensor {
@@ -129,15 +138,13 @@ creators! {
             bail!(Argument, "no numbers from {start} to {end} by {step}");
         }
         let count = ((end - start) / step).ceil().max(0.0) as usize;
-        let index = index_along(0, Shape::new(&[count])?, DType::F64);
-        index.try_mul(step)?.try_add(start)?.try_to_dtype(DType::F32)
+        spaced(start, step, Shape::new(&[count])?)
     }
 
     /// `count` numbers evenly spaced from `start` to `end`, both included, as f32.
     fn linspace | try_linspace(start: f64, end: f64, count: usize) {
-        let index = index_along(0, Shape::new(&[count])?, DType::F64);
         let step = if count > 1 { (end - start) / (count - 1) as f64 } else { 0.0 };
-        index.try_mul(step)?.try_add(start)?.try_to_dtype(DType::F32)
+        spaced(start, step, Shape::new(&[count])?)
     }
 
     /// The identity matrix, f32.
@@ -208,12 +215,16 @@ impl Tensor {
         if data.len() != shape.numel() {
             bail!(Shape, "{} elements do not fill shape {shape}, which has {}", data.len(), shape.numel());
         }
-        let storage = crate::engine::executor(Device::Cpu).upload(bytes_of(data))?;
-        Ok(Tensor::from_node(Node::realized(shape, T::DTYPE, Device::Cpu, storage)))
+        let device = default_device();
+        require(device, T::DTYPE)?;
+        let storage = crate::engine::executor(device)?.upload(T::DTYPE, bytes_of(data))?;
+        Ok(Tensor::from_node(Node::realized(shape, T::DTYPE, device, storage)))
     }
 
-    fn like(&self, made: Tensor) -> Tensor {
-        Tensor::variable_of(made.to_dtype(self.dtype()).node())
+    /// What `make` makes, on this tensor's device and in its type.
+    #[track_caller]
+    fn like(&self, make: impl FnOnce() -> Tensor) -> Tensor {
+        Tensor::variable_of(with_device(self.device(), make).to_dtype(self.dtype()).node())
     }
 
     /// Zeros of this tensor's shape and type.
@@ -233,18 +244,18 @@ impl Tensor {
 
     /// [`rand`](Self::rand) of this tensor's shape and type.
     pub fn rand_like(&self) -> Tensor {
-        self.like(Tensor::rand(self.shape()))
+        self.like(|| Tensor::rand(self.shape()))
     }
 
     /// [`randn`](Self::randn) of this tensor's shape and type.
     pub fn randn_like(&self) -> Tensor {
-        self.like(Tensor::randn(self.shape()))
+        self.like(|| Tensor::randn(self.shape()))
     }
 
     /// [`randint`](Self::randint) of this tensor's shape and type.
     #[track_caller]
     pub fn randint_like(&self, low: i64, high: i64) -> Tensor {
-        self.like(Tensor::randint(low, high, self.shape()))
+        self.like(|| Tensor::randint(low, high, self.shape()))
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::Tensor;
 use super::record::ops;
+use crate::device::with_device;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
 
 /// True with probability `p`, on the device of `x`.
 fn random_mask(x: &Tensor, p: f64, shape: Shape) -> Result<Tensor> {
-    Ok(Tensor::try_bernoulli(p, shape)?.to_device(x.device()))
+    with_device(x.device(), || Tensor::try_bernoulli(p, shape))
 }
 
 /// Drops what a random mask of `shape`, broadcast to `x`, says.

@@ -29,6 +29,7 @@ mod reduce;
 mod resize;
 mod softmax;
 mod statistics;
+mod transfer;
 
 pub use attention::AttentionOptions;
 pub use conv::ConvOptions;
@@ -248,13 +249,5 @@ impl Tensor {
         drop(node);
         drop(old);
         Ok(())
-    }
-
-    /// The same value on another device.
-    #[track_caller]
-    pub fn to_device(&self, device: Device) -> Tensor {
-        match device {
-            Device::Cpu => self.clone(),
-        }
     }
 }

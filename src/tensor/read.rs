@@ -2,11 +2,16 @@
 
 use super::Tensor;
 use crate::call::Call;
+use crate::device::Device;
 use crate::dtype::{DType, Element};
-use crate::engine;
+use crate::engine::{self, wait_for};
 use crate::error::{Result, bail};
+use crate::graph::Node;
 use crate::op::Op;
+use crate::plan::executor::Reading;
 use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
 
 impl Tensor {
     /// All elements in row-major order, converted to `T` if the tensor holds another type.
@@ -19,24 +24,28 @@ impl Tensor {
     #[track_caller]
     pub fn try_to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let _call = Call::enter("to_vec");
-        let tensor =
-            if self.dtype() == T::DTYPE { self.clone() } else { self.detach().try_to_dtype(T::DTYPE)? };
+        // A device need not have the type that is asked for.
+        let convert = self.device() == Device::Cpu && self.dtype() != T::DTYPE;
+        let tensor = if convert { self.detach().try_to_dtype(T::DTYPE)? } else { self.clone() };
         let node = tensor.node();
-        let storage = match node.storage() {
-            Some(storage) => storage,
-            None => {
-                engine::realize(&[&node])?;
-                node.storage().expect("a realized node has storage")
-            }
-        };
-        let executor = engine::executor(node.device);
-        let mut out = vec![T::default(); node.shape.numel()];
-        // SAFETY: every `Element` is a plain number without padding (the trait is sealed), and executors store
-        // a bool as a byte of 0 or 1, so any bytes they give are valid elements.
-        let bytes =
-            unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<u8>(), size_of_val(&out[..])) };
-        executor.read(&*storage, bytes)?;
-        Ok(out)
+        elements(&node, wait_for(reading(&node)?.as_mut())?)
+    }
+
+    /// [`to_vec`](Self::to_vec) that waits for the device without blocking: the only way in a browser.
+    #[track_caller]
+    pub fn to_vec_async<T: Element>(&self) -> impl Future<Output = Result<Vec<T>>> + use<T> {
+        let _call = Call::enter("to_vec_async");
+        let node = self.node();
+        let reading = reading(&node);
+        async move { elements(&node, reading?.await?) }
+    }
+
+    /// The same values on another device, cut from the tape: by way of the host.
+    pub(super) fn copied_to(&self, device: Device) -> Result<Tensor> {
+        let node = self.node();
+        let bytes = wait_for(reading(&node)?.as_mut())?;
+        let storage = engine::executor(device)?.upload(node.dtype, &bytes)?;
+        Ok(Tensor::from_node(Node::realized(node.shape, node.dtype, device, storage)))
     }
 
     /// The value of a tensor of one element, converted to `T`.
@@ -84,6 +93,33 @@ impl Tensor {
     pub fn is_realized(&self) -> bool {
         self.with_node(|n| n.is_realized() || matches!(n.op, Op::Const(_)))
     }
+}
+
+/// Computes a node if need be, and starts to copy its elements to the host.
+fn reading(node: &Arc<Node>) -> Result<Reading> {
+    let storage = match node.storage() {
+        Some(storage) => storage,
+        None => {
+            engine::realize(&[node])?;
+            node.storage().expect("a realized node has storage")
+        }
+    };
+    Ok(engine::executor(node.device)?.read(storage, node.dtype, node.shape.numel()))
+}
+
+/// The bytes of a node's elements as `T`.
+fn elements<T: Element>(node: &Node, bytes: Vec<u8>) -> Result<Vec<T>> {
+    if node.dtype != T::DTYPE {
+        let storage = engine::executor(Device::Cpu)?.upload(node.dtype, &bytes)?;
+        let here = Tensor::from_node(Node::realized(node.shape, node.dtype, Device::Cpu, storage));
+        return here.try_to_dtype(T::DTYPE)?.try_to_vec();
+    }
+    let mut out = vec![T::default(); node.shape.numel()];
+    debug_assert_eq!(size_of_val(&out[..]), bytes.len());
+    // SAFETY: every `Element` is a plain number without padding (the trait is sealed), and executors give a bool as
+    // a byte of 0 or 1, so their bytes are valid elements, as many as there are.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast::<u8>(), bytes.len()) };
+    Ok(out)
 }
 
 /// Computes several tensors in one plan, along with everything else this thread has pending and still holds.

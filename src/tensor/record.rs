@@ -3,6 +3,7 @@
 use super::Tensor;
 use crate::autograd;
 use crate::call::Call;
+use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::graph::{Node, Recipe, Sources, register};
@@ -122,6 +123,7 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
     if let Some(other) = nodes.iter().find(|n| n.device != device) {
         bail!(Device, "operands are on {device} and on {}: move one with to_device", other.device);
     }
+    require(device, dtype)?;
     let tracked = dtype.is_float() && autograd::is_enabled() && nodes.iter().any(|n| n.tracked);
     if tracked && !crate::op::gradient::exists(&op) {
         bail!(
@@ -133,8 +135,20 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
     Ok(Tensor::from_node(Node::record(Recipe { op, sources: nodes, shape, dtype, device, tracked })))
 }
 
+/// An error if `device` does not compute in `dtype`.
+pub(crate) fn require(device: Device, dtype: DType) -> Result<()> {
+    let rare = matches!(dtype, DType::F64 | DType::I64);
+    if device != Device::Cpu
+        && rare
+        && let Some(why) = crate::engine::executor(device)?.refuses(dtype)
+    {
+        bail!(DType, "{why}");
+    }
+    Ok(())
+}
+
 /// A value that needs no source.
-pub(crate) fn source(op: Op, shape: Shape, dtype: DType, device: crate::Device) -> Tensor {
+pub(crate) fn source(op: Op, shape: Shape, dtype: DType, device: Device) -> Tensor {
     let recipe = Recipe { op, sources: Sources::new(), shape, dtype, device, tracked: false };
     Tensor::from_node(Node::record(recipe))
 }

@@ -4,14 +4,14 @@ mod models;
 
 use models::Training;
 use std::process::ExitCode;
-use std::time::Instant;
-use volta::{Tensor, last_plan, manual_seed, set_threads};
+use std::time::{Duration, Instant};
+use volta::{Device, Tensor, last_plan, manual_seed, set_default_device, set_threads};
 
 #[derive(clap::Args)]
 pub struct Options {
     /// The device to measure.
-    #[arg(long, default_value = "cpu", value_parser = ["cpu"])]
-    device: String,
+    #[arg(long, default_value = "cpu")]
+    device: Device,
     /// Workloads, separated by commas.
     #[arg(
         long,
@@ -34,6 +34,9 @@ pub struct Options {
     #[arg(long, default_value_t = 0)]
     threads: usize,
 }
+
+/// How long a GPU runs a workload before it is timed.
+const WARM_UP: Duration = Duration::from_millis(300);
 
 /// What a workload yields besides time.
 enum Work {
@@ -71,22 +74,25 @@ fn workload(name: &str, options: &Options) -> Result<Workload, String> {
     const MEBI: usize = 1 << 20;
     Ok(match name {
         "gelu" => {
-            let t = elementwise(&[4 * MEBI], 3);
+            let count = if options.device.is_gpu() { 64 * MEBI } else { 4 * MEBI };
+            let t = elementwise(&[count], 3);
             let step = move || {
-                (&t[0] * &t[1] + &t[2]).gelu_tanh().realize();
+                let y = (&t[0] * &t[1] + &t[2]).gelu_tanh();
+                y.realize();
                 None
             };
-            Workload { step: Box::new(step), work: Work::Bytes(4.0 * 16.0 * MEBI as f64) }
+            Workload { step: Box::new(step), work: Work::Bytes(4.0 * 4.0 * count as f64) }
         }
         "softmax" | "layernorm" => {
-            let x = elementwise(&[1024, 4096], 1).remove(0);
+            let rows = if options.device.is_gpu() { 8192 } else { 1024 };
+            let x = elementwise(&[rows, 4096], 1).remove(0);
             let softmax = name == "softmax";
             let step = move || {
                 let y = if softmax { x.softmax(1) } else { x.layer_norm([4096], None, None, 1e-5) };
                 y.realize();
                 None
             };
-            Workload { step: Box::new(step), work: Work::Bytes(2.0 * 16.0 * MEBI as f64) }
+            Workload { step: Box::new(step), work: Work::Bytes(2.0 * 4.0 * (rows * 4096) as f64) }
         }
         _ => {
             let Training { mut loss, mut optimizer, units, read_loss } =
@@ -113,11 +119,22 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
     manual_seed(0);
     let start = Instant::now();
     let Workload { mut step, work } = workload(name, options)?;
+    let device = options.device;
+    let mut step = || {
+        let loss = step();
+        device.synchronize().expect("the device answers");
+        loss
+    };
     let ms = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
     step();
     let first = ms(start);
-    for _ in 0..(options.iters / 4).max(5) {
+    // Clocks fall while nothing runs, and rise again under load.
+    let warm = Instant::now();
+    for k in 0.. {
         step();
+        if k >= (options.iters / 4).max(5) && (!device.is_gpu() || warm.elapsed() > WARM_UP) {
+            break;
+        }
     }
     let peak = last_plan().map_or(0, |p| p.peak_bytes);
     let mut times = Vec::new();
@@ -137,7 +154,7 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
         "{{\"peer\": \"volta {}\", \"device\": \"{}\", \"workload\": \"{name}\", \"mode\": \"{mode}\", \
          \"median_ms\": {median:.4}, \"min_ms\": {:.4}, \"first_ms\": {first:.1}, \"peak_mib\": {:.1}",
         env!("CARGO_PKG_VERSION"),
-        options.device,
+        if device.is_gpu() { "gpu" } else { "cpu" },
         times[0],
         peak as f64 / (1 << 20) as f64,
     );
@@ -153,6 +170,11 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
 }
 
 pub fn run(options: &Options) -> ExitCode {
+    if let Err(error) = options.device.synchronize() {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
+    set_default_device(options.device);
     if options.threads > 0 {
         set_threads(options.threads);
     }

@@ -1,0 +1,97 @@
+//! The backward pass, without adding to memory from several places: a dispatch whose workgroups own queries
+//! leaves their gradients and what the second needs of every query, and one whose workgroups own keys leaves
+//! those of keys and values. Both compute the weights again from the log-sum-exp.
+
+use super::problem::Problem;
+use super::view::{Piece, View, bindings, result};
+use crate::dtype::DType;
+use crate::gpu::dispatch::{Binding, Lane, Memory};
+use crate::plan::kernel::{Operand, SpecialKernel};
+
+pub(super) struct Gradient<'a> {
+    pub problem: &'a Problem,
+    pub output: &'a Operand,
+    /// The forward pass's result and its log-sum-exp.
+    pub out: View,
+    pub lse: View,
+    /// The gradients that flow into them.
+    pub grad: View,
+    pub grad_lse: View,
+    pub dq: Piece,
+    pub dk: Piece,
+    pub dv: Piece,
+    /// Of the whole matrix of scores, whatever the mask's strides.
+    pub dmask: Option<Piece>,
+}
+
+impl<'a> Gradient<'a> {
+    pub fn of(problem: &'a Problem, kernel: &'a SpecialKernel) -> Gradient<'a> {
+        let (p, o) = (problem, &kernel.operands);
+        let rows = [p.batch, p.heads, p.queries, p.value_width];
+        let each = [p.batch, p.heads, p.queries, 1];
+        let count = rows.iter().product();
+        let dq = kernel.output.offset as usize;
+        let dk = dq + p.items() * p.queries * p.width;
+        let dv = dk + p.items() * p.keys * p.width;
+        let dmask = dv + p.items() * p.keys * p.value_width;
+        let end = kernel.output.offset as usize + kernel.output.shape.numel();
+        Gradient {
+            problem,
+            output: &kernel.output,
+            out: View::packed(("forward", "out"), 3, &o[3], rows, 0),
+            lse: View::packed(("forward", "lse"), 3, &o[3], each, count),
+            grad: View::packed(("upstream", "grad"), 4, &o[4], rows, 0),
+            grad_lse: View::packed(("upstream", "grad_lse"), 4, &o[4], each, count),
+            dq: Piece::new("result", dq, p.queries, p.width),
+            dk: Piece::new("result", dk, p.keys, p.width),
+            dv: Piece::new("result", dv, p.keys, p.value_width),
+            dmask: (dmask < end).then(|| Piece::new("result", dmask, p.queries, p.keys)),
+        }
+    }
+
+    /// Bytes of what the dispatches hand on: for every query the log-sum-exp, then for every query the sum of
+    /// its weights times their gradients.
+    pub fn scratch(&self) -> u64 {
+        (2 * self.problem.items() * self.problem.queries * 4) as u64
+    }
+
+    /// Where these two stand.
+    pub fn statistics(&self) -> [Piece; 2] {
+        let p = self.problem;
+        let count = p.items() * p.queries;
+        [0, count].map(|first| Piece::new("statistics", first, p.queries, 1))
+    }
+
+    pub fn statistics_binding(&self, writes: bool) -> Binding {
+        Binding {
+            name: "statistics",
+            memory: Memory::Scratch(0),
+            dtype: DType::F32,
+            lane: Lane::F32,
+            width: 1,
+            reads: !writes,
+            writes,
+        }
+    }
+
+    /// What the queries' dispatch reads and writes.
+    pub fn query_bindings(&self) -> Vec<Binding> {
+        let inner = [&self.out, &self.grad].into_iter().filter(|v| v.cols > 0);
+        let mut all = bindings(self.problem.views().chain(inner).chain([&self.lse, &self.grad_lse]));
+        let pieces: Vec<_> = [&self.dq].into_iter().chain(&self.dmask).collect();
+        all.push(result(self.output.dtype, &pieces));
+        all.push(self.statistics_binding(true));
+        all
+    }
+
+    /// What the keys' dispatch reads and writes.
+    pub fn key_bindings(&self) -> Vec<Binding> {
+        let mut all = Vec::new();
+        if self.problem.queries > 0 {
+            all = bindings(self.problem.views().chain([&self.grad].into_iter().filter(|v| v.cols > 0)));
+            all.push(self.statistics_binding(false));
+        }
+        all.push(result(self.output.dtype, &[&self.dk, &self.dv]));
+        all
+    }
+}

@@ -1,0 +1,256 @@
+//! Products by 16×16 cooperative matrices: f16 rows in workgroup memory, f32 sums in a subgroup's registers.
+//!
+//! A subgroup owns 16 rows of scores. It leaves the products in `scores`, where two threads a row take them
+//! up as `s` (or `dp`), and reads them back as f16 `weights`. The other rows lie in `near` and `far`.
+
+use super::block::{Block, Incoming};
+use super::problem::Problem;
+use super::tile::{Tile, half_pitch};
+use super::tiling::{Parts, Tiling};
+use super::view::{Piece, View};
+use crate::dtype::DType;
+use crate::gpu::dispatch::Caps;
+use std::fmt::Write;
+
+/// Rows, columns and depth of a cooperative matrix.
+const SIDE: usize = 16;
+const SUBGROUP: usize = 32;
+const OWN: usize = 64;
+/// The widest rows whose sums stay in registers.
+const WIDEST: usize = 128;
+
+/// Two threads a row, so that the 32 threads of a subgroup have its 16 rows.
+fn tiling(other: usize) -> Tiling {
+    Tiling {
+        own: OWN,
+        other,
+        thread_rows: 1,
+        thread_quads: other / 8,
+        depth: WIDEST / 4,
+        unroll: 1,
+        ahead: false,
+    }
+}
+
+/// The tiling for a problem, if cooperative matrices can do it.
+pub(super) fn choose(p: &Problem, caps: &Caps) -> Option<Tiling> {
+    let able = caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32);
+    let halves = [&p.q, &p.k, &p.v].iter().all(|v| v.dtype == DType::F16);
+    let fits = |width: usize| width.is_multiple_of(SIDE) && (SIDE..=WIDEST).contains(&width);
+    if !able || !halves || !fits(p.width) || !fits(p.value_width) || p.items() * p.queries * p.keys == 0 {
+        return None;
+    }
+    [64, 32].map(tiling).into_iter().find(|&t| Coop::new(p, t, caps).bytes() <= caps.workgroup_bytes as usize)
+}
+
+pub(super) struct Coop<'a> {
+    pub block: Block<'a>,
+}
+
+impl<'a> Coop<'a> {
+    pub fn new(problem: &'a Problem, tiling: Tiling, caps: &Caps) -> Coop<'a> {
+        Coop { block: Block::new(problem, tiling, caps) }
+    }
+
+    /// Rows of the other side in workgroup memory.
+    pub fn tile(&self, name: &'static str, parts: Parts) -> Tile {
+        Tile { name, rows: self.block.tiling.other, quads: parts.quads, group: 1, half: true }
+    }
+
+    /// Own rows on their way to registers.
+    fn stage(&self, parts: Parts) -> Tile {
+        Tile { name: "near", rows: OWN, quads: parts.quads, group: 1, half: true }
+    }
+
+    /// Quads from row to row of scores and weights.
+    fn pitch(&self) -> usize {
+        half_pitch(self.block.tiling.other / 4)
+    }
+
+    /// Quads of `near`, `far`, and of both scores and weights.
+    fn sizes(&self) -> [usize; 3] {
+        let (b, widest) = (&self.block, self.block.width.quads.max(self.block.value.quads));
+        [
+            OWN.max(b.tiling.other) * half_pitch(widest),
+            b.tiling.other * half_pitch(widest),
+            OWN * self.pitch(),
+        ]
+    }
+
+    fn bytes(&self) -> usize {
+        let [near, far, block] = self.sizes();
+        (near + far) * 8 + block * (16 + 8) + 16
+    }
+
+    pub fn memory(&self) -> String {
+        let [near, far, block] = self.sizes();
+        format!(
+            r"var<workgroup> near: array<vec4<f16>, {near}>;
+var<workgroup> far: array<vec4<f16>, {far}>;
+var<workgroup> scores: array<vec4<f32>, {block}>;
+var<workgroup> weights: array<vec4<f16>, {block}>;
+var<workgroup> grown: array<u32, {subgroups}>;
+",
+            subgroups = OWN / SIDE,
+        )
+    }
+
+    /// Declares what statements here rely on.
+    pub fn names(&self) -> String {
+        format!("let subgroup_row = lane / {SUBGROUP}u * {SIDE}u;\nlet pitch = {}u;\n", self.pitch())
+    }
+
+    /// Cooperative matrices of a width.
+    fn count(&self, parts: Parts) -> usize {
+        parts.quads * 4 / SIDE
+    }
+
+    /// Loads the subgroup's rows of `view` as left operands `name_0`, `name_1`, …
+    pub fn own(&self, parts: Parts, view: &View, name: &str) -> String {
+        let stage = self.stage(parts);
+        let mut text = String::from("workgroupBarrier();\n{\n");
+        text += &self.block.declare("own_next", &stage);
+        text += &self.block.fetch("own_next", &stage, view, "first", "0u");
+        text += &self.block.place("own_next", &stage);
+        text += "}\nworkgroupBarrier();\n";
+        _ = writeln!(text, "let {name}_pitch = {}u;", stage.pitch());
+        for m in 0..self.count(parts) {
+            _ = writeln!(text, "let {name}_at_{m} = subgroup_row * {name}_pitch + {}u;", m * SIDE / 4);
+            _ = writeln!(
+                text,
+                "let {name}_{m} = coopLoadT<coop_mat16x16<f16, A>>(&near[{name}_at_{m}], {name}_pitch);"
+            );
+        }
+        text
+    }
+
+    /// Declares sums `name_0`, `name_1`, …, one a matrix of the width.
+    pub fn declare(&self, parts: Parts, name: &str) -> String {
+        (0..self.count(parts)).map(|m| format!("var {name}_{m} = coop_mat16x16<f32, C>();\n")).collect()
+    }
+
+    /// Leaves the products of the own rows `own` and the rows in `tile` in `scores`.
+    pub fn rows_by_rows(&self, parts: Parts, own: &str, tile: &Tile) -> String {
+        let pitch = tile.pitch();
+        let mut text = format!("{{\nlet row_pitch = {pitch}u;\n");
+        for n in 0..self.block.tiling.other / SIDE {
+            _ = writeln!(text, "var product_{n} = coop_mat16x16<f32, C>();");
+            for m in 0..self.count(parts) {
+                let at = n * SIDE * pitch + m * SIDE / 4;
+                _ = writeln!(
+                    text,
+                    "let b_{n}_{m} = coopLoad<coop_mat16x16<f16, B>>(&{}[{at}u], row_pitch);
+product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
+                    tile.name
+                );
+            }
+            _ = writeln!(text, "let at_{n} = subgroup_row * pitch + {}u;", n * SIDE / 4);
+            _ = writeln!(text, "coopStoreT(product_{n}, &scores[at_{n}], pitch);");
+        }
+        text + "}\n"
+    }
+
+    /// Takes the thread's cells of `scores` up as `name`.
+    pub fn take(&self, name: &str) -> String {
+        let b = &self.block;
+        b.cells()
+            .map(|(i, n)| format!("var {name}_{i}_{n} = scores[lane / 2u * pitch + {}];\n", b.column_quad(n)))
+            .collect()
+    }
+
+    /// Leaves the cells `name` as weights.
+    pub fn write_weights(&self, name: &str) -> String {
+        let b = &self.block;
+        b.cells()
+            .map(|(i, n)| {
+                let quad = b.column_quad(n);
+                format!("weights[lane / 2u * pitch + {quad}] = vec4<f16>({name}_{i}_{n});\n")
+            })
+            .collect()
+    }
+
+    /// Adds the products of the weights and the rows in `tile` to `sums`.
+    pub fn weights_by_rows(&self, parts: Parts, tile: &Tile, sums: &str) -> String {
+        let pitch = tile.pitch();
+        let mut text = format!("{{\nlet row_pitch = {pitch}u;\n");
+        for n in 0..self.block.tiling.other / SIDE {
+            _ = writeln!(text, "let at_{n} = subgroup_row * pitch + {}u;", n * SIDE / 4);
+            _ = writeln!(text, "let a_{n} = coopLoadT<coop_mat16x16<f16, A>>(&weights[at_{n}], pitch);");
+            for m in 0..self.count(parts) {
+                let at = n * SIDE * pitch + m * SIDE / 4;
+                _ = writeln!(
+                    text,
+                    "let b_{n}_{m} = coopLoadT<coop_mat16x16<f16, B>>(&{}[{at}u], row_pitch);
+{sums}_{m} = coopMultiplyAdd(a_{n}, b_{n}_{m}, {sums}_{m});",
+                    tile.name
+                );
+            }
+        }
+        text + "}\n"
+    }
+
+    /// Runs of sums that `scores` holds at once.
+    fn runs(&self, parts: Parts) -> Vec<Vec<usize>> {
+        let all: Vec<usize> = (0..self.count(parts)).collect();
+        all.chunks(self.block.tiling.other / SIDE).map(<[usize]>::to_vec).collect()
+    }
+
+    /// Multiplies every row of the sums by the `factor` of its threads. All must have finished with `scores`.
+    pub fn scale_rows(&self, parts: Parts, sums: &str, factor: &str) -> String {
+        let mut text = String::new();
+        for run in self.runs(parts) {
+            text += &self.put(&run, sums);
+            for n in 0..run.len() * 2 {
+                let quad = self.block.column_quad(n);
+                _ = writeln!(text, "scores[lane / 2u * pitch + {quad}] *= {factor};");
+            }
+            text += "workgroupBarrier();\n";
+            for (k, m) in run.iter().enumerate() {
+                _ = writeln!(text, "let back_{m} = subgroup_row * pitch + {}u;", k * SIDE / 4);
+                _ = writeln!(
+                    text,
+                    "{sums}_{m} = coopLoadT<coop_mat16x16<f32, C>>(&scores[back_{m}], pitch);"
+                );
+            }
+            text += "workgroupBarrier();\n";
+        }
+        text
+    }
+
+    /// Lays sums out in `scores`, for all to see.
+    fn put(&self, run: &[usize], sums: &str) -> String {
+        let mut text = String::new();
+        for (k, m) in run.iter().enumerate() {
+            _ = writeln!(text, "let {sums}_put_{m} = subgroup_row * pitch + {}u;", k * SIDE / 4);
+            _ = writeln!(text, "coopStoreT({sums}_{m}, &scores[{sums}_put_{m}], pitch);");
+        }
+        text + "workgroupBarrier();\n"
+    }
+
+    /// Stores the sums, times `factor`, as rows of `to`. All must have finished with `scores`.
+    pub fn finish(&self, parts: Parts, sums: &str, to: &Piece, factor: &str) -> String {
+        let row = "(first + lane / 2u)";
+        let mut text = String::new();
+        for (k, run) in self.runs(parts).iter().enumerate() {
+            text += &self.put(run, sums);
+            _ = writeln!(text, "if ({row} < {}u) {{", to.rows);
+            for n in 0..run.len() * 2 {
+                let quad = self.block.column_quad(n);
+                let from = format!("scores[lane / 2u * pitch + {quad}] * {factor}");
+                let start = k * self.block.tiling.other / 4;
+                text += &to.store_quad(row, &format!("{start}u + {quad}"), &from);
+            }
+            text += "}\nworkgroupBarrier();\n";
+        }
+        text
+    }
+
+    /// Brings the other rows of both views into `near` and `far`.
+    pub fn bring(&self, near: (Parts, &View), far: (Parts, &View)) -> String {
+        let tiles = [
+            Incoming { name: "near_next", tile: self.tile("near", near.0), view: near.1, first: "other" },
+            Incoming { name: "far_next", tile: self.tile("far", far.0), view: far.1, first: "other" },
+        ];
+        format!("{{\n{}}}\n", self.block.bring(&tiles, "0u"))
+    }
+}

@@ -1,0 +1,120 @@
+//! What the backward pass knows of every query: its log-sum-exp, and the sum of its weights times their
+//! gradients, less the gradient of the log-sum-exp. The queries' dispatch computes them, the keys' reads
+//! them. And the gradient of the mask, which the queries' dispatch leaves.
+
+use super::backward::Gradient;
+use super::block::Block;
+use std::fmt::Write;
+
+/// In place of the log-sum-exp of a query that sees nothing: it makes every weight 0.
+const HIGHEST: &str = "3.40282347e38f";
+
+impl Gradient<'_> {
+    /// Computes `lse` and `delta` of the thread's queries and leaves them for the keys' dispatch.
+    pub fn statistics_of_rows(&self, b: &Block) -> String {
+        let (g, p) = (self, self.problem);
+        let rows = b.tiling.thread_rows;
+        let deltas: Vec<String> = (0..rows).map(|i| format!("delta_{i}")).collect();
+        let quads = p.value_width.div_ceil(4);
+        let across = b.tiling.across();
+        let mut text = String::new();
+        for (i, delta) in deltas.iter().enumerate() {
+            _ = writeln!(text, "let row_{i} = first + down * {rows}u + {i}u;\nvar {delta} = 0.0;");
+            let (out, grad) =
+                (g.out.quad(&format!("row_{i}"), "quad"), g.grad.quad(&format!("row_{i}"), "quad"));
+            if quads > 0 {
+                _ = writeln!(
+                    text,
+                    "if (row_{i} < {}u) {{
+for (var quad = across; quad < {quads}u; quad += {across}u) {{ {delta} += dot({out}, {grad}); }}
+}}",
+                    p.queries
+                );
+            }
+        }
+        text += &b.fold("sum", &deltas);
+        let [lse_to, delta_to] = g.statistics();
+        for (i, delta) in deltas.iter().enumerate() {
+            let row = format!("row_{i}");
+            _ = writeln!(
+                text,
+                r"var lse_{i} = {HIGHEST};
+if ({row} < {queries}u) {{
+let known = {lse};
+lse_{i} = select(known, {HIGHEST}, bitcast<u32>(known) == 0xff800000u);
+{delta} -= {grad_lse};
+if (across == 0u && slice == 0u) {{
+store_statistics({lse_at}, lse_{i});
+store_statistics({delta_at}, {delta});
+}}
+}}",
+                queries = p.queries,
+                lse = g.lse.element(&row, "0u"),
+                grad_lse = g.grad_lse.element(&row, "0u"),
+                lse_at = lse_to.at(&row, "0u"),
+                delta_at = delta_to.at(&row, "0u"),
+            );
+        }
+        text
+    }
+
+    /// Reads `lse` and `delta` of the thread's columns; beyond the last query the weights shall be 0.
+    pub fn statistics_of_columns(&self, b: &Block) -> String {
+        let p = self.problem;
+        let [lse, delta] = self.statistics();
+        let mut text = String::new();
+        for n in 0..b.tiling.thread_quads {
+            _ = writeln!(text, "var lse_{n} = vec4<f32>({HIGHEST});\nvar delta_{n} = vec4<f32>();");
+            for c in 0..4 {
+                let query = format!("other + ({}) * 4u + {c}u", b.column_quad(n));
+                let reads = format!(
+                    "lse_{n}[{c}] = load_statistics({});\ndelta_{n}[{c}] = load_statistics({});",
+                    lse.at(&query, "0u"),
+                    delta.at(&query, "0u"),
+                );
+                _ = if p.queries.is_multiple_of(b.tiling.other) {
+                    writeln!(text, "{reads}")
+                } else {
+                    writeln!(text, "if ({query} < {}u) {{\n{reads}\n}}", p.queries)
+                };
+            }
+        }
+        text
+    }
+
+    /// Stores the gradients `s` of the scores where the mask's are asked for.
+    pub fn mask_gradient(&self, b: &Block) -> String {
+        let Some(dmask) = &self.dmask else { return String::new() };
+        let mut text = String::from("if (slice == 0u) {\n");
+        for (i, n) in b.cells() {
+            let quad = format!("other / 4u + {}", b.column_quad(n));
+            let store = dmask.store_quad(&format!("row_{i}"), &quad, &format!("s_{i}_{n}"));
+            _ = writeln!(text, "if (row_{i} < {}u) {{\n{store}}}", b.problem.queries);
+        }
+        text + "}\n"
+    }
+
+    /// Behind the keys that causality lets the queries see, the mask's gradient is 0.
+    pub fn clear_mask_gradient(&self, b: &Block) -> String {
+        let Some(dmask) = self.dmask.as_ref().filter(|_| b.problem.causal) else {
+            return String::new();
+        };
+        let (own, other) = (b.tiling.own, b.tiling.other);
+        let at = dmask.at("row", "column");
+        format!(
+            r"if (slice == 0u) {{
+let swept = (seen + {last}u) / {other}u * {other}u;
+for (var row = first; row < min(first + {own}u, {queries}u); row++) {{
+for (var column = swept + lane; column < {keys}u; column += {threads}u) {{
+store_result({at}, 0.0);
+}}
+}}
+}}
+",
+            last = other - 1,
+            queries = b.problem.queries,
+            keys = b.problem.keys,
+            threads = b.tiling.threads(),
+        )
+    }
+}

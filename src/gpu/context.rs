@@ -1,0 +1,256 @@
+//! A GPU that was opened: its device and queue, what it can do, its memory, its pipelines, and what went wrong.
+
+use super::adapter;
+use super::dispatch::Caps;
+use super::memory::{Arena, Pool};
+use super::storage::Stored;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::memory::MemoryRules;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A compiled shader.
+pub(super) struct Pipeline {
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+pub(super) struct Context {
+    pub index: usize,
+    /// Counts openings: what was made for a lost device is not used with its successor.
+    pub generation: u64,
+    pub name: String,
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub caps: Caps,
+    pub rules: MemoryRules,
+    pub pool: Mutex<Pool>,
+    pub arena: Mutex<Arena>,
+    pub timestamps: bool,
+    pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
+    fault: Arc<Mutex<Option<wgpu::Error>>>,
+    lost: Arc<OnceLock<String>>,
+}
+
+static CONTEXTS: Mutex<Vec<Option<Arc<Context>>>> = Mutex::new(Vec::new());
+static GENERATIONS: AtomicU64 = AtomicU64::new(1);
+
+fn contexts() -> MutexGuard<'static, Vec<Option<Arc<Context>>>> {
+    CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn opened(index: usize) -> Option<Arc<Context>> {
+    contexts().get(index)?.clone().filter(|c| c.lost.get().is_none())
+}
+
+/// The context of `gpu:index`, opened if it is not, or if it was lost.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn open(index: usize) -> Result<Arc<Context>> {
+    match opened(index) {
+        Some(context) => Ok(context),
+        None => super::now(open_async(index)),
+    }
+}
+
+/// The context of `gpu:index`, which must be open: a browser's tab cannot wait.
+#[cfg(target_arch = "wasm32")]
+pub(super) fn open(index: usize) -> Result<Arc<Context>> {
+    opened(index).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Device,
+            format!("gpu:{index} is not open: call volta::gpu::open({index}).await first"),
+        )
+    })
+}
+
+pub(super) async fn open_async(index: usize) -> Result<Arc<Context>> {
+    if let Some(context) = opened(index) {
+        return Ok(context);
+    }
+    let context = Arc::new(Context::new(index, adapter::find(index).await?).await?);
+    let mut all = contexts();
+    if all.len() <= index {
+        all.resize(index + 1, None);
+    }
+    // Another thread may have been faster.
+    if let Some(there) = all[index].clone().filter(|c| c.lost.get().is_none()) {
+        return Ok(there);
+    }
+    all[index] = Some(context.clone());
+    Ok(context)
+}
+
+/// `VOLTA_LIMITS=webgpu` opens devices with the limits and features that every WebGPU implementation has.
+fn only_webgpu() -> bool {
+    std::env::var("VOLTA_LIMITS").is_ok_and(|v| v == "webgpu")
+}
+
+/// `VOLTA_BLOCK_BYTES` makes the pieces smaller that large tensors are split into, to test the splitting.
+fn block_bytes(limits: &wgpu::Limits) -> usize {
+    let asked = std::env::var("VOLTA_BLOCK_BYTES").ok().and_then(|v| v.parse().ok()).unwrap_or(u64::MAX);
+    let most = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(asked).min(1 << 31);
+    (most as usize & !4095).max(4096)
+}
+
+impl Context {
+    async fn new(index: usize, adapter: wgpu::Adapter) -> Result<Context> {
+        use wgpu::Features as F;
+        let info = adapter.get_info();
+        let cooperative = adapter::has_cooperative(&adapter) && !only_webgpu();
+        let mut wanted = F::SHADER_F16 | F::SHADER_INT64 | F::SUBGROUP | F::TIMESTAMP_QUERY;
+        if cooperative {
+            wanted |= F::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        }
+        if only_webgpu() {
+            wanted = F::empty();
+        }
+        let features = adapter.features() & wanted;
+        let limits = if only_webgpu() { wgpu::Limits::default() } else { adapter.limits() };
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("volta"),
+            required_features: features,
+            required_limits: limits.clone(),
+            // SAFETY: cooperative matrices are the only experimental feature, used in shaders that tests validate.
+            experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            trace: wgpu::Trace::Off,
+        };
+        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| {
+            Error::new(ErrorKind::Device, format!("gpu:{index} ({}) could not be opened: {e}", info.name))
+        })?;
+        let fault: Arc<Mutex<Option<wgpu::Error>>> = Arc::default();
+        let noted = fault.clone();
+        device.on_uncaptured_error(Arc::new(move |error| {
+            noted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }));
+        let lost: Arc<OnceLock<String>> = Arc::default();
+        let noted = lost.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            let _ = noted.set(format!("{reason:?}: {message}"));
+        });
+        // Subgroups of one size are used as such; where it varies, shaders do without.
+        let fixed = info.subgroup_min_size == info.subgroup_max_size && info.subgroup_min_size >= 4;
+        let caps = Caps {
+            f16: features.contains(F::SHADER_F16),
+            i64: features.contains(F::SHADER_INT64),
+            subgroup: (features.contains(F::SUBGROUP) && fixed).then_some(info.subgroup_min_size),
+            cooperative,
+            invocations: limits.max_compute_invocations_per_workgroup,
+            workgroup_bytes: limits.max_compute_workgroup_storage_size,
+        };
+        let f16 = caps.f16;
+        let mut sizes = [0; DType::ALL.len()];
+        for dtype in DType::ALL {
+            sizes[dtype as usize] = if dtype == DType::F64 { 8 } else { Stored::of(dtype, f16).size() };
+        }
+        let rules = MemoryRules {
+            alignment: 256.max(limits.min_storage_buffer_offset_alignment as usize),
+            block: block_bytes(&limits),
+            slots: limits.max_storage_buffers_per_shader_stage as usize,
+            sizes,
+        };
+        Ok(Context {
+            index,
+            generation: GENERATIONS.fetch_add(1, Ordering::Relaxed),
+            name: info.name,
+            timestamps: features.contains(F::TIMESTAMP_QUERY),
+            device,
+            queue,
+            caps,
+            rules,
+            pool: Mutex::default(),
+            arena: Mutex::default(),
+            pipelines: Mutex::default(),
+            fault,
+            lost,
+        })
+    }
+
+    /// The error of this device that has happened and was not reported yet.
+    pub fn check(&self, doing: &str) -> Result<()> {
+        let who = format!("gpu:{} ({})", self.index, self.name);
+        if let Some(reason) = self.lost.get() {
+            let message = format!(
+                "{who} was lost while {doing} ({reason}); tensors on it are gone, new ones open it again"
+            );
+            return Err(Error::new(ErrorKind::Device, message));
+        }
+        match self.fault.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            None => Ok(()),
+            Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::new(
+                ErrorKind::Memory,
+                format!("{who} is out of memory while {doing}; use smaller batches, f16, or checkpointing"),
+            )),
+            Some(error) => Err(Error::new(ErrorKind::Device, format!("{who}, {doing}: {error}"))),
+        }
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    /// The pipeline of a shader, compiled the first time: `writable` has a flag for each binding, and
+    /// `arguments` tells whether a uniform buffer follows.
+    pub fn pipeline(
+        &self,
+        source: &str,
+        writable: &[bool],
+        arguments: bool,
+        what: &str,
+    ) -> Result<Arc<Pipeline>> {
+        let mut pipelines = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = pipelines.get(source) {
+            return Ok(found.clone());
+        }
+        let made = Arc::new(self.compile(source, writable, arguments, what)?);
+        pipelines.insert(source.to_string(), made.clone());
+        Ok(made)
+    }
+
+    fn compile(&self, source: &str, writable: &[bool], arguments: bool, what: &str) -> Result<Pipeline> {
+        let buffer = |k: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
+            binding: k as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            count: None,
+        };
+        let mut entries: Vec<wgpu::BindGroupLayoutEntry> = Vec::new();
+        for (k, writable) in writable.iter().enumerate() {
+            entries.push(buffer(k, wgpu::BufferBindingType::Storage { read_only: !writable }));
+        }
+        if arguments {
+            entries.push(buffer(writable.len(), wgpu::BufferBindingType::Uniform));
+        }
+        let device = &self.device;
+        let layout = device
+            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+        let descriptor = wgpu::ShaderModuleDescriptor {
+            label: Some(what),
+            source: wgpu::ShaderSource::Wgsl(source.into()),
+        };
+        // SAFETY: generated shaders check every index they do not know to be inside, and their loops end.
+        let module = unsafe {
+            device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
+        };
+        self.check(&format!("compiling {what}"))?;
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(what),
+            layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label: None,
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            })),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        });
+        self.check(&format!("compiling {what}"))?;
+        Ok(Pipeline { pipeline, layout })
+    }
+}

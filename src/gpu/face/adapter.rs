@@ -1,0 +1,25 @@
+//! The adapter of the face: the one that `gpu:0` means.
+
+use crate::gpu::adapter;
+
+/// The adapter, or why there is none.
+pub(super) async fn find() -> Result<wgpu::Adapter, String> {
+    let missing = |error: crate::Error| format!("No suitable GPU adapter found: {}", error.message());
+    adapter::find(0).await.map_err(missing)
+}
+
+/// Opens an adapter with all that it can hold.
+pub(super) async fn open(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), String> {
+    let descriptor = wgpu::DeviceDescriptor {
+        label: Some("volta"),
+        required_features: wgpu::Features::empty(),
+        required_limits: adapter.limits(),
+        experimental_features: wgpu::ExperimentalFeatures::disabled(),
+        memory_hints: wgpu::MemoryHints::Performance,
+        trace: wgpu::Trace::Off,
+    };
+    adapter
+        .request_device(&descriptor)
+        .await
+        .map_err(|error| format!("{} could not be opened: {error}", adapter.get_info().name))
+}

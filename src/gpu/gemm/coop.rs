@@ -1,0 +1,339 @@
+//! The tiled kernel on cooperative matrices: f16 operands, f32 sums. Subgroups multiply 16 × 16 blocks that
+//! they load from the workgroup's tiles, whichever way round those lie; results pass through workgroup memory
+//! to be finished by position.
+
+use super::load::{Loader, Part, only_active};
+use super::order::{Cut, pipeline};
+use super::product::{Product, output};
+use super::split;
+use super::spread::{Order, Unit};
+use super::tile::{Form, best};
+use super::wgsl::{indented, main};
+use super::write::Writer;
+use crate::dtype::DType;
+use crate::gpu::dispatch::{Caps, Dispatch, Lane, Lowered};
+use std::fmt::Write;
+
+/// Threads of a subgroup.
+const SUBGROUP: usize = 32;
+
+/// Rows and columns of a cooperative matrix.
+const BLOCK: usize = 16;
+
+/// Elements between rows of workgroup memory, so that the rows of a block start in different banks.
+const PADDING: usize = 8;
+
+/// Results of an item under which even the smallest tile would be mostly empty.
+const SMALLEST: usize = 64 * 64;
+
+/// What a workgroup computes, and how many subgroups share its rows and its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CoopTile {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub subgroups: [usize; 2],
+    /// Two, so that a step takes one barrier, or one, for less memory.
+    pub buffers: usize,
+    pub band: usize,
+    /// Whether the loop over steps has no branches, at the price of reading the last step twice.
+    pub straight: bool,
+}
+
+impl CoopTile {
+    pub const fn new(m: usize, n: usize, k: usize, subgroups: [usize; 2], buffers: usize) -> CoopTile {
+        CoopTile { m, n, k, subgroups, buffers, band: 8, straight: false }
+    }
+
+    /// Reading the last step twice is little where there are many.
+    fn for_steps(self, depth: usize) -> CoopTile {
+        CoopTile { straight: depth >= 16 * self.k, ..self }
+    }
+
+    fn threads(&self) -> usize {
+        self.subgroups[0] * self.subgroups[1] * SUBGROUP
+    }
+
+    /// Blocks of a subgroup.
+    fn blocks(&self) -> [usize; 2] {
+        [self.m / self.subgroups[0] / BLOCK, self.n / self.subgroups[1] / BLOCK]
+    }
+
+    /// Bytes of the operands' tiles, in the layout that takes more.
+    fn tile_bytes(&self) -> usize {
+        self.buffers * (self.m + self.n) * (self.k + PADDING) * 2
+    }
+
+    /// Bytes for `wide` blocks of results side by side, for every subgroup.
+    fn result_bytes(&self, wide: usize) -> usize {
+        self.subgroups[0] * self.subgroups[1] * BLOCK * BLOCK * wide * 4
+    }
+
+    /// Blocks of results side by side that there is memory for.
+    fn wide(&self, bytes: usize) -> Option<usize> {
+        let fits = |wide: &usize| {
+            self.blocks()[1].is_multiple_of(*wide) && self.tile_bytes() + self.result_bytes(*wide) <= bytes
+        };
+        [4, 2, 1].into_iter().find(fits)
+    }
+}
+
+/// Shapes and their speed, relative to the fastest one when the machine is full of them.
+const TILES: [(CoopTile, f64); 7] = [
+    (CoopTile::new(256, 128, 32, [4, 4], 1), 1.0),
+    (CoopTile::new(128, 256, 32, [2, 8], 1), 0.98),
+    (CoopTile::new(128, 128, 64, [2, 4], 1), 0.8),
+    (CoopTile::new(128, 64, 64, [4, 2], 1), 0.58),
+    (CoopTile::new(64, 128, 64, [2, 4], 1), 0.58),
+    (CoopTile::new(64, 64, 64, [2, 2], 2), 0.38),
+    (CoopTile::new(32, 128, 32, [1, 4], 2), 0.3),
+];
+
+/// How much faster than plain arithmetic: so much dearer are memory and dispatches.
+const PACE: f64 = 5.0;
+
+/// The tile and the parts of the sums, if the adapter and the operands allow it.
+pub(super) fn choose(product: &Product, caps: &Caps) -> Option<(CoopTile, usize)> {
+    let halves = product.a.dtype == DType::F16 && product.b.dtype == DType::F16;
+    let able = caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32);
+    let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < SMALLEST;
+    if !halves || !able || tiny {
+        return None;
+    }
+    let memory = caps.workgroup_bytes as usize;
+    let fits = |tile: &CoopTile| tile.wide(memory).is_some() && tile.threads() <= caps.invocations as usize;
+    let tiles: Vec<(CoopTile, f64)> = TILES.into_iter().filter(|(tile, _)| fits(tile)).collect();
+    let forms: Vec<Form> = tiles
+        .iter()
+        .map(|&(t, speed)| Form { m: t.m, n: t.n, k: t.k, threads: t.threads(), speed })
+        .collect();
+    let (number, parts) = best(product, &forms, PACE)?;
+    Some((tiles[number].0.for_steps(product.steps.depth() / parts), parts))
+}
+
+/// An operand's tile in workgroup memory.
+struct Place<'l> {
+    loader: &'l Loader,
+    /// Whether rows are lanes (and not ks).
+    lanes_are_rows: bool,
+    /// Quads of a row, and of a buffer.
+    row: usize,
+    quads: usize,
+}
+
+impl<'l> Place<'l> {
+    fn new(loader: &'l Loader) -> Place<'l> {
+        let spread = &loader.spread;
+        let lanes_are_rows =
+            spread.unit == Unit::QuadK || spread.unit == Unit::One && spread.order == Order::KFirst;
+        let (rows, columns) =
+            if lanes_are_rows { (spread.lanes, spread.depth) } else { (spread.depth, spread.lanes) };
+        let row = (columns + PADDING) / 4;
+        Place { loader, lanes_are_rows, row, quads: rows * row }
+    }
+
+    fn name(&self) -> &'static str {
+        self.loader.part.name
+    }
+
+    /// Where lane `lane` and k `k`, multiples of 4 along rows, are in a buffer, in quads.
+    fn at(&self, lane: usize, k: usize) -> usize {
+        if self.lanes_are_rows { lane * self.row + k / 4 } else { k * self.row + lane / 4 }
+    }
+
+    /// Declares where a thread's first unit goes.
+    fn slot(&self) -> String {
+        let (name, row) = (self.name(), self.row);
+        let (across, along) = if self.lanes_are_rows { ("lane", "k") } else { ("k", "lane") };
+        format!(
+            "let {name}_slot = {name}_{across} * {row}u + {name}_{along} / 4u;
+let {name}_part = {name}_{along} % 4u;
+"
+        )
+    }
+
+    fn deposit(&self) -> String {
+        let (name, spread) = (self.name(), &self.loader.spread);
+        let (lanes, ks) = spread.places();
+        let mut text = self.loader.settle.clone();
+        for j in 0..spread.count() {
+            let at = self.at(lanes.added[j], ks.added[j]);
+            let part = if spread.unit == Unit::One { format!("[{name}_part]") } else { String::new() };
+            let _ = writeln!(text, "tile_{name}[into_{name} + {name}_slot + {at}u]{part} = {name}_value{j};");
+        }
+        only_active(spread, text)
+    }
+
+    /// Loads a block as a matrix of role `role`: of A, lanes are rows; of B, ks are.
+    fn block(&self, name: &str, role: &str, lane: usize, k: usize) -> String {
+        let tile = self.name();
+        let by_rows = self.lanes_are_rows == (role == "A");
+        let load = if by_rows { "coopLoadT" } else { "coopLoad" };
+        format!(
+            "let {name} = {load}<coop_mat16x16<f16, {role}>>(&tile_{tile}[read_{tile} + {}u], {}u);\n",
+            self.at(lane, k),
+            self.row
+        )
+    }
+}
+
+/// The dispatches of a product with this tile, its sums cut into `parts`.
+pub(super) fn lower(
+    product: &Product,
+    tile: CoopTile,
+    parts: usize,
+    dtype: DType,
+    caps: &Caps,
+    before: Lowered,
+) -> Lowered {
+    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band };
+    let threads = tile.threads();
+    let part = |name, lanes, extent, origin| Part {
+        name,
+        lane: Lane::F16,
+        lanes,
+        tile: [extent, tile.k],
+        threads,
+        origin,
+        gather: true,
+    };
+    let a = Loader::new(&product.a, part("a", product.m, tile.m, "m0"));
+    let b = Loader::new(&product.b, part("b", product.n, tile.n, "n0"));
+    let mut lowered = before;
+    let (writer, result) = if parts == 1 {
+        let writer = Writer::finish(product);
+        let width = writer.width();
+        (writer, output(dtype, Lane::F32, width))
+    } else {
+        (Writer::partial(product), split::binding(&mut lowered, &product.results(), parts))
+    };
+    let wide = tile.wide(caps.workgroup_bytes as usize).expect("the tile was found to fit");
+    let groups = cut.groups(product);
+    let places = [Place::new(&a), Place::new(&b)];
+    let memory = format!(
+        "var<workgroup> tile_a: array<vec4<f16>, {}>;
+var<workgroup> tile_b: array<vec4<f16>, {}>;
+var<workgroup> results: array<vec4<f32>, {}>;
+
+",
+        tile.buffers * places[0].quads,
+        tile.buffers * places[1].quads,
+        tile.result_bytes(wide) / 16
+    );
+    let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, wide));
+    let bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
+    lowered.dispatches.push(Dispatch { body, bindings, groups });
+    if parts > 1 {
+        let scratch = lowered.scratch.len() - 1;
+        lowered.dispatches.push(split::sum(&product.results(), parts, dtype, scratch));
+    }
+    lowered
+}
+
+fn body(
+    product: &Product,
+    tile: &CoopTile,
+    cut: &Cut,
+    places: &[Place; 2],
+    writer: &Writer,
+    wide: usize,
+) -> String {
+    let [tall, broad] = tile.blocks();
+    let mut text = cut.begin(product);
+    let _ = writeln!(text, "let subgroup = tid / {SUBGROUP}u;");
+    let _ = writeln!(text, "let own_m = subgroup / {}u * {}u;", tile.subgroups[1], tall * BLOCK);
+    let _ = writeln!(text, "let own_n = subgroup % {}u * {}u;", tile.subgroups[1], broad * BLOCK);
+    for (place, own) in places.iter().zip(["own_m", "own_n"]) {
+        text += &place.loader.setup;
+        text += &place.loader.declarations;
+        text += &place.slot();
+        let by = if place.lanes_are_rows { format!("{own} * {}u", place.row) } else { format!("{own} / 4u") };
+        let _ = writeln!(text, "let first_{} = {by};", place.name());
+    }
+    for i in 0..tall {
+        for j in 0..broad {
+            let _ = writeln!(text, "var c{i}_{j}: coop_mat16x16<f32, C>;");
+        }
+    }
+    text += &steps(product, tile, cut, places);
+    text + &finish(product, tile, writer, wide)
+}
+
+/// The loop over steps.
+fn steps(product: &Product, tile: &CoopTile, cut: &Cut, places: &[Place; 2]) -> String {
+    let [a, b] = places;
+    let joined = |f: &dyn Fn(&Loader) -> String| [f(a.loader), f(b.loader)].concat();
+    let fetch = if cut.has_rests(product) {
+        format!(
+            "if (k_left >= {}u) {{\n{}}} else {{\n{}}}\n",
+            tile.k,
+            indented(&joined(&|l| l.fetch.clone()), 1),
+            indented(&joined(&|l| l.guarded.clone()), 1)
+        )
+    } else {
+        joined(&|l| l.fetch.clone())
+    };
+    let fetch = cut.step(product) + &fetch;
+    let deposit = [a.deposit(), b.deposit()].concat();
+    let own = ["first_a", "first_b"];
+    pipeline(tile.straight, tile.buffers, [a.quads, b.quads], own, &fetch, &multiply(tile, places), &deposit)
+}
+
+/// One step out of workgroup memory.
+fn multiply(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
+    let [tall, broad] = tile.blocks();
+    let mut text = String::new();
+    for k in (0..tile.k).step_by(BLOCK) {
+        for j in 0..broad {
+            text += &b.block(&format!("b{k}_{j}"), "B", j * BLOCK, k);
+        }
+        for i in 0..tall {
+            text += &a.block(&format!("a{k}_{i}"), "A", i * BLOCK, k);
+            for j in 0..broad {
+                let _ = writeln!(text, "c{i}_{j} = coopMultiplyAdd(a{k}_{i}, b{k}_{j}, c{i}_{j});");
+            }
+        }
+    }
+    text
+}
+
+/// Every subgroup lays some blocks of results out in its part of workgroup memory, and its threads finish
+/// them by fours.
+fn finish(product: &Product, tile: &CoopTile, writer: &Writer, wide: usize) -> String {
+    let [tall, broad] = tile.blocks();
+    let row = BLOCK / 4 * wide;
+    let quads = BLOCK * row;
+    let (row_edge, column_edge) = (!product.m.is_multiple_of(tile.m), !product.n.is_multiple_of(tile.n));
+    let mut text = writer.begin(product);
+    let _ = writeln!(text, "let stage = subgroup * {quads}u;");
+    let _ = writeln!(text, "let stride = {row}u;");
+    for j in 0..wide {
+        let _ = writeln!(text, "let stage{j} = stage + {}u;", j * BLOCK / 4);
+    }
+    for i in 0..tall {
+        for first in (0..broad).step_by(wide) {
+            for j in 0..wide {
+                let _ = writeln!(text, "coopStoreT(c{i}_{}, &results[stage{j}], stride);", first + j);
+            }
+            let mut one = format!("let out_row = {};\n", writer.row("m"));
+            let _ = writeln!(one, "let n = n0 + own_n + {}u + quad % {row}u * 4u;", first * BLOCK);
+            let _ = writeln!(one, "let value = results[stage + quad];");
+            one += &writer.quad("out_row", "n", "value", column_edge);
+            if row_edge {
+                one = format!("if (m < {}u) {{\n{}}}\n", product.m, indented(&one, 1));
+            }
+            let _ = write!(
+                text,
+                "workgroupBarrier();
+for (var quad = tid % {SUBGROUP}u; quad < {quads}u; quad += {SUBGROUP}u) {{
+    let m = m0 + own_m + {}u + quad / {row}u;
+{}}}
+workgroupBarrier();
+",
+                i * BLOCK,
+                indented(&one, 1)
+            );
+        }
+    }
+    text
+}

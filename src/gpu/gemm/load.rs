@@ -1,0 +1,157 @@
+//! Reading an operand's part of a tile into a thread's registers: `NAME0`, `NAME1`, …
+//!
+//! A step of the sum is known by `k0`, its first k, and `k_left`, how many are left from there on. Lanes
+//! beyond the last read the last one again, since nobody looks at what becomes of them; ks beyond the last
+//! are zero.
+
+use super::product::{Layout, Source, Strided};
+use super::spread::{Order, Places, Spread, Unit};
+use super::wgsl::{scalar, sum, times, unsigned};
+use crate::gpu::dispatch::{Binding, Lane};
+
+/// A tile of an operand as a workgroup reads it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub name: &'static str,
+    pub lane: Lane,
+    /// Lanes there are, and lanes and depth of the tile.
+    pub lanes: usize,
+    pub tile: [usize; 2],
+    pub threads: usize,
+    /// The variable that holds the tile's first lane.
+    pub origin: &'static str,
+    /// Whether what cannot be read four at a time should be gathered into fours along k.
+    pub gather: bool,
+}
+
+/// WGSL of the reads, and how they are spread.
+#[derive(Clone, Debug)]
+pub(super) struct Loader {
+    pub part: Part,
+    pub spread: Spread,
+    pub width: u32,
+    /// Before the loop.
+    pub setup: String,
+    /// In a step that has all of its ks, and in one that may not.
+    pub fetch: String,
+    pub guarded: String,
+    /// Declares the registers.
+    pub declarations: String,
+    /// Declares the units as they are stored, `NAME_value0` and on: what waits for memory stands here.
+    pub settle: String,
+}
+
+impl Loader {
+    pub fn new(source: &Source, part: Part) -> Loader {
+        match &source.layout {
+            Layout::Strided(strided) => strided_loader(strided, part),
+            Layout::Window(window) => window.loader(part),
+        }
+    }
+
+    pub fn binding(&self, source: &Source) -> Binding {
+        source.binding(self.part.name, self.part.lane, self.width)
+    }
+}
+
+impl Part {
+    pub fn register(&self, unit: Unit) -> String {
+        let scalar = scalar(self.lane);
+        if unit == Unit::One { scalar.into() } else { format!("vec4<{scalar}>") }
+    }
+
+    pub fn spread(&self, unit: Unit, order: Order) -> Spread {
+        Spread { unit, order, lanes: self.tile[0], depth: self.tile[1], threads: self.threads }
+    }
+
+    /// Declares where a thread's units begin, and the lanes there: `NAME_lane`, `NAME_k` and
+    /// `NAME_lane_at<added>`.
+    pub fn places(&self, spread: &Spread) -> (String, Places, Places) {
+        let (lanes, ks) = spread.places();
+        let name = self.name;
+        let mut text = format!("let {name}_lane = {};\nlet {name}_k = {};\n", lanes.first, ks.first);
+        let last = self.lanes - spread.unit.lanes();
+        let over = !self.lanes.is_multiple_of(self.tile[0]);
+        for added in lanes.distinct() {
+            let lane = sum(&[self.origin.into(), format!("{name}_lane"), unsigned(added as i64)]);
+            let lane = if over { format!("min({lane}, {last}u)") } else { lane };
+            text += &format!("let {name}_lane_at{added} = {lane};\n");
+        }
+        (text, lanes, ks)
+    }
+}
+
+fn strided_loader(strided: &Strided, part: Part) -> Loader {
+    let (unit, order) = if strided.quads_along_k(part.lanes) {
+        (Unit::QuadK, if part.gather { Order::Staggered } else { Order::Pairs })
+    } else if strided.quads_along_lanes(part.lanes) {
+        (Unit::QuadLane, Order::LanesFirst)
+    } else if strided.k_is_inner() {
+        (Unit::One, Order::KFirst)
+    } else {
+        (Unit::One, Order::LanesFirst)
+    };
+    let spread = part.spread(unit, order);
+    let name = part.name;
+    let (mut setup, lanes, ks) = part.places(&spread);
+    let line = strided.k.stride();
+    // With one digit, all that does not change from step to step is one sum.
+    let fixed = line.map_or("0u".into(), |stride| times(&format!("{name}_k"), stride));
+    let base = [unsigned(strided.offset), strided.items.position("item"), fixed];
+    setup += &format!("let {name}_base = {};\n", sum(&base));
+    for added in lanes.distinct() {
+        let lane = times(&format!("{name}_lane_at{added}"), strided.lane);
+        setup += &format!("let {name}_row{added} = {};\n", sum(&[format!("{name}_base"), lane]));
+    }
+    let mut at = String::new();
+    match line {
+        Some(stride) => at += &format!("let {name}_at = {};\n", times("k0", stride)),
+        None => {
+            for added in ks.distinct() {
+                let k = sum(&["k0".into(), format!("{name}_k"), unsigned(added as i64)]);
+                at += &format!("let {name}_k_at{added} = {k};\n");
+                let position = strided.k.position(&format!("{name}_k_at{added}"));
+                at += &format!("let {name}_at{added} = {position};\n");
+            }
+        }
+    }
+    let wide = unit != Unit::One;
+    let load = |j: usize| {
+        let row = format!("{name}_row{}", lanes.added[j]);
+        let position = match line {
+            Some(stride) => sum(&[row, format!("{name}_at"), unsigned(stride * ks.added[j] as i64)]),
+            None => sum(&[row, format!("{name}_at{}", ks.added[j])]),
+        };
+        format!("load{}_{name}({position})", if wide { "4" } else { "" })
+    };
+    let (fetch, guarded) = per_unit(&part, &spread, &ks, load);
+    let width = if wide { 4 } else { 1 };
+    let ty = part.register(unit);
+    let each = |f: &dyn Fn(usize) -> String| (0..spread.count()).map(f).collect::<String>();
+    let declarations = each(&|j| format!("var {name}{j}: {ty};\n"));
+    let settle = each(&|j| format!("let {name}_value{j} = {name}{j};\n"));
+    let (fetch, guarded) = (at.clone() + &fetch, at + &guarded);
+    Loader { part, spread, width, setup, fetch, guarded, declarations, settle }
+}
+
+/// One assignment a unit, in two forms: for steps with all ks, and for others.
+fn per_unit(part: &Part, spread: &Spread, ks: &Places, load: impl Fn(usize) -> String) -> (String, String) {
+    let name = part.name;
+    let zero = format!("{}()", part.register(spread.unit));
+    let (mut fetch, mut guarded) = (String::new(), String::new());
+    for j in 0..spread.count() {
+        let load = load(j);
+        let k = sum(&[format!("{name}_k"), unsigned(ks.added[j] as i64)]);
+        fetch += &format!("{name}{j} = {load};\n");
+        guarded += &format!("if ({k} < k_left) {{ {name}{j} = {load}; }} else {{ {name}{j} = {zero}; }}\n");
+    }
+    (only_active(spread, fetch), only_active(spread, guarded))
+}
+
+/// Where there is less to read than there are threads, some have nothing to do.
+pub(super) fn only_active(spread: &Spread, text: String) -> String {
+    match spread.active() {
+        Some(active) => format!("if ({active}) {{\n{text}}}\n"),
+        None => text,
+    }
+}

@@ -1,0 +1,60 @@
+//! Matrix products: which kernel computes one.
+
+use super::product::{Layout, Product, Source, Steps, Strided};
+use super::target::{Columns, Target};
+use super::wgsl::Digits;
+use super::{coop, plain, skinny, tile, tiled};
+use crate::gpu::dispatch::{Caps, Lowered, Memory};
+use crate::plan::kernel::{Operand, SpecialKernel};
+
+/// Results of an item under which it gets threads of its own rather than a tile.
+const TINY: usize = 256;
+
+pub(super) fn product(kernel: &SpecialKernel) -> Product {
+    let (a, b) = (&kernel.operands[0], &kernel.operands[1]);
+    let rank = a.shape.rank();
+    let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
+    let items = a.shape[..rank - 2].iter().product();
+    let source = |number: usize, operand: &Operand, lane: usize, k: usize| {
+        let axis = |axis: usize| (operand.shape[axis], operand.strides[axis] as i64);
+        Source {
+            memory: Memory::Operand(number),
+            dtype: operand.dtype,
+            layout: Layout::Strided(Strided {
+                offset: operand.offset as i64,
+                items: Digits::new((0..rank - 2).map(axis)),
+                lane: if operand.shape[lane] == 1 { 0 } else { operand.strides[lane] as i64 },
+                k: Digits::new([axis(k)]),
+            }),
+        }
+    };
+    Product {
+        items,
+        m,
+        n,
+        steps: Steps::Flat(k),
+        a: source(0, a, rank - 2, rank - 1),
+        b: source(1, b, rank - 1, rank - 2),
+        target: Target {
+            items: Digits::line(items, (m * n) as i64),
+            row: n as i64,
+            columns: Columns::Strided(Digits::line(n, 1)),
+        },
+    }
+}
+
+pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
+    let dtype = kernel.output.dtype;
+    let product = product(kernel);
+    if !dtype.is_float() || product.m * product.n <= TINY && product.items > 1 {
+        return Lowered { dispatches: vec![plain::lower(&product, dtype)], scratch: vec![] };
+    }
+    if product.m.min(product.n) <= skinny::LANES {
+        return skinny::lower(&product, dtype);
+    }
+    if let Some((tile, parts)) = coop::choose(&product, caps) {
+        return coop::lower(&product, tile, parts, dtype, caps, Lowered::default());
+    }
+    let (tile, parts) = tile::choose(&product, caps);
+    tiled::lower(&product, tile, parts, dtype, Lowered::default())
+}

@@ -1,0 +1,42 @@
+//! Matrix products and convolutions for the GPU. All of them are `C[item, m, n] = Σk A[item, m, k] · B[item,
+//! k, n]` for operands that are strided matrices or windows of images, and go to the kernel that suits their
+//! sizes and type.
+
+mod conv;
+mod coop;
+mod direct;
+mod load;
+mod matmul;
+mod order;
+mod pack;
+mod plain;
+mod product;
+mod skinny;
+mod split;
+mod spread;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod tiled;
+mod wgsl;
+mod window;
+mod write;
+
+use crate::gpu::dispatch::{Caps, Lowered};
+use crate::plan::kernel::{Special, SpecialKernel};
+
+/// The dispatches of a matrix product or a convolution.
+pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
+    let count = kernel.output.shape.numel();
+    if count == 0 {
+        return Lowered::default();
+    }
+    match &kernel.special {
+        Special::Conv(kind, attrs) => conv::lower(kernel, *kind, attrs, caps),
+        _ if kernel.operands.iter().any(|o| o.shape.numel() == 0) => {
+            Lowered { dispatches: vec![plain::zeros(count, kernel.output.dtype)], scratch: vec![] }
+        }
+        _ => matmul::lower(kernel, caps),
+    }
+}

@@ -1,0 +1,130 @@
+//! How the threads of a workgroup share the loads of a tile of lanes × depth.
+
+/// What one load brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    One,
+    /// Four neighbours along k.
+    QuadK,
+    /// Four neighbouring lanes.
+    QuadLane,
+}
+
+impl Unit {
+    pub fn lanes(self) -> usize {
+        if self == Unit::QuadLane { 4 } else { 1 }
+    }
+
+    pub fn depth(self) -> usize {
+        if self == Unit::QuadK { 4 } else { 1 }
+    }
+}
+
+/// The order in which threads take units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Neighbouring threads take neighbours along k.
+    KFirst,
+    /// Neighbouring threads take neighbouring lanes.
+    LanesFirst,
+    /// Pairs along k, then 16 lanes, then the rest of k: whole sectors of memory, and no two threads of a
+    /// subgroup that write to the same bank when quads along k are stored across.
+    Pairs,
+    /// All of k, then lanes, of every eight in an order in which those that a half of a subgroup writes at
+    /// once, in rows padded by 8 elements of two bytes, stand in different banks.
+    Staggered,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread {
+    pub unit: Unit,
+    pub order: Order,
+    pub lanes: usize,
+    pub depth: usize,
+    pub threads: usize,
+}
+
+/// A thread's units: an expression of `tid` for the first one, and what each unit adds to it.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub first: String,
+    pub added: Vec<usize>,
+}
+
+impl Places {
+    /// The different ones among the additions, in order.
+    pub fn distinct(&self) -> Vec<usize> {
+        let mut all = self.added.clone();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+impl Spread {
+    fn units(&self) -> [usize; 2] {
+        [self.lanes / self.unit.lanes(), self.depth / self.unit.depth()]
+    }
+
+    /// Loads a thread does.
+    pub fn count(&self) -> usize {
+        let [lanes, depth] = self.units();
+        (lanes * depth).div_ceil(self.threads)
+    }
+
+    /// The condition for threads that have something to do, where not all have.
+    pub fn active(&self) -> Option<String> {
+        let [lanes, depth] = self.units();
+        (lanes * depth < self.threads).then(|| format!("tid < {}u", lanes * depth))
+    }
+
+    /// Lanes and ks of a thread's units, in elements.
+    pub fn places(&self) -> (Places, Places) {
+        let ([lanes, depth], t) = (self.units(), self.threads);
+        let count = self.count();
+        let (lane, lane_step, k, k_step) = match self.order {
+            Order::Pairs if depth >= 2 && t >= 16 * depth => (
+                format!("(tid / 2u) % 16u + tid / {}u * 16u", 16 * depth),
+                (0..count).map(|j| j * (t / depth)).collect(),
+                format!("tid % 2u + (tid / 32u) % {}u * 2u", depth / 2),
+                vec![0; count],
+            ),
+            Order::Staggered if depth < 16 && t >= 8 * depth => {
+                let rows = 16 / depth;
+                (
+                    format!(
+                        "tid / {depth}u % {rows}u * {}u + tid / 16u % {}u + tid / {}u * 8u",
+                        8 / rows,
+                        8 / rows,
+                        8 * depth
+                    ),
+                    (0..count).map(|j| j * (t / depth)).collect(),
+                    format!("tid % {depth}u"),
+                    vec![0; count],
+                )
+            }
+            Order::KFirst | Order::Pairs | Order::Staggered => (
+                format!("tid / {depth}u"),
+                (0..count).map(|j| j * (t / depth)).collect(),
+                format!("tid % {depth}u"),
+                vec![0; count],
+            ),
+            Order::LanesFirst if t >= lanes => (
+                format!("tid % {lanes}u"),
+                vec![0; count],
+                format!("tid / {lanes}u"),
+                (0..count).map(|j| j * (t / lanes)).collect(),
+            ),
+            Order::LanesFirst => {
+                let around = lanes / t;
+                let lane_step: Vec<usize> = (0..count).map(|j| j % around * t).collect();
+                ("tid".into(), lane_step, "0u".into(), (0..count).map(|j| j / around).collect())
+            }
+        };
+        let scaled = |first: String, added: Vec<usize>, by: usize| Places {
+            first: if by == 1 { first } else { format!("({first}) * {by}u") },
+            added: added.into_iter().map(|a| a * by).collect(),
+        };
+        (scaled(lane, lane_step, self.unit.lanes()), scaled(k, k_step, self.unit.depth()))
+    }
+}

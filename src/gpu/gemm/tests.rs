@@ -1,0 +1,184 @@
+//! What the generated text promises, whatever the sizes: limits are kept, results are finished and never
+//! read.
+
+use super::conv::{Geometry, phases};
+use super::lower;
+use super::wgsl::Digits;
+use crate::dtype::DType;
+use crate::gpu::dispatch::{Caps, Dispatch, Lowered, Memory};
+use crate::op::{ConvAttrs, ConvKind};
+use crate::plan::kernel::{Operand, Special, SpecialKernel};
+use crate::shape::Shape;
+
+fn least() -> Caps {
+    Caps {
+        f16: false,
+        i64: false,
+        subgroup: None,
+        cooperative: false,
+        invocations: 256,
+        workgroup_bytes: 16384,
+    }
+}
+
+fn most() -> Caps {
+    let (invocations, workgroup_bytes) = (1024, 49152);
+    Caps { f16: true, i64: true, subgroup: Some(32), cooperative: true, invocations, workgroup_bytes }
+}
+
+fn contiguous(slot: usize, dtype: DType, shape: &[usize]) -> Operand {
+    let shape = Shape::of(shape);
+    Operand { slot, dtype, shape, strides: shape.strides()[..shape.rank()].to_vec(), offset: 0 }
+}
+
+fn matmul(dtype: DType, batch: usize, [m, n, k]: [usize; 3]) -> SpecialKernel {
+    SpecialKernel {
+        special: Special::Matmul,
+        operands: vec![contiguous(0, dtype, &[batch, m, k]), contiguous(1, dtype, &[batch, k, n])],
+        output: contiguous(2, dtype, &[batch, m, n]),
+        epilogue: None,
+    }
+}
+
+/// A convolution of `channels` on planes of `size`² with a kernel of `kernel`².
+fn conv(
+    kind: ConvKind,
+    dtype: DType,
+    channels: [usize; 2],
+    [size, kernel, stride, groups]: [usize; 4],
+) -> SpecialKernel {
+    let padding = kernel / 2;
+    let out = (size + 2 * padding - kernel) / stride + 1;
+    let x = [8, channels[0], size, size];
+    let w = [channels[1], channels[0] / groups, kernel, kernel];
+    let y = [8, channels[1], out, out];
+    let (a, b, c) = match kind {
+        ConvKind::Forward => (x, w, y),
+        ConvKind::InputGrad => (y, w, x),
+        ConvKind::WeightGrad => (x, y, w),
+    };
+    let attrs = ConvAttrs { stride: [stride; 2], padding: [padding; 2], dilation: [1; 2], groups };
+    SpecialKernel {
+        special: Special::Conv(kind, attrs),
+        operands: vec![contiguous(0, dtype, &a), contiguous(1, dtype, &b)],
+        output: contiguous(2, dtype, &c),
+        epilogue: None,
+    }
+}
+
+fn kernels(dtype: DType) -> Vec<SpecialKernel> {
+    let sizes = [
+        [4096, 4096, 4096],
+        [1000, 1001, 1003],
+        [1, 4096, 4096],
+        [4096, 1, 4096],
+        [64, 64, 100_000],
+        [32, 32, 32],
+        [5, 6, 7],
+        [1, 1, 1],
+    ];
+    let mut all: Vec<SpecialKernel> =
+        sizes.iter().flat_map(|&size| [1, 7].map(|batch| matmul(dtype, batch, size))).collect();
+    if dtype.is_float() {
+        for kind in [ConvKind::Forward, ConvKind::InputGrad, ConvKind::WeightGrad] {
+            all.push(conv(kind, dtype, [64, 128], [32, 3, 2, 1]));
+            all.push(conv(kind, dtype, [3, 64], [32, 3, 1, 1]));
+            all.push(conv(kind, dtype, [64, 64], [32, 1, 1, 1]));
+            all.push(conv(kind, dtype, [64, 64], [16, 3, 1, 64]));
+            all.push(conv(kind, dtype, [33, 66], [9, 5, 3, 3]));
+        }
+    }
+    all
+}
+
+/// The number that follows `mark` in `text`.
+fn number(text: &str, mark: &str) -> usize {
+    let at = text.find(mark).unwrap_or_else(|| panic!("no {mark} in {text}")) + mark.len();
+    text[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number")
+}
+
+/// Bytes of workgroup variables.
+fn workgroup_bytes(dispatch: &Dispatch) -> usize {
+    let variables = dispatch.body.lines().filter(|line| line.starts_with("var<workgroup>"));
+    let bytes = |line: &str| {
+        let size =
+            [("vec4<f32>", 16), ("vec4<f16>", 8), ("<f32,", 4)].iter().find(|(ty, _)| line.contains(ty));
+        number(line, ", ") * size.expect("a known type").1
+    };
+    variables.map(bytes).sum()
+}
+
+#[test]
+fn limits_are_kept_and_results_are_finished() {
+    for caps in [least(), most()] {
+        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U8] {
+            for kernel in kernels(dtype) {
+                let Lowered { dispatches, scratch } = lower(&kernel, &caps);
+                let last = dispatches.last().expect("there is something to do");
+                assert!(last.body.contains("finish"), "{kernel:?}");
+                for dispatch in &dispatches {
+                    assert!(number(&dispatch.body, "@workgroup_size(") <= caps.invocations as usize);
+                    assert!(workgroup_bytes(dispatch) <= caps.workgroup_bytes as usize, "{kernel:?}");
+                    assert!(!dispatch.body.contains("load_c(") && !dispatch.body.contains("load4_c("));
+                    assert!(dispatch.groups > 0 && dispatch.groups < 1 << 32);
+                    for binding in &dispatch.bindings {
+                        assert!(binding.reads != binding.writes);
+                        if let Memory::Scratch(number) = binding.memory {
+                            assert!(number < scratch.len());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_results_are_no_work_and_no_terms_are_zeros() {
+    assert_eq!(lower(&matmul(DType::F32, 2, [0, 5, 3]), &least()), Lowered::default());
+    let zeros = lower(&matmul(DType::F32, 2, [4, 5, 0]), &least());
+    assert_eq!(zeros.dispatches.len(), 1);
+    assert!(zeros.dispatches[0].bindings.iter().all(|b| b.memory == Memory::Output));
+}
+
+#[test]
+fn long_sums_are_cut_into_parts() {
+    let lowered = lower(&matmul(DType::F32, 1, [64, 64, 100_000]), &least());
+    assert_eq!(lowered.dispatches.len(), 2);
+    let parts = lowered.scratch[0] / (64 * 64 * 4);
+    assert!(parts > 8, "{parts}");
+    assert!(lowered.dispatches[0].groups > 8);
+}
+
+#[test]
+fn cooperative_matrices_need_halves_and_an_adapter_that_has_them() {
+    let cooperates = |dtype, caps: &Caps| {
+        let lowered = lower(&matmul(dtype, 1, [512, 512, 512]), caps);
+        lowered.dispatches[0].body.contains("coopMultiplyAdd")
+    };
+    assert!(cooperates(DType::F16, &most()));
+    assert!(!cooperates(DType::F32, &most()));
+    assert!(!cooperates(DType::F16, &Caps { cooperative: false, ..most() }));
+}
+
+#[test]
+fn phases_share_all_taps_and_all_pixels() {
+    for [size, kernel, stride, groups] in [[32, 3, 2, 1], [9, 5, 3, 1], [8, 1, 2, 1], [7, 3, 1, 1]] {
+        let special = conv(ConvKind::InputGrad, DType::F32, [16, 16], [size, kernel, stride, groups]);
+        let Special::Conv(kind, attrs) = &special.special else { unreachable!() };
+        let all = phases(&Geometry::new(&special, *kind, attrs));
+        assert_eq!(all.len(), stride * stride);
+        assert_eq!(all.iter().map(|p| p.taps[0] * p.taps[1]).sum::<usize>(), kernel * kernel);
+        let pixels =
+            |p: &[usize; 2]| p.iter().map(|start| (size - start).div_ceil(stride)).product::<usize>();
+        assert_eq!(all.iter().map(|p| pixels(&p.start)).sum::<usize>(), size * size);
+    }
+}
+
+#[test]
+fn digits_join_where_they_count_on() {
+    assert_eq!(Digits::new([(3, 20), (4, 5), (1, 7)]).position("i"), "i * 5u");
+    assert_eq!(Digits::new([(3, 0), (4, 5)]).position("i"), "(i % 4u) * 5u");
+    assert_eq!(Digits::new([(3, 7), (4, 1)]).position("i"), "(i / 4u) * 7u + i % 4u");
+    assert_eq!(Digits::line(3, -1).position("i"), "i * 4294967295u");
+}

@@ -1,0 +1,142 @@
+//! Shapes of tiles, and which of them suits a product.
+
+use super::product::Product;
+use crate::gpu::dispatch::Caps;
+
+/// What a workgroup computes: a tile of `m × n` results, `k` terms at a time, `per_thread` of them by each
+/// thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tile {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub per_thread: [usize; 2],
+    /// Elements between rows of workgroup memory, so that threads write to different banks.
+    pub padding: usize,
+    /// Rows of tiles that are computed together, so that they share what is in cache.
+    pub band: usize,
+    /// Terms written out one after the other; more are a loop.
+    pub unroll: usize,
+    /// Whether the loop over steps has no branches, at the price of reading the last step twice.
+    pub straight: bool,
+}
+
+impl Tile {
+    pub const fn new(m: usize, n: usize, k: usize, per_thread: [usize; 2]) -> Tile {
+        Tile { m, n, k, per_thread, padding: 4, band: 8, unroll: 8, straight: false }
+    }
+
+    /// Threads along rows and columns.
+    pub fn grid(&self) -> [usize; 2] {
+        [self.m / self.per_thread[0], self.n / self.per_thread[1]]
+    }
+
+    pub fn threads(&self) -> usize {
+        self.grid().iter().product()
+    }
+
+    /// Bytes of workgroup memory: two buffers.
+    pub fn bytes(&self) -> usize {
+        2 * self.k * (self.m + self.n + 2 * self.padding) * 4
+    }
+
+    fn fits(&self, caps: &Caps) -> bool {
+        self.threads() <= caps.invocations as usize && self.bytes() <= caps.workgroup_bytes as usize
+    }
+
+    /// The deepest form of this tile for which there is memory.
+    fn fitted(self, caps: &Caps) -> Option<Tile> {
+        let forms = [self, Tile { k: self.k / 2, ..self }, Tile { k: self.k / 2, padding: 0, ..self }];
+        forms.into_iter().find(|tile| tile.fits(caps))
+    }
+}
+
+/// Shapes and their speed, relative to the fastest one when the machine is full of them.
+const TILES: [(Tile, f64); 8] = [
+    (Tile { padding: 0, unroll: 4, ..Tile::new(256, 128, 16, [16, 8]) }, 1.05),
+    (Tile::new(128, 128, 16, [8, 8]), 1.0),
+    (Tile::new(128, 64, 16, [8, 8]), 0.91),
+    (Tile::new(64, 128, 16, [8, 8]), 0.92),
+    (Tile::new(64, 64, 16, [8, 4]), 0.9),
+    (Tile::new(128, 32, 16, [8, 4]), 0.79),
+    (Tile::new(32, 128, 16, [4, 8]), 0.79),
+    (Tile::new(32, 32, 16, [4, 4]), 0.72),
+];
+
+/// Processors that a large GPU has; a smaller one has more work for each.
+pub(super) const PROCESSORS: usize = 128;
+
+/// Threads that keep a processor busy.
+const BUSY: f64 = 128.0;
+
+/// What a further dispatch costs, in multiplications of one processor.
+const DISPATCH: f64 = 500_000.0;
+
+/// A tile as far as its cost goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub threads: usize,
+    pub speed: f64,
+}
+
+/// The tile, and into how many parts the sums are cut.
+pub(super) fn choose(product: &Product, caps: &Caps) -> (Tile, usize) {
+    let fitted = |(tile, speed): (Tile, f64)| Some((tile.fitted(caps)?, speed));
+    let tiles: Vec<(Tile, f64)> = TILES.into_iter().filter_map(fitted).collect();
+    let form = |&(t, speed): &(Tile, f64)| Form { m: t.m, n: t.n, k: t.k, threads: t.threads(), speed };
+    let forms: Vec<Form> = tiles.iter().map(form).collect();
+    let (number, parts) = best(product, &forms, 1.0).expect("there are tiles");
+    let tile = tiles[number].0;
+    // Reading the last step twice is little where there are many.
+    (Tile { straight: product.steps.depth() / parts >= 16 * tile.k, ..tile }, parts)
+}
+
+/// The number of the form that costs least, and the parts; `pace` says how much faster arithmetic is than in
+/// plain f32.
+pub(super) fn best(product: &Product, forms: &[Form], pace: f64) -> Option<(usize, usize)> {
+    let choices = forms.iter().enumerate().flat_map(|(number, form)| {
+        let costs = move |parts| (cost(product, form, parts, pace), (number, parts));
+        parts(product, form).into_iter().map(costs)
+    });
+    choices.min_by(|x, y| x.0.total_cmp(&y.0)).map(|(_, choice)| choice)
+}
+
+/// Tiles of a product.
+pub(super) fn count(product: &Product, [m, n]: [usize; 2]) -> usize {
+    product.items * product.m.div_ceil(m) * product.n.div_ceil(n)
+}
+
+/// Numbers of parts worth trying: one, or as many as make the machine busy, half or a quarter; a part should
+/// have several steps.
+fn parts(product: &Product, form: &Form) -> Vec<usize> {
+    let steps = product.steps.depth().div_ceil(form.k);
+    let tiles = count(product, [form.m, form.n]);
+    let slots = 2 * PROCESSORS;
+    let mut all = vec![1];
+    if product.steps.phases() == 1 {
+        let most = steps / 8;
+        all.extend([1, 2, 4].map(|share| (slots / share / tiles).min(most)).iter().filter(|&&p| p > 1));
+    }
+    all
+}
+
+/// Estimated time, in multiplications of one processor.
+fn cost(product: &Product, form: &Form, parts: usize, pace: f64) -> f64 {
+    let groups = count(product, [form.m, form.n]) * parts;
+    let each = groups.div_ceil(PROCESSORS) as f64;
+    let busy = (each * form.threads as f64 / BUSY).min(1.0);
+    let depth = product.steps.depth().div_ceil(form.k * parts) * form.k;
+    // Starting and ending a tile costs about as much as some steps.
+    let work = (form.m * form.n) as f64 * (depth as f64 + 48.0);
+    let sums = if parts > 1 {
+        // Partial sums are written and read: memory moves a number in the time of about 30 multiplications.
+        let numbers = (product.items * product.m * product.n * parts) as f64;
+        numbers * 2.0 * 30.0 / PROCESSORS as f64 + DISPATCH
+    } else {
+        0.0
+    };
+    each * work / (form.speed * busy.sqrt()) + sums * pace
+}

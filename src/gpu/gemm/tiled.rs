@@ -1,0 +1,196 @@
+//! The tiled kernel in f32: workgroups compute tiles, threads blocks of them in registers. While one step's
+//! tiles are multiplied out of workgroup memory, the next step's come from memory; two buffers, so that a
+//! step takes one barrier.
+
+use super::load::{Loader, Part, only_active};
+use super::order::{Cut, pipeline};
+use super::product::{Product, output};
+use super::split;
+use super::spread::Unit;
+use super::tile::Tile;
+use super::wgsl::{indented, main};
+use super::write::{Writer, write};
+use crate::dtype::DType;
+use crate::gpu::dispatch::{Dispatch, Lane, Lowered};
+use std::fmt::Write;
+
+const PARTS: [&str; 4] = ["x", "y", "z", "w"];
+
+/// The dispatches of a product with this tile, its sums cut into `parts`.
+pub(super) fn lower(product: &Product, tile: Tile, parts: usize, dtype: DType, before: Lowered) -> Lowered {
+    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band };
+    let threads = tile.threads();
+    let part = |name, lanes, extent, origin| Part {
+        name,
+        lane: Lane::F32,
+        lanes,
+        tile: [extent, tile.k],
+        threads,
+        origin,
+        gather: false,
+    };
+    let a = Loader::new(&product.a, part("a", product.m, tile.m, "m0"));
+    let b = Loader::new(&product.b, part("b", product.n, tile.n, "n0"));
+    let writer = if parts == 1 { Writer::finish(product) } else { Writer::partial(product) };
+    let mut lowered = before;
+    let result = if parts == 1 {
+        output(dtype, Lane::F32, writer.width())
+    } else {
+        split::binding(&mut lowered, &product.results(), parts)
+    };
+    let groups = cut.groups(product);
+    let body =
+        [workgroup_memory(&tile), main(threads, groups, &body(product, &tile, &cut, [&a, &b], &writer))]
+            .concat();
+    let bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
+    lowered.dispatches.push(Dispatch { body, bindings, groups });
+    if parts > 1 {
+        lowered.dispatches.push(split::sum(&product.results(), parts, dtype, lowered.scratch.len() - 1));
+    }
+    lowered
+}
+
+fn row(tile: &Tile, extent: usize) -> usize {
+    (extent + tile.padding) / 4
+}
+
+fn workgroup_memory(tile: &Tile) -> String {
+    let quads = |extent| 2 * tile.k * row(tile, extent);
+    format!(
+        "var<workgroup> tile_a: array<vec4<f32>, {}>;
+var<workgroup> tile_b: array<vec4<f32>, {}>;
+
+",
+        quads(tile.m),
+        quads(tile.n)
+    )
+}
+
+fn body(product: &Product, tile: &Tile, cut: &Cut, [a, b]: [&Loader; 2], writer: &Writer) -> String {
+    let [rows, columns] = tile.grid();
+    // A subgroup of 32 is a block of 4 × 8 threads. Neighbours share a column, and every other one a row: so
+    // two quarters of the subgroup are served at once when all read quads of workgroup memory.
+    let across = columns / 8;
+    let mut text = cut.begin(product);
+    let _ = writeln!(text, "let tx = (tid / 32u) % {across}u * 8u + (tid / 2u) % 8u;");
+    let _ = writeln!(text, "let ty = tid / {}u * 4u + (tid / 16u) % 2u * 2u + tid % 2u;", 32 * across);
+    for (loader, extent) in [(a, tile.m), (b, tile.n)] {
+        let name = loader.part.name;
+        text += &loader.setup;
+        text += &loader.declarations;
+        let row = row(tile, extent);
+        let swap =
+            if swizzled(tile, loader) { format!(" ^ ({name}_k / 4u % 2u * 4u)") } else { String::new() };
+        let _ = writeln!(text, "let {name}_slot = {name}_k * {row}u + ({name}_lane / 4u{swap});");
+        let _ = writeln!(text, "let {name}_part = {name}_lane % 4u;");
+    }
+    let [tall, wide] = tile.per_thread.map(|extent| extent / 4);
+    for (i, g) in each(4 * tall, wide) {
+        let _ = writeln!(text, "var c{i}_{g}: vec4<f32>;");
+    }
+    let fetch = if cut.has_rests(product) {
+        format!(
+            "if (k_left >= {}u) {{\n{}}} else {{\n{}}}\n",
+            tile.k,
+            indented(&[&*a.fetch, &b.fetch].concat(), 1),
+            indented(&[&*a.guarded, &b.guarded].concat(), 1)
+        )
+    } else {
+        [&*a.fetch, &b.fetch].concat()
+    };
+    let (quads_a, quads_b) = (tile.k * row(tile, tile.m), tile.k * row(tile, tile.n));
+    let deposit = [deposit(a, row(tile, tile.m)), deposit(b, row(tile, tile.n))].concat();
+    let fetch = cut.step(product) + &fetch;
+    let multiply = multiply(tile, [rows, columns], [swizzled(tile, a), swizzled(tile, b)]);
+    text += &pipeline(tile.straight, 2, [quads_a, quads_b], ["0u"; 2], &fetch, &multiply, &deposit);
+    let rows: Vec<(String, Vec<(String, String)>)> = (0..4 * tall)
+        .map(|i| {
+            let m = format!("m0 + ty * 4u + {}u", i / 4 * 4 * rows + i % 4);
+            let columns = (0..wide)
+                .map(|g| (format!("n0 + tx * 4u + {}u", g * 4 * columns), format!("c{i}_{g}")))
+                .collect();
+            (m, columns)
+        })
+        .collect();
+    text + &write(product, writer, [tile.m, tile.n], &rows)
+}
+
+fn each(rows: usize, columns: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..rows).flat_map(move |i| (0..columns).map(move |g| (i, g)))
+}
+
+/// Whether a tile without padding, whose quads along k are stored across, has every second four of its rows
+/// shifted by half of the banks instead.
+fn swizzled(tile: &Tile, loader: &Loader) -> bool {
+    tile.padding == 0 && tile.unroll == 4 && tile.threads() >= 128 && loader.spread.unit == Unit::QuadK
+}
+
+/// Registers into workgroup memory, where rows are ks.
+fn deposit(loader: &Loader, row: usize) -> String {
+    let name = loader.part.name;
+    let (lanes, ks) = loader.spread.places();
+    let mut text = loader.settle.clone();
+    for j in 0..loader.spread.count() {
+        let at = |k: usize| {
+            let added = (ks.added[j] + k) * row + lanes.added[j] / 4;
+            format!("tile_{name}[into_{name} + {name}_slot + {added}u]")
+        };
+        match loader.spread.unit {
+            Unit::QuadLane => {
+                let _ = writeln!(text, "{} = {name}_value{j};", at(0));
+            }
+            Unit::One => {
+                let _ = writeln!(text, "{}[{name}_part] = {name}_value{j};", at(0));
+            }
+            Unit::QuadK => {
+                for (k, part) in PARTS.iter().enumerate() {
+                    let _ = writeln!(text, "{}[{name}_part] = {name}_value{j}.{part};", at(k));
+                }
+            }
+        }
+    }
+    only_active(&loader.spread, text)
+}
+
+/// One step out of workgroup memory: turns of some terms each, so that their instructions stay in the first
+/// cache.
+fn multiply(tile: &Tile, [rows, columns]: [usize; 2], swizzled: [bool; 2]) -> String {
+    let [tall, wide] = tile.per_thread.map(|extent| extent / 4);
+    let (row_a, row_b) = (row(tile, tile.m), row(tile, tile.n));
+    let read = |k: usize| {
+        let mut text = String::new();
+        for h in 0..tall {
+            let _ = writeln!(text, "let a{k}_{h} = tile_a[at_a + {}u];", k * row_a + h * rows);
+        }
+        for g in 0..wide {
+            let _ = writeln!(text, "let b{k}_{g} = tile_b[at_b + {}u];", k * row_b + g * columns);
+        }
+        text
+    };
+    let add = |k: usize| {
+        let mut text = String::new();
+        for (i, g) in each(4 * tall, wide) {
+            let (h, part) = (i / 4, PARTS[i % 4]);
+            let _ = writeln!(text, "c{i}_{g} = fma(vec4<f32>(a{k}_{h}.{part}), b{k}_{g}, c{i}_{g});");
+        }
+        text
+    };
+    let count = tile.unroll.min(tile.k);
+    let turns = tile.k / count;
+    let terms: String = (0..count).map(|k| read(k) + &add(k)).collect();
+    let own = |name: &str, swizzled: bool| {
+        if swizzled { format!("({name} ^ (turn % 2u * 4u))") } else { name.into() }
+    };
+    format!(
+        "for (var turn = 0u; turn < {turns}u; turn++) {{
+    let at_a = read_a + turn * {}u + {};
+    let at_b = read_b + turn * {}u + {};
+{}}}
+",
+        count * row_a,
+        own("ty", swizzled[0]),
+        count * row_b,
+        own("tx", swizzled[1]),
+        indented(&terms, 1)
+    )
+}

@@ -1,0 +1,31 @@
+//! Shaders of scattering, sorting, running sums and the positions of window maxima.
+
+mod argsort;
+mod cumsum;
+mod max_pool;
+mod merge;
+mod number;
+mod scatter;
+mod scatter_direct;
+mod scatter_lists;
+mod scatter_sorted;
+mod scatter_tile;
+mod view;
+mod workgroup;
+
+use crate::gpu::dispatch::{Caps, Lowered};
+use crate::plan::kernel::{Special, SpecialKernel};
+
+/// The dispatches of one of these kernels; none where the output has no elements.
+pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
+    if kernel.output.shape.numel() == 0 {
+        return Lowered::default();
+    }
+    match kernel.special {
+        Special::ScatterAdd { axis } => scatter::lower(kernel, axis, caps),
+        Special::ArgSort { axis, descending } => argsort::lower(kernel, axis, descending),
+        Special::Cumsum { axis } => cumsum::lower(kernel, axis),
+        Special::MaxPoolIndex(attrs) => max_pool::lower(kernel, attrs),
+        ref other => unreachable!("{} is no kernel of indices", other.name()),
+    }
+}

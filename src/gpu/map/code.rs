@@ -1,0 +1,354 @@
+//! Writes the instructions of a map kernel as WGSL, one `let` each.
+
+use super::expression as expr;
+use super::slots::Slots;
+use crate::dtype::DType;
+use crate::gpu::dispatch::Lane;
+use crate::gpu::storage::suffix;
+use crate::op::RandomKind;
+use crate::plan::kernel::{Access, Instruction, MapKernel, Step, Value};
+use crate::plan::view::{Affine, Check};
+use std::fmt::Write;
+
+/// A value in a shader: its name, and whether it is four lanes.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub text: String,
+    pub wide: bool,
+}
+
+/// Arguments of the plan that a shader uses, each with the type it is seen as.
+#[derive(Default)]
+pub(super) struct Arguments(pub Vec<(usize, DType)>);
+
+impl Arguments {
+    fn place(&mut self, argument: usize, dtype: DType) -> usize {
+        self.0.iter().position(|&a| a == (argument, dtype)).unwrap_or_else(|| {
+            self.0.push((argument, dtype));
+            self.0.len() - 1
+        })
+    }
+
+    /// Both words of an argument.
+    fn words(&mut self, argument: usize, dtype: DType) -> String {
+        let k = self.place(argument, dtype);
+        format!("arguments[{}].{}", k / 2, if k.is_multiple_of(2) { "xy" } else { "zw" })
+    }
+}
+
+/// Writes code at one place of the loops: `indices` are the loops' indices as WGSL, and if `wide`, the last one
+/// stands for four neighbours.
+pub(super) struct Writer<'a> {
+    pub kernel: &'a MapKernel,
+    pub slots: &'a mut Slots,
+    pub arguments: &'a mut Arguments,
+    pub text: String,
+    pub indices: Vec<String>,
+    pub wide: bool,
+    /// Names of the values known here.
+    pub names: Vec<Option<Name>>,
+    /// Put behind the names of values, so that copies of the code stand beside each other.
+    pub mark: String,
+}
+
+/// A constant as u32 arithmetic sees it: it wraps, so negative numbers are large ones.
+fn word(x: isize) -> u32 {
+    x as i64 as u32
+}
+
+impl Writer<'_> {
+    pub fn line(&mut self, line: impl AsRef<str>) {
+        self.text += line.as_ref();
+        self.text.push('\n');
+    }
+
+    /// A position at the first lane.
+    pub fn position(&self, form: &Affine) -> String {
+        let mut terms: Vec<String> = Vec::new();
+        // Only a loop that is never entered has no index where it is named.
+        for (index, &c) in self.indices.iter().zip(&form.coefficients) {
+            match c {
+                0 => {}
+                1 => terms.push(index.clone()),
+                c => terms.push(format!("{index} * {}u", word(c))),
+            }
+        }
+        if form.offset != 0 || terms.is_empty() {
+            terms.push(format!("{}u", word(form.offset)));
+        }
+        if terms.len() == 1 { terms.swap_remove(0) } else { format!("({})", terms.join(" + ")) }
+    }
+
+    /// How far apart the lanes of a wide value stand.
+    fn step(&self, form: &Affine) -> isize {
+        if self.wide { form.coefficients.last().copied().unwrap_or(0) } else { 0 }
+    }
+
+    /// A position in lane `k`.
+    fn lane_position(&self, form: &Affine, k: usize) -> String {
+        match self.step(form) * k as isize {
+            0 => self.position(form),
+            shift => format!("({} + {}u)", self.position(form), word(shift)),
+        }
+    }
+
+    fn check(&self, checks: &[Check], lane: usize) -> String {
+        let one = |c: &Check| format!("{} < {}u", self.lane_position(&c.form, lane), c.bound);
+        let all: Vec<String> = checks.iter().map(one).collect();
+        if all.is_empty() { "true".into() } else { all.join(" && ") }
+    }
+
+    /// Whether four neighbours of a slot can be read or written at once.
+    pub fn is_straight(&self, access: &Access) -> bool {
+        let p = &access.position;
+        let rest = &p.coefficients[..p.coefficients.len().saturating_sub(1)];
+        self.step(p) == 1 && p.offset % 4 == 0 && rest.iter().all(|c| c % 4 == 0)
+    }
+
+    /// The value `v` as a wide or narrow operand.
+    pub fn operand(&self, v: Value, wide: bool) -> String {
+        let name = self.names[v].as_ref().unwrap_or_else(|| panic!("value {v} is not computed yet"));
+        if wide && !name.wide {
+            let lane = Lane::of(self.kernel.code[v].dtype);
+            return format!("{}({})", lane.name(true), name.text);
+        }
+        name.text.clone()
+    }
+
+    fn is_wide(&self, v: Value) -> bool {
+        self.names[v].as_ref().is_some_and(|n| n.wide)
+    }
+
+    fn bind(&mut self, v: Value, expression: &str, wide: bool) {
+        let text = format!("v{v}{}", self.mark);
+        let _ = writeln!(self.text, "let {text} = {expression};");
+        self.names[v] = Some(Name { text, wide });
+    }
+
+    /// Declares `v` with a value it has where nothing else is assigned.
+    fn declare(&mut self, v: Value, initial: &str, wide: bool) -> String {
+        let text = format!("v{v}{}", self.mark);
+        let lane = Lane::of(self.kernel.code[v].dtype).name(wide);
+        let _ = writeln!(self.text, "var {text}: {lane} = {lane}({initial});");
+        self.names[v] = Some(Name { text: text.clone(), wide });
+        text
+    }
+
+    /// Writes the instruction of `v`.
+    pub fn compute(&mut self, v: Value) {
+        let kernel = self.kernel;
+        let Instruction { step, dtype, .. } = &kernel.code[v];
+        let dtype = *dtype;
+        match step {
+            Step::Load { access, checks, fill } => self.load(v, access, checks, *fill, dtype),
+            Step::Gather { access, index, stride, extent } => {
+                self.gather(v, access, *index, *stride, *extent, dtype);
+            }
+            Step::Argument(n) => {
+                let words = self.arguments.words(*n, dtype);
+                let value = match Lane::of(dtype) {
+                    Lane::F32 | Lane::F16 => format!("bitcast<f32>({words}.x)"),
+                    Lane::I32 => format!("bitcast<i32>({words}.x)"),
+                    Lane::U32 => format!("{words}.x"),
+                    Lane::I64 => format!("m_join_words({words}.x, {words}.y)"),
+                };
+                self.bind(v, &value, false);
+            }
+            Step::Literal(x) => self.bind(v, &expr::literal(*x, dtype), false),
+            Step::Iota(form) => {
+                let wide = self.step(form) != 0;
+                let position = self.lanes_of(form, wide);
+                let signed = format!("{}({position})", Lane::I32.name(wide));
+                let value = expr::cast(&signed, DType::I32, dtype, wide);
+                self.bind(v, &expr::rounded(value, dtype, wide), wide);
+            }
+            Step::Random { kind, argument, counter } => {
+                let wide = self.step(counter) != 0;
+                let (key, counter) =
+                    (self.arguments.words(*argument, DType::I32), self.lanes_of(counter, wide));
+                let s = suffix(wide);
+                let value = match kind {
+                    RandomKind::Uniform => format!("random_uniform{s}(random_first{s}({key}, {counter}))"),
+                    RandomKind::UniformSecond => {
+                        format!("random_uniform{s}(random_second{s}({key}, {counter}))")
+                    }
+                    RandomKind::Bits => {
+                        let (i, u) = (Lane::I32.name(wide), Lane::U32.name(wide));
+                        format!("{i}(random_first{s}({key}, {counter}) >> {u}(1u))")
+                    }
+                };
+                self.bind(v, &value, wide);
+            }
+            Step::Valid(checks) => {
+                let wide = checks.iter().any(|c| self.step(&c.form) != 0);
+                let lanes = if wide { 4 } else { 1 };
+                let each: Vec<String> =
+                    (0..lanes).map(|k| format!("select(0u, 1u, {})", self.check(checks, k))).collect();
+                let value = if wide { format!("vec4<u32>({})", each.join(", ")) } else { each[0].clone() };
+                self.bind(v, &value, wide);
+            }
+            Step::Unary(op, a) => {
+                let wide = self.is_wide(*a);
+                let value = expr::unary(*op, &self.operand(*a, wide), dtype, wide);
+                self.bind(v, &expr::rounded(value, dtype, wide), wide);
+            }
+            Step::Binary(op, a, b) => {
+                let wide = self.is_wide(*a) || self.is_wide(*b);
+                let of = kernel.code[*a].dtype;
+                let value = expr::binary(*op, &self.operand(*a, wide), &self.operand(*b, wide), of, wide);
+                let value = if op.compares() { value } else { expr::rounded(value, dtype, wide) };
+                self.bind(v, &value, wide);
+            }
+            Step::MulAdd(..) => unreachable!("a CPU's step"),
+            Step::Where(c, a, b) => {
+                let wide = [*c, *a, *b].iter().any(|&o| self.is_wide(o));
+                let (c, a, b) = (self.operand(*c, wide), self.operand(*a, wide), self.operand(*b, wide));
+                self.bind(v, &format!("select({b}, {a}, {c} != {}(0u))", Lane::U32.name(wide)), wide);
+            }
+            Step::Cast(a) => {
+                let wide = self.is_wide(*a);
+                let value = expr::cast(&self.operand(*a, wide), kernel.code[*a].dtype, dtype, wide);
+                self.bind(v, &expr::rounded(value, dtype, wide), wide);
+            }
+            Step::Broadcast(a) => self.names[v] = self.names[*a].clone(),
+            Step::Reduce(..) | Step::ArgReduce { .. } | Step::Total(..) => {
+                unreachable!("folds are written by the loops around them")
+            }
+        }
+    }
+
+    /// A position in every lane, as u32.
+    fn lanes_of(&self, form: &Affine, wide: bool) -> String {
+        let first = self.position(form);
+        if wide {
+            let step = word(self.step(form));
+            format!(
+                "(vec4<u32>({first}) + vec4<u32>(0u, {step}u, {}u, {}u))",
+                step.wrapping_mul(2),
+                step.wrapping_mul(3)
+            )
+        } else {
+            first
+        }
+    }
+
+    fn load(&mut self, v: Value, access: &Access, checks: &[Check], fill: f64, dtype: DType) {
+        // Loops that are never entered may still be named outside of them.
+        if self.kernel.iterations() == 0 {
+            return self.bind(v, &expr::literal(0.0, dtype), false);
+        }
+        let slot = self.slots.read(access.slot, dtype);
+        let wide = self.step(&access.position) != 0 || checks.iter().any(|c| self.step(&c.form) != 0);
+        let straight = self.is_straight(access);
+        let checked_apart = checks.iter().any(|c| self.step(&c.form) != 0);
+        let lane = |w: &Self, k: usize| format!("load_{slot}({})", w.lane_position(&access.position, k));
+        let whole = |w: &mut Self| {
+            if wide && straight {
+                w.slots.widen(access.slot);
+                format!("load4_{slot}({})", w.position(&access.position))
+            } else if wide {
+                let all: Vec<String> = (0..4).map(|k| lane(w, k)).collect();
+                format!("{}({})", Lane::of(dtype).name(true), all.join(", "))
+            } else {
+                lane(w, 0)
+            }
+        };
+        if checks.is_empty() {
+            let value = whole(self);
+            return self.bind(v, &value, wide);
+        }
+        let fill = expr::literal(fill, dtype);
+        let name = self.declare(v, &fill, wide);
+        if checked_apart {
+            for k in 0..4 {
+                let line = format!("if ({}) {{ {name}[{k}] = {}; }}", self.check(checks, k), lane(self, k));
+                self.line(line);
+            }
+        } else {
+            let value = whole(self);
+            let line = format!("if ({}) {{ {name} = {value}; }}", self.check(checks, 0));
+            self.line(line);
+        }
+    }
+
+    fn gather(
+        &mut self,
+        v: Value,
+        access: &Access,
+        index: Value,
+        stride: isize,
+        extent: usize,
+        dtype: DType,
+    ) {
+        let slot = self.slots.read(access.slot, dtype);
+        let index_lane = Lane::of(self.kernel.code[index].dtype);
+        let wide_index = self.is_wide(index);
+        let wide = wide_index || self.step(&access.position) != 0;
+        let outside = if dtype.is_float() { "m_nan()".to_string() } else { expr::literal(0.0, dtype) };
+        // One index for four neighbours that stand in a row.
+        if wide && !wide_index && self.is_straight(access) && stride % 4 == 0 {
+            self.slots.widen(access.slot);
+            let name = self.declare(v, &outside, true);
+            let index = self.operand(index, false);
+            let (inside, at) = bounded(&index, index_lane, extent);
+            let place = format!("{} + {at} * {}u", self.position(&access.position), word(stride));
+            return self.line(format!("if ({inside}) {{ {name} = load4_{slot}({place}); }}"));
+        }
+        let name = self.declare(v, &outside, wide);
+        for k in 0..if wide { 4 } else { 1 } {
+            let mut index = self.operand(index, false);
+            if wide_index {
+                index = format!("{index}[{k}]");
+            }
+            let target = if wide { format!("{name}[{k}]") } else { name.clone() };
+            let (inside, at) = bounded(&index, index_lane, extent);
+            let place = format!("{} + {at} * {}u", self.lane_position(&access.position, k), word(stride));
+            self.line(format!("if ({inside}) {{ {target} = load_{slot}({place}); }}"));
+        }
+    }
+
+    /// Stores `v` in a slot.
+    pub fn store(&mut self, v: Value, access: &Access) {
+        let dtype = self.kernel.code[v].dtype;
+        let slot = self.slots.write(access.slot, dtype);
+        if !self.wide {
+            let line =
+                format!("store_{slot}({}, {});", self.position(&access.position), self.operand(v, false));
+            return self.line(line);
+        }
+        let value = self.operand(v, true);
+        if self.is_straight(access) {
+            self.slots.widen(access.slot);
+            return self.line(format!("store4_{slot}({}, {value});", self.position(&access.position)));
+        }
+        for k in 0..4 {
+            self.line(format!("store_{slot}({}, {value}[{k}]);", self.lane_position(&access.position, k)));
+        }
+    }
+}
+
+/// Whether an index is inside of 0..extent, and the index as u32.
+fn bounded(index: &str, lane: Lane, extent: usize) -> (String, String) {
+    match lane {
+        // As unsigned numbers, negative indices are too large.
+        Lane::I32 => (format!("u32({index}) < {extent}u"), format!("u32({index})")),
+        Lane::I64 => (format!("{index} >= 0li && {index} < {extent}li"), format!("u32({index})")),
+        _ => (format!("{index} < {extent}u"), index.to_string()),
+    }
+}
+
+/// Names for the loops' indices, from the flat index `flat` over `extents`, the last loop innermost.
+pub(super) fn split_index(text: &mut String, flat: &str, extents: &[usize], prefix: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    // An empty loop is never entered, but must be written.
+    let mut inside: usize = extents.iter().map(|&e| e.max(1)).product();
+    for (k, &extent) in extents.iter().enumerate() {
+        inside /= extent.max(1);
+        let quotient = if inside == 1 { flat.to_string() } else { format!("({flat} / {inside}u)") };
+        let index = if k == 0 { quotient } else { format!("({quotient} % {}u)", extent.max(1)) };
+        let name = format!("{prefix}{k}");
+        let _ = writeln!(text, "let {name} = {index};");
+        names.push(name);
+    }
+    names
+}

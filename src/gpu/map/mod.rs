@@ -1,0 +1,63 @@
+//! Fused loops as generated WGSL: `elementwise` programs give every invocation its elements, `reduce` gives every
+//! row a team of them (`team`). `code` writes the instructions, `expression` the ops, `slots` names the memory;
+//! `epilogue` is the program that runs on a product's elements as they are finished.
+
+mod code;
+mod elementwise;
+mod epilogue;
+mod expression;
+mod reduce;
+mod slots;
+mod team;
+
+pub(super) use epilogue::write as write_epilogue;
+pub(super) use slots::Slots;
+
+use super::dispatch::{Caps, Dispatch};
+use crate::dtype::DType;
+use crate::plan::kernel::MapKernel;
+
+/// A word pair of a shader's uniform memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Uniform {
+    /// The plan's argument of that number, seen as that type.
+    Argument(usize, DType),
+    /// A number known when the plan is made.
+    Count(u32),
+}
+
+/// A dispatch with the uniform memory it reads.
+pub(super) struct MapDispatch {
+    pub dispatch: Dispatch,
+    pub uniforms: Vec<Uniform>,
+}
+
+#[derive(Default)]
+pub(super) struct MapLowered {
+    pub dispatches: Vec<MapDispatch>,
+    /// Bytes of each piece of scratch memory.
+    pub scratch: Vec<u64>,
+}
+
+/// Invocations of a workgroup where nothing asks for more.
+const GROUP: u32 = 256;
+
+const BUILTINS: &str = "@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>";
+
+/// Dispatches of `maps`, which see at most `most_slots` slots each.
+pub(super) fn lower(maps: &[MapKernel], caps: &Caps, most_slots: usize) -> MapLowered {
+    let simple: Vec<MapKernel> = maps.iter().filter(|m| m.rows() > 0).map(MapKernel::simplified).collect();
+    match &simple[..] {
+        [] => MapLowered::default(),
+        [one] if one.outer < one.extents.len() || maps[0].outer < maps[0].extents.len() => {
+            reduce::lower(one, caps)
+        }
+        [one] => MapLowered { dispatches: elementwise::lower(one), scratch: Vec::new() },
+        many => MapLowered { dispatches: elementwise::lower_many(many, most_slots), scratch: Vec::new() },
+    }
+}
+
+/// Whether code can compute four lanes at once: there are no vectors of 64-bit integers.
+fn can_be_wide(kernel: &MapKernel) -> bool {
+    kernel.code.iter().all(|i| i.dtype != DType::I64)
+}

@@ -1,0 +1,696 @@
+//! Programs with reductions. A team of invocations walks along each row, stage by stage: what a stage folds, the
+//! next one knows. Few long rows are split among workgroups, whose parts a second dispatch folds; sums over all
+//! rows are folded by a last one.
+
+use super::code::{Arguments, Name, Writer, split_index};
+use super::expression as expr;
+use super::slots::Slots;
+use super::team::{NOWHERE, Shared, Team, better};
+use super::{BUILTINS, GROUP, MapDispatch, MapLowered, Uniform, can_be_wide};
+use crate::dtype::DType;
+use crate::gpu::dispatch::{Caps, Dispatch, Lane, Memory};
+use crate::op::ReduceOp;
+use crate::plan::kernel::{Access, MapKernel, Rank, Step, Value};
+
+/// The most values of a row that an invocation keeps between stages.
+const MOST_KEPT: usize = 96;
+/// The most copies of the code that an unrolled row may have, in instructions.
+const MOST_UNROLLED: usize = 480;
+/// Invocations that keep a large GPU busy.
+const MANY: usize = 1 << 16;
+
+/// How the rows are shared out.
+struct Layout {
+    /// Rows, and what is folded of each.
+    rows: usize,
+    width: usize,
+    team: Team,
+    /// Rows that a workgroup folds.
+    rows_at_once: usize,
+    /// Neighbouring rows lie side by side in memory: so do the members that fold them.
+    columns: bool,
+    /// Four neighbours of a row at once.
+    wide: bool,
+    /// How often the members of a team go on to the next part of their row; none if in a loop.
+    unrolled: Option<usize>,
+    /// Workgroups that share a row.
+    splits: usize,
+}
+
+pub(super) fn lower(kernel: &MapKernel, caps: &Caps) -> MapLowered {
+    let reduce = Reduce::new(kernel, caps);
+    let mut lowered = MapLowered::default();
+    let folds = reduce.folds_of_stage(0);
+    if reduce.layout.splits > 1 {
+        for &v in &folds {
+            lowered.scratch.push(reduce.partial_bytes(v, reduce.layout.splits));
+            if matches!(kernel.code[v].step, Step::ArgReduce { .. }) {
+                lowered.scratch.push((reduce.layout.rows * reduce.layout.splits * 4) as u64);
+            }
+        }
+        lowered.dispatches.push(reduce.split());
+    }
+    let groups = reduce.row_groups();
+    let totals = reduce.totals();
+    let first_total = lowered.scratch.len();
+    if groups > 1 {
+        lowered.scratch.extend(totals.iter().map(|&v| (groups * lane_bytes(kernel.code[v].dtype)) as u64));
+    }
+    lowered.dispatches.push(reduce.rows(first_total));
+    if groups > 1 && !totals.is_empty() {
+        lowered.dispatches.push(reduce.finish_totals(first_total));
+    }
+    lowered
+}
+
+fn lane_bytes(dtype: DType) -> usize {
+    if Lane::of(dtype) == Lane::I64 { 8 } else { 4 }
+}
+
+/// A type whose memory holds a lane as it is.
+fn lane_dtype(dtype: DType) -> DType {
+    match Lane::of(dtype) {
+        Lane::F32 | Lane::F16 => DType::F32,
+        Lane::I32 => DType::I32,
+        Lane::U32 => DType::Bool,
+        Lane::I64 => DType::I64,
+    }
+}
+
+struct Reduce<'a> {
+    kernel: &'a MapKernel,
+    layout: Layout,
+    /// The number of reductions before each value.
+    stage: Vec<usize>,
+    stages: usize,
+}
+
+fn is_fold(step: &Step) -> bool {
+    matches!(step, Step::Reduce(..) | Step::ArgReduce { .. })
+}
+
+fn stages_of(kernel: &MapKernel) -> Vec<usize> {
+    let mut stage = vec![0; kernel.code.len()];
+    for v in 0..kernel.code.len() {
+        for o in kernel.code[v].step.operands() {
+            stage[v] = stage[v].max(stage[o] + usize::from(is_fold(&kernel.code[o].step)));
+        }
+    }
+    stage
+}
+
+/// Text in the making: a shader's declarations come before the code that needs them.
+#[derive(Default)]
+struct Shader {
+    slots: Slots,
+    arguments: Arguments,
+    shared: Shared,
+}
+
+impl Shader {
+    fn finish(self, main: &str, layout: &Layout, groups: usize) -> MapDispatch {
+        let Team { group, subgroup, .. } = layout.team;
+        let lane = match subgroup.filter(|_| main.contains("subgroupShuffleXor")) {
+            // The order of lanes in subgroups need not be that of the invocations.
+            Some(size) => {
+                format!(
+                    "@builtin(subgroup_id) sg: u32, @builtin(subgroup_invocation_id) sl: u32) {{\n\
+                     let lane = sg * {size}u + sl;\n"
+                )
+            }
+            None => "@builtin(local_invocation_index) lane: u32) {\n".to_string(),
+        };
+        let body = format!(
+            "{}@compute @workgroup_size({group})\nfn main({BUILTINS}, {lane}\
+             let group = wg.x + wg.y * nwg.x;\nif (group >= {groups}u) {{ return; }}\n{main}}}\n",
+            self.shared.declarations(group)
+        );
+        let dispatch = Dispatch { body, bindings: self.slots.bindings, groups: groups as u64 };
+        let uniforms = self.arguments.0.into_iter().map(|(n, dtype)| Uniform::Argument(n, dtype)).collect();
+        MapDispatch { dispatch, uniforms }
+    }
+}
+
+impl<'a> Reduce<'a> {
+    fn new(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
+        let stage = stages_of(kernel);
+        let last = (0..kernel.code.len())
+            .filter(|&v| matches!(kernel.code[v].rank, Rank::Row | Rank::Full))
+            .map(|v| stage[v]);
+        let stages = last.max().unwrap_or(0) + 1;
+        let layout = choose(kernel, caps, &stage, stages);
+        Reduce { kernel, layout, stage, stages }
+    }
+
+    fn row_groups(&self) -> usize {
+        self.layout.rows.div_ceil(self.layout.rows_at_once)
+    }
+
+    fn folds_of_stage(&self, s: usize) -> Vec<Value> {
+        let code = &self.kernel.code;
+        (0..code.len()).filter(|&v| is_fold(&code[v].step) && self.stage[v] == s).collect()
+    }
+
+    fn totals(&self) -> Vec<Value> {
+        let code = &self.kernel.code;
+        (0..code.len()).filter(|&v| matches!(code[v].step, Step::Total(..))).collect()
+    }
+
+    fn partial_bytes(&self, v: Value, splits: usize) -> u64 {
+        (self.layout.rows * splits * lane_bytes(self.fold_dtype(v))) as u64
+    }
+
+    /// The type a fold is computed in: that of its operand for extremes and their places.
+    fn fold_dtype(&self, v: Value) -> DType {
+        match self.kernel.code[v].step {
+            Step::ArgReduce { of, .. } => self.kernel.code[of].dtype,
+            _ => self.kernel.code[v].dtype,
+        }
+    }
+
+    fn writer<'w>(&'w self, shader: &'w mut Shader, text: String) -> Writer<'w> {
+        Writer {
+            kernel: self.kernel,
+            slots: &mut shader.slots,
+            arguments: &mut shader.arguments,
+            text,
+            indices: Vec::new(),
+            wide: false,
+            names: vec![None; self.kernel.code.len()],
+            mark: String::new(),
+        }
+    }
+
+    /// The row and the part of an invocation, and the indices of the outer loops.
+    fn place(&self, w: &mut Writer, row_group: &str) {
+        let Layout { rows, rows_at_once, columns, team, .. } = &self.layout;
+        let parts = team.parts;
+        let (row, part) = if *columns {
+            (format!("lane % {rows_at_once}u"), format!("lane / {rows_at_once}u"))
+        } else {
+            (format!("lane / {parts}u"), format!("lane % {parts}u"))
+        };
+        w.line(format!("let part = {part};"));
+        w.line(format!("let row_wanted = {row_group} * {rows_at_once}u + {row};"));
+        // Members of teams without a row repeat the last one and store nothing.
+        w.line(format!("let live = row_wanted < {rows}u;"));
+        w.line(format!("let row = min(row_wanted, {}u);", rows - 1));
+        let mut text = std::mem::take(&mut w.text);
+        w.indices = split_index(&mut text, "row", &self.kernel.extents[..self.kernel.outer], "x");
+        w.text = text;
+    }
+
+    fn by_rank(&self, rank: Rank) -> Vec<Value> {
+        (0..self.kernel.code.len()).filter(|&v| self.kernel.code[v].rank == rank).collect()
+    }
+
+    /// The dispatch that folds rows, stores what belongs to them, and folds them.
+    fn rows(&self, first_total: usize) -> MapDispatch {
+        let mut shader = Shader::default();
+        let mut shared = Shared::default();
+        let mut w = self.writer(&mut shader, String::new());
+        for v in self.by_rank(Rank::Uniform) {
+            w.compute(v);
+        }
+        self.place(&mut w, "group");
+        for s in 0..self.stages {
+            self.row_values(&mut w, s);
+            if self.layout.splits > 1 && s == 0 {
+                self.fold_partials(&mut w, &mut shared);
+            } else {
+                self.stage(&mut w, &mut shared, s, None);
+            }
+        }
+        self.row_stores(&mut w);
+        self.fold_rows(&mut w, &mut shared, first_total);
+        let text = w.text;
+        shader.shared = shared;
+        shader.finish(&text, &self.layout, self.row_groups())
+    }
+
+    /// What is computed once a row, in stage `s`.
+    fn row_values(&self, w: &mut Writer, s: usize) {
+        for v in self.by_rank(Rank::Row) {
+            if self.stage[v] == s && !is_fold(&self.kernel.code[v].step) {
+                w.compute(v);
+            }
+        }
+    }
+
+    fn row_stores(&self, w: &mut Writer) {
+        let stores: Vec<_> =
+            self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == Rank::Row).collect();
+        if stores.is_empty() {
+            return;
+        }
+        w.line("if (live && part == 0u) {");
+        for store in stores {
+            w.store(store.value, &store.access);
+        }
+        w.line("}");
+    }
+
+    /// Full values that a stage computes: in a loop also those of earlier stages, which are gone.
+    fn full_values(&self, s: usize, kept: bool) -> Vec<Value> {
+        let code = &self.kernel.code;
+        if kept {
+            return self.by_rank(Rank::Full).into_iter().filter(|&v| self.stage[v] == s).collect();
+        }
+        let mut wanted = vec![false; code.len()];
+        for v in self.folds_of_stage(s) {
+            code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
+        }
+        for store in self.stores_of_stage(s) {
+            wanted[store.0] = true;
+        }
+        for v in (0..code.len()).rev() {
+            if wanted[v] && code[v].rank == Rank::Full {
+                code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
+            }
+        }
+        (0..code.len()).filter(|&v| wanted[v] && code[v].rank == Rank::Full).collect()
+    }
+
+    fn stores_of_stage(&self, s: usize) -> Vec<(Value, &Access)> {
+        let here = |value: Value| self.kernel.code[value].rank == Rank::Full && self.stage[value] == s;
+        self.kernel.stores.iter().filter(|x| here(x.value)).map(|x| (x.value, &x.access)).collect()
+    }
+
+    /// One pass along the rows. With `split`, along a part of them, given by names for its start and end.
+    fn stage(&self, w: &mut Writer, shared: &mut Shared, s: usize, split: Option<(&str, &str)>) {
+        let folds = self.folds_of_stage(s);
+        let stores = self.stores_of_stage(s);
+        if folds.is_empty() && stores.is_empty() && self.layout.unrolled.is_none() {
+            return;
+        }
+        let Layout { width, wide, team, .. } = self.layout;
+        for &v in &folds {
+            self.declare_fold(w, v);
+        }
+        let lanes = if wide { 4 } else { 1 };
+        let stride = team.parts as usize * lanes;
+        match self.layout.unrolled.filter(|_| split.is_none()) {
+            Some(count) => {
+                for c in 0..count {
+                    let last = (c + 1) * stride > width;
+                    let start = format!("part * {lanes}u + {}u", c * stride);
+                    if s == 0 {
+                        w.line(format!("let e_{c} = min({start}, {}u);", width.saturating_sub(lanes)));
+                    }
+                    let valid = last.then(|| format!("({start}) < {width}u"));
+                    self.elements(w, s, &folds, &stores, (&format!("e_{c}"), &format!("_{c}"), valid, true));
+                }
+            }
+            None => {
+                let (from, to) = split.unwrap_or(("0u", ""));
+                let to = if split.is_some() { to.to_string() } else { format!("{width}u") };
+                w.line(format!("for (var e = {from} + part * {lanes}u; e < {to}; e += {stride}u) {{"));
+                let outside = w.names.clone();
+                self.elements(w, s, &folds, &stores, ("e", "", None, false));
+                w.names = outside;
+                w.line("}");
+            }
+        }
+        for &v in &folds {
+            self.close_fold(w, shared, v);
+        }
+    }
+
+    /// The elements at `e` of a stage, and what becomes of them.
+    fn elements(
+        &self,
+        w: &mut Writer,
+        s: usize,
+        folds: &[Value],
+        stores: &[(Value, &Access)],
+        (e, mark, valid, kept): (&str, &str, Option<String>, bool),
+    ) {
+        let outer = self.kernel.outer;
+        let (rows, names) = (w.indices.clone(), w.names.clone());
+        let mut text = std::mem::take(&mut w.text);
+        let inner = &self.kernel.extents[outer..];
+        let prefix = format!("y{mark}_{s}_");
+        w.indices.extend(split_index(&mut text, e, inner, &prefix));
+        w.text = text;
+        (w.wide, w.mark) = (self.layout.wide, mark.to_string());
+        if kept {
+            // Values of earlier stages at this place have its mark.
+            for v in 0..w.names.len() {
+                if self.kernel.code[v].rank == Rank::Full && self.stage[v] < s {
+                    w.names[v] = w.names[v].as_ref().map(|n| self.marked(v, n, mark));
+                }
+            }
+        }
+        for v in self.full_values(s, kept) {
+            w.compute(v);
+        }
+        let condition = valid.unwrap_or_default();
+        for &v in folds {
+            self.fold_element(w, v, e, &condition);
+        }
+        if !stores.is_empty() {
+            let guard =
+                if condition.is_empty() { "live".to_string() } else { format!("live && {condition}") };
+            w.line(format!("if ({guard}) {{"));
+            for (value, access) in stores {
+                w.store(*value, access);
+            }
+            w.line("}");
+        }
+        (w.wide, w.mark) = (false, String::new());
+        w.indices = rows;
+        if kept {
+            // Only what was computed here is new; its mark is put in again where it is used.
+            for (v, before) in names.into_iter().enumerate() {
+                if w.names[v].is_none() || before.is_some() {
+                    w.names[v] = before;
+                }
+            }
+        } else {
+            w.names = names;
+        }
+    }
+
+    /// The name of a kept value at another place of the row: names end with the mark of their place.
+    fn marked(&self, v: Value, name: &Name, mark: &str) -> Name {
+        match &self.kernel.code[v].step {
+            // A broadcast has the name of a value that may be the same all along the row.
+            Step::Broadcast(of) if self.kernel.code[*of].rank != Rank::Full => name.clone(),
+            Step::Broadcast(of) => self.marked(*of, name, mark),
+            _ => Name { text: format!("v{v}{mark}"), wide: name.wide },
+        }
+    }
+
+    fn declare_fold(&self, w: &mut Writer, v: Value) {
+        let dtype = self.fold_dtype(v);
+        let lane = Lane::of(dtype);
+        let line = match &self.kernel.code[v].step {
+            Step::Reduce(op, _) => {
+                let t = lane.name(self.layout.wide);
+                format!("var sum{v}: {t} = {t}({});", expr::identity(*op, dtype))
+            }
+            _ => format!("var best_{v}: {} = {}(0);\nvar at_{v} = {NOWHERE};", lane.scalar(), lane.scalar()),
+        };
+        w.line(line);
+    }
+
+    fn fold_element(&self, w: &mut Writer, v: Value, e: &str, condition: &str) {
+        let wide = self.layout.wide;
+        let guarded = |line: String| {
+            if condition.is_empty() { line } else { format!("if ({condition}) {{ {line} }}") }
+        };
+        match &self.kernel.code[v].step {
+            Step::Reduce(op, of) => {
+                let value = w.operand(*of, wide);
+                let sum = expr::combine(*op, &format!("sum{v}"), &value, self.fold_dtype(v), wide);
+                w.line(guarded(format!("sum{v} = {sum};")));
+            }
+            Step::ArgReduce { max, of } => {
+                let value = w.operand(*of, wide);
+                for k in 0..if wide { 4 } else { 1 } {
+                    let x = if wide { format!("{value}[{k}]") } else { value.clone() };
+                    let (best, at) = (format!("best_{v}"), format!("at_{v}"));
+                    let wins = better(*max, self.fold_dtype(v), &x, (&best, &at));
+                    w.line(guarded(format!("if ({wins}) {{ {best} = {x}; {at} = {e} + {k}u; }}")));
+                }
+            }
+            _ => unreachable!("a fold"),
+        }
+    }
+
+    /// Puts the parts of the team together and names the result.
+    fn close_fold(&self, w: &mut Writer, shared: &mut Shared, v: Value) {
+        let (dtype, team) = (self.fold_dtype(v), self.layout.team);
+        match &self.kernel.code[v].step {
+            Step::Reduce(op, _) => {
+                let mut own = format!("sum{v}");
+                if self.layout.wide {
+                    let pair = |a: &str, b: &str| {
+                        expr::combine(*op, &format!("sum{v}.{a}"), &format!("sum{v}.{b}"), dtype, false)
+                    };
+                    own = expr::combine(*op, &pair("x", "y"), &pair("z", "w"), dtype, false);
+                }
+                team.fold(&mut w.text, shared, (*op, dtype), &own, &format!("whole{v}"), "part");
+                let value = expr::rounded(format!("whole{v}"), dtype, false);
+                w.line(format!("let v{v} = {value};"));
+            }
+            Step::ArgReduce { max, .. } => {
+                team.best(&mut w.text, shared, *max, dtype, &v.to_string(), "part");
+                w.line(format!("let v{v} = i32(at_{v});"));
+            }
+            _ => unreachable!("a fold"),
+        }
+        w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
+    }
+
+    /// The dispatch in which several workgroups share a row: each leaves its part in scratch memory.
+    fn split(&self) -> MapDispatch {
+        let Layout { width, splits, team, wide, .. } = self.layout;
+        let unit = team.parts as usize * if wide { 4 } else { 1 };
+        let length = width.div_ceil(splits).next_multiple_of(unit);
+        let mut shader = Shader::default();
+        let mut shared = Shared::default();
+        let mut w = self.writer(&mut shader, String::new());
+        for v in self.by_rank(Rank::Uniform) {
+            w.compute(v);
+        }
+        w.line(format!("let row_group = group / {splits}u;\nlet split = group % {splits}u;"));
+        self.place(&mut w, "row_group");
+        self.row_values(&mut w, 0);
+        w.line(format!("let begin = split * {length}u;\nlet end = min(begin + {length}u, {width}u);"));
+        self.stage(&mut w, &mut shared, 0, Some(("begin", "end")));
+        w.line("if (live && part == 0u) {");
+        let mut scratch = 0;
+        for v in self.folds_of_stage(0) {
+            let dtype = lane_dtype(self.fold_dtype(v));
+            let arg = matches!(self.kernel.code[v].step, Step::ArgReduce { .. });
+            let name = w.slots.write_memory(Memory::Scratch(scratch), dtype);
+            let value = if arg { format!("best_{v}") } else { format!("whole{v}") };
+            w.line(format!("store_{name}(row * {splits}u + split, {value});"));
+            scratch += 1;
+            if arg {
+                let name = w.slots.write_memory(Memory::Scratch(scratch), DType::Bool);
+                w.line(format!("store_{name}(row * {splits}u + split, at_{v});"));
+                scratch += 1;
+            }
+        }
+        w.line("}");
+        let text = w.text;
+        shader.shared = shared;
+        shader.finish(&text, &self.layout, self.row_groups() * splits)
+    }
+
+    /// Folds what the workgroups of a split row left.
+    fn fold_partials(&self, w: &mut Writer, shared: &mut Shared) {
+        let Layout { splits, team, .. } = self.layout;
+        let mut scratch = 0;
+        for v in self.folds_of_stage(0) {
+            let dtype = self.fold_dtype(v);
+            let name = w.slots.read_memory(Memory::Scratch(scratch), lane_dtype(dtype));
+            scratch += 1;
+            let walk = format!("for (var e = part; e < {splits}u; e += {}u) {{", team.parts);
+            match &self.kernel.code[v].step {
+                Step::Reduce(op, _) => {
+                    let t = Lane::of(dtype).scalar();
+                    w.line(format!("var sum{v}: {t} = {};", expr::identity(*op, dtype)));
+                    w.line(walk);
+                    let part = format!("load_{name}(row * {splits}u + e)");
+                    let sum = expr::combine(*op, &format!("sum{v}"), &part, dtype, false);
+                    w.line(format!("sum{v} = {sum};\n}}"));
+                    team.fold(
+                        &mut w.text,
+                        shared,
+                        (*op, dtype),
+                        &format!("sum{v}"),
+                        &format!("whole{v}"),
+                        "part",
+                    );
+                    let value = expr::rounded(format!("whole{v}"), dtype, false);
+                    w.line(format!("let v{v} = {value};"));
+                }
+                Step::ArgReduce { max, .. } => {
+                    let places = w.slots.read_memory(Memory::Scratch(scratch), DType::Bool);
+                    scratch += 1;
+                    self.declare_fold(w, v);
+                    w.line(walk);
+                    w.line(format!("let x = load_{name}(row * {splits}u + e);"));
+                    w.line(format!("let place = load_{places}(row * {splits}u + e);"));
+                    // Parts come in order, so the first of equals wins.
+                    let wins = better(*max, dtype, "x", (&format!("best_{v}"), &format!("at_{v}")));
+                    w.line(format!(
+                        "if (place != {NOWHERE} && ({wins})) {{ best_{v} = x; at_{v} = place; }}\n}}"
+                    ));
+                    team.best(&mut w.text, shared, *max, dtype, &v.to_string(), "part");
+                    w.line(format!("let v{v} = i32(at_{v});"));
+                }
+                _ => unreachable!("a fold"),
+            }
+            w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
+        }
+    }
+
+    /// Folds rows: those of the workgroup, and if there is only one, that is all.
+    fn fold_rows(&self, w: &mut Writer, shared: &mut Shared, first_total: usize) {
+        let totals = self.totals();
+        if totals.is_empty() {
+            // What is the same everywhere may still be stored once.
+            if self.kernel.stores.iter().any(|s| self.kernel.code[s.value].rank == Rank::Total) {
+                w.line("if (group == 0u) {");
+                self.total_code(w);
+                w.line("}");
+            }
+            return;
+        }
+        let whole = self.layout.team.whole();
+        for (k, &v) in totals.iter().enumerate() {
+            let (op, of, dtype) = self.total(v);
+            let own = format!(
+                "select({}, {}, live && part == 0u)",
+                expr::identity(op, dtype),
+                w.operand(of, false)
+            );
+            whole.fold(&mut w.text, shared, (op, dtype), &own, &format!("total{v}"), "lane");
+            if self.row_groups() > 1 {
+                let name = w.slots.write_memory(Memory::Scratch(first_total + k), lane_dtype(dtype));
+                w.line(format!("if (lane == 0u) {{ store_{name}(group, total{v}); }}"));
+            }
+        }
+        if self.row_groups() == 1 {
+            self.total_code(w);
+        }
+    }
+
+    fn total(&self, v: Value) -> (ReduceOp, Value, DType) {
+        match self.kernel.code[v].step {
+            Step::Total(op, of) => (op, of, self.kernel.code[v].dtype),
+            _ => unreachable!("a fold of rows"),
+        }
+    }
+
+    /// What is computed once, after all rows.
+    fn total_code(&self, w: &mut Writer) {
+        for v in self.by_rank(Rank::Total) {
+            match self.kernel.code[v].step {
+                Step::Total(..) => {
+                    let dtype = self.kernel.code[v].dtype;
+                    let value = expr::rounded(format!("total{v}"), dtype, false);
+                    w.line(format!("let v{v} = {value};"));
+                    w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
+                }
+                _ => w.compute(v),
+            }
+        }
+        w.line("if (lane == 0u) {");
+        for store in self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == Rank::Total) {
+            w.store(store.value, &store.access);
+        }
+        w.line("}");
+    }
+
+    /// The dispatch of one workgroup that folds the parts of all others.
+    fn finish_totals(&self, first_total: usize) -> MapDispatch {
+        let groups = self.row_groups();
+        let mut shader = Shader::default();
+        let mut shared = Shared::default();
+        let mut w = self.writer(&mut shader, String::new());
+        for v in self.by_rank(Rank::Uniform) {
+            w.compute(v);
+        }
+        w.indices = vec!["0u".to_string(); self.kernel.outer];
+        let team = self.layout.team.whole();
+        for (k, v) in self.totals().into_iter().enumerate() {
+            let (op, _, dtype) = self.total(v);
+            let name = w.slots.read_memory(Memory::Scratch(first_total + k), lane_dtype(dtype));
+            let t = Lane::of(dtype).scalar();
+            w.line(format!("var part{v}: {t} = {};", expr::identity(op, dtype)));
+            w.line(format!("for (var e = lane; e < {groups}u; e += {}u) {{", team.group));
+            let sum = expr::combine(op, &format!("part{v}"), &format!("load_{name}(e)"), dtype, false);
+            w.line(format!("part{v} = {sum};\n}}"));
+            team.fold(
+                &mut w.text,
+                &mut shared,
+                (op, dtype),
+                &format!("part{v}"),
+                &format!("total{v}"),
+                "lane",
+            );
+        }
+        self.total_code(&mut w);
+        let text = w.text;
+        shader.shared = shared;
+        shader.finish(&text, &self.layout, 1)
+    }
+}
+
+/// Whether memory runs along the rows rather than along what is folded of them.
+fn runs_along_rows(kernel: &MapKernel) -> bool {
+    let (outer, all) = (kernel.outer, kernel.extents.len());
+    if outer == 0 || all == outer {
+        return false;
+    }
+    let mut votes = 0i32;
+    for i in kernel.code.iter().filter(|i| i.rank == Rank::Full) {
+        if let Step::Load { access, .. } = &i.step {
+            let c = &access.position.coefficients;
+            let (along, across) = (c[all - 1].abs() == 1, c[outer - 1].abs() == 1);
+            votes += i32::from(along) - i32::from(across && !along);
+        }
+    }
+    votes < 0 && kernel.extents[outer - 1] >= 8
+}
+
+fn choose(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize) -> Layout {
+    let rows = kernel.rows();
+    let width: usize = kernel.extents[kernel.outer..].iter().product();
+    let full: Vec<Value> = (0..kernel.code.len()).filter(|&v| kernel.code[v].rank == Rank::Full).collect();
+    let columns = runs_along_rows(kernel);
+    let wide = !columns && can_be_wide(kernel) && is_wide_along(kernel);
+    let lanes = if wide { 4 } else { 1 };
+    let steps = width.div_ceil(lanes).max(1);
+    let (parts, rows_at_once) = if columns {
+        let side = if rows >= 32 { 32 } else { rows.next_power_of_two() as u32 };
+        let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
+        (parts, side as usize)
+    } else {
+        let most = if steps > 8 * GROUP as usize { caps.invocations.min(1024) } else { GROUP };
+        // Short ways for the members, but not more of them than the row has elements.
+        let mut parts = steps.div_ceil(4).next_power_of_two();
+        while parts * 2 <= steps.next_power_of_two() && rows * parts < MANY {
+            parts *= 2;
+        }
+        let parts = parts.min(most as usize).max(1) as u32;
+        (parts, (GROUP / parts).max(1) as usize)
+    };
+    let group = parts * rows_at_once as u32;
+    let team = Team {
+        parts,
+        stride: if columns { rows_at_once as u32 } else { 1 },
+        group,
+        subgroup: caps.subgroup.filter(|size| group.is_multiple_of(*size)),
+    };
+    let single = stages <= 2 && !full.iter().any(|&v| stage[v] > 0);
+    let groups = rows.div_ceil(rows_at_once);
+    // A part of a row should still be worth a workgroup.
+    let splits = if single {
+        let worth = width / (16 * parts as usize * lanes).max(1);
+        (MANY / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
+    } else {
+        1
+    };
+    let chunks = steps.div_ceil(parts as usize);
+    let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
+    let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= MOST_UNROLLED;
+    let unrolled = (unroll && splits == 1).then_some(chunks);
+    Layout { rows, width, team, rows_at_once, columns, wide, unrolled, splits }
+}
+
+/// Whether four neighbours of the innermost loop can be loaded at once, for at least one load or store.
+fn is_wide_along(kernel: &MapKernel) -> bool {
+    let Some(&last) = kernel.extents.last() else { return false };
+    let straight = |a: &Access| {
+        let (&step, others) = a.position.coefficients.split_last().expect("a loop");
+        step == 1 && a.position.offset % 4 == 0 && others.iter().all(|c| c % 4 == 0)
+    };
+    let load = |step: &Step| matches!(step, Step::Load { access, .. } if straight(access));
+    kernel.outer < kernel.extents.len() && last.is_multiple_of(4) && kernel.code.iter().any(|i| load(&i.step))
+}

@@ -1,0 +1,133 @@
+//! The executor on GPUs, through WebGPU: Vulkan, Metal, DirectX 12, and the browser.
+//!
+//! `adapter` finds the GPUs; `context` is one that was opened, with its `memory` and pipelines. A plan's kernels
+//! become `dispatch`es: generated from loops by `map`, from templates by `gemm`, `attention` and `index`; `shader`
+//! puts the declarations of their memory in front, in the `storage` forms of the types, and `math` the functions
+//! they use. `program` binds a plan's memory to them and submits it; `transfer` moves values to and from the host.
+
+mod adapter;
+mod answer;
+mod attention;
+mod context;
+mod dispatch;
+mod face;
+mod gemm;
+mod index;
+mod library;
+mod map;
+mod math;
+mod memory;
+mod profile;
+mod program;
+mod shader;
+mod special;
+mod storage;
+mod transfer;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use adapter::adapters;
+pub use adapter::{Adapter, AdapterKind, adapters_async};
+
+pub use face::{GpuBuffer, GpuDevice, GpuTensor, shaders};
+
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Storage;
+use crate::plan::Plan;
+use crate::plan::executor::{Executor, Program, Reading};
+use crate::plan::memory::MemoryRules;
+use context::Context;
+use std::sync::Arc;
+
+impl Device {
+    /// The best real GPU, or the adapter that `VOLTA_ADAPTER` names; opens it. Without one, an error that says
+    /// what to install.
+    #[track_caller]
+    pub fn gpu() -> Result<Device> {
+        let _call = crate::call::Call::enter("Device::gpu");
+        context::open(0)?;
+        Ok(Device::Gpu(0))
+    }
+
+    /// The best real GPU if there is one, else the CPU.
+    pub fn auto() -> Device {
+        Device::gpu().unwrap_or(Device::Cpu)
+    }
+
+    /// Waits until everything that was asked of the device is done: for measuring, as nothing else needs it.
+    #[track_caller]
+    pub fn synchronize(self) -> Result<()> {
+        let _call = crate::call::Call::enter("synchronize");
+        crate::engine::executor(self)?.synchronize()
+    }
+}
+
+/// Opens `gpu:index` where opening waits for the browser; natively a device opens when it is first used.
+pub async fn open(index: usize) -> Result<Device> {
+    context::open_async(index).await?;
+    Ok(Device::Gpu(index))
+}
+
+/// Natively what wgpu answers is there at once.
+#[cfg(not(target_arch = "wasm32"))]
+fn now<F: std::future::Future>(future: F) -> F::Output {
+    crate::engine::wait_for(std::pin::pin!(future))
+}
+
+struct Gpu(usize);
+
+/// The executor of `gpu:index`.
+pub(crate) fn executor(index: usize) -> Result<&'static dyn Executor> {
+    static GPUS: [Gpu; 16] = {
+        let mut all = [const { Gpu(0) }; 16];
+        let mut k = 0;
+        while k < all.len() {
+            all[k] = Gpu(k);
+            k += 1;
+        }
+        all
+    };
+    match GPUS.get(index) {
+        Some(gpu) => Ok(gpu),
+        None => Err(Error::new(ErrorKind::Device, format!("there is no gpu:{index}"))),
+    }
+}
+
+impl Executor for Gpu {
+    fn rules(&self) -> Result<MemoryRules> {
+        Ok(context::open(self.0)?.rules)
+    }
+
+    fn generation(&self) -> Result<u64> {
+        Ok(context::open(self.0)?.generation)
+    }
+
+    fn refuses(&self, dtype: DType) -> Option<String> {
+        let context = context::open(self.0).ok()?;
+        let why = match dtype {
+            DType::F64 => "use f32, or compute on the CPU",
+            DType::I64 if !context.caps.i64 => "use i32",
+            _ => return None,
+        };
+        Some(format!("gpu:{} ({}) does not compute in {dtype}: {why}", self.0, context.name))
+    }
+
+    fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage> {
+        transfer::upload(&context::open(self.0)?, dtype, bytes)
+    }
+
+    fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
+        Box::pin(transfer::read(storage, dtype, count))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let context = context::open(self.0)?;
+        transfer::wait(&context)
+    }
+
+    fn prepare(&self, plan: &Plan) -> Result<Box<dyn Program>> {
+        let context: Arc<Context> = context::open(self.0)?;
+        Ok(Box::new(program::GpuProgram::new(context, plan)?))
+    }
+}

@@ -1,0 +1,422 @@
+//! A plan on a GPU: its kernels as pipelines, its memory as bindings, one submission a run.
+
+use super::context::{Context, Pipeline};
+use super::dispatch::{Binding, Dispatch, Memory};
+use super::map::{self, MapDispatch, Slots, Uniform};
+use super::memory::{GpuBuffer, Piece};
+use super::profile::{self, Stopwatch};
+use super::shader::{Accessor, Declared, Frame};
+use super::special;
+use super::storage::Stored;
+use crate::dtype::{DType, Scalar};
+use crate::engine::{is_profiled, record_time};
+use crate::error::{Error, Result};
+use crate::graph::Storage;
+use crate::plan::Plan;
+use crate::plan::executor::{Argument, Program};
+use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
+use crate::plan::memory::Place;
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Workgroups in one dimension of a dispatch.
+const MOST_GROUPS: u64 = 65_535;
+/// A uniform binding starts at a multiple of this.
+const UNIFORM_ALIGNMENT: usize = 256;
+/// Bind groups that a dispatch remembers: inputs may come in a few buffers by turns.
+const REMEMBERED: usize = 8;
+
+pub(super) struct GpuProgram {
+    context: Arc<Context>,
+    dispatches: Vec<Ready>,
+    /// Bytes of the arena, scratch memory included.
+    arena_bytes: usize,
+    uniforms: Option<wgpu::Buffer>,
+    /// What the uniform buffer holds now.
+    written: Mutex<Vec<u8>>,
+    words: Vec<(usize, Uniform)>,
+}
+
+/// Where a binding's memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Input(usize, usize),
+    Output(usize, usize),
+    /// A block of the arena, and the bytes in it.
+    Arena {
+        block: usize,
+        start: usize,
+        bytes: usize,
+    },
+}
+
+struct Ready {
+    pipeline: Arc<Pipeline>,
+    sources: Vec<Source>,
+    groups: [u32; 2],
+    /// Bytes of uniform memory from an offset.
+    uniforms: Option<(u64, u64)>,
+    kernel: usize,
+    remembered: Mutex<Vec<(SmallVec<[u64; 12]>, wgpu::BindGroup)>>,
+}
+
+/// What a kernel's dispatches need beside their text.
+struct Lowered {
+    dispatches: Vec<MapDispatch>,
+    scratch: Vec<u64>,
+}
+
+impl GpuProgram {
+    pub fn new(context: Arc<Context>, plan: &Plan) -> Result<GpuProgram> {
+        let mut builder = Builder {
+            context: &context,
+            plan,
+            dispatches: Vec::new(),
+            arena_bytes: plan.layout.arena_bytes,
+            words: Vec::new(),
+            uniform_bytes: 0,
+        };
+        for (k, kernel) in plan.kernels.iter().enumerate() {
+            builder.add(k, kernel)?;
+        }
+        let Builder { dispatches, arena_bytes, words, uniform_bytes, .. } = builder;
+        let uniforms = (uniform_bytes > 0).then(|| {
+            context.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("arguments"),
+                size: uniform_bytes as u64,
+                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        context.check("preparing a plan")?;
+        let written = Mutex::new(Vec::new());
+        Ok(GpuProgram { context, dispatches, arena_bytes, uniforms, written, words })
+    }
+
+    /// Writes the arguments, unless they are what they were.
+    fn write_uniforms(&self, arguments: &[Argument]) {
+        let Some(buffer) = &self.uniforms else { return };
+        let mut bytes = vec![0u8; buffer.size() as usize];
+        for &(at, uniform) in &self.words {
+            let words = match uniform {
+                Uniform::Count(n) => [n, 0],
+                Uniform::Argument(k, dtype) => argument_words(arguments[k], dtype),
+            };
+            bytes[at..at + 4].copy_from_slice(&words[0].to_le_bytes());
+            bytes[at + 4..at + 8].copy_from_slice(&words[1].to_le_bytes());
+        }
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if *written != bytes {
+            self.context.queue.write_buffer(buffer, 0, &bytes);
+            *written = bytes;
+        }
+    }
+}
+
+fn argument_words(argument: Argument, dtype: DType) -> [u32; 2] {
+    let number = match argument {
+        Argument::Key(key) => return key,
+        Argument::Number(number) => number,
+    };
+    match dtype {
+        DType::F32 | DType::F64 => [(number.to_f64() as f32).to_bits(), 0],
+        DType::F16 => [half::f16::from_f64(number.to_f64()).to_f32().to_bits(), 0],
+        DType::BF16 => [half::bf16::from_f64(number.to_f64()).to_f32().to_bits(), 0],
+        DType::I32 => [number.to_i64() as i32 as u32, 0],
+        DType::I64 => [number.to_i64() as u32, (number.to_i64() >> 32) as u32],
+        DType::U8 => [u32::from(number.to_i64() as u8), 0],
+        DType::Bool => [u32::from(Scalar::is_true(number)), 0],
+    }
+}
+
+struct Builder<'a> {
+    context: &'a Arc<Context>,
+    plan: &'a Plan,
+    dispatches: Vec<Ready>,
+    arena_bytes: usize,
+    words: Vec<(usize, Uniform)>,
+    uniform_bytes: usize,
+}
+
+impl Builder<'_> {
+    fn add(&mut self, k: usize, kernel: &Kernel) -> Result<()> {
+        let named = |error: Error| error.with_context(&describe(kernel));
+        let (caps, slots) = (&self.context.caps, self.context.rules.slots);
+        let lowered = match &kernel.work {
+            Work::Map(maps) => {
+                let lowered = map::lower(maps, caps, slots.min(64));
+                Lowered { dispatches: lowered.dispatches, scratch: lowered.scratch }
+            }
+            Work::Special(s) => lower_special(s, kernel, caps),
+        };
+        let mut scratch = Vec::new();
+        let mut end = self.plan.layout.arena_bytes;
+        for &bytes in &lowered.scratch {
+            let bytes = bytes as usize;
+            end = end.next_multiple_of(self.context.rules.alignment);
+            let left = self.context.rules.block - end % self.context.rules.block;
+            if bytes > left {
+                end += left;
+            }
+            scratch.push((end, bytes));
+            end += bytes;
+        }
+        self.arena_bytes = self.arena_bytes.max(end.next_multiple_of(self.context.rules.alignment));
+        for dispatch in lowered.dispatches {
+            self.add_dispatch(k, kernel, dispatch, &scratch).map_err(named)?;
+        }
+        Ok(())
+    }
+
+    fn add_dispatch(
+        &mut self,
+        k: usize,
+        kernel: &Kernel,
+        MapDispatch { dispatch, uniforms }: MapDispatch,
+        scratch: &[(usize, usize)],
+    ) -> Result<()> {
+        let Dispatch { body, bindings, groups } = dispatch;
+        if groups == 0 {
+            return Ok(());
+        }
+        let (declared, accessors, sources) = self.declare(kernel, &bindings, scratch);
+        let frame = Frame {
+            declared: &declared,
+            accessors: &accessors,
+            arguments: uniforms.len(),
+            block: self.context.rules.block,
+            caps: &self.context.caps,
+        };
+        let source = frame.source(&body);
+        let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces]).collect();
+        debug_assert_eq!(writable.len(), frame.bindings());
+        let pipeline = self.context.pipeline(&source, &writable, !uniforms.is_empty(), &kernel.label)?;
+        let region = (!uniforms.is_empty()).then(|| {
+            let start = self.uniform_bytes.next_multiple_of(UNIFORM_ALIGNMENT);
+            self.words.extend(uniforms.iter().enumerate().map(|(n, &u)| (start + 8 * n, u)));
+            let bytes = (8 * uniforms.len()).next_multiple_of(16);
+            self.uniform_bytes = start + bytes;
+            (start as u64, bytes as u64)
+        });
+        let across = groups.min(MOST_GROUPS);
+        self.dispatches.push(Ready {
+            pipeline,
+            sources,
+            groups: [across as u32, groups.div_ceil(across) as u32],
+            uniforms: region,
+            kernel: k,
+            remembered: Mutex::default(),
+        });
+        Ok(())
+    }
+
+    /// The pieces of memory behind the names: names of one piece of memory share its bindings.
+    fn declare(
+        &self,
+        kernel: &Kernel,
+        bindings: &[Binding],
+        scratch: &[(usize, usize)],
+    ) -> (Vec<Declared>, Vec<Accessor>, Vec<Source>) {
+        let mut declared: Vec<(Declared, Vec<Source>)> = Vec::new();
+        let mut accessors = Vec::new();
+        for b in bindings {
+            let sources = self.sources(kernel, b.memory, scratch);
+            let stored = Stored::of(b.dtype, self.context.caps.f16);
+            let k = declared.iter().position(|(_, s)| *s == sources).unwrap_or_else(|| {
+                let pieces = sources.len();
+                declared.push((Declared { stored, width: 1, writable: false, pieces }, sources));
+                declared.len() - 1
+            });
+            let d = &mut declared[k].0;
+            debug_assert_eq!(d.stored, stored, "one piece of memory in two forms");
+            d.width = d.width.max(b.width);
+            d.writable |= b.writes;
+            let Binding { name, dtype, lane, reads, writes, .. } = *b;
+            accessors.push(Accessor { name, declared: k, dtype, lane, reads, writes });
+        }
+        // A buffer that is written somewhere in a dispatch is writable wherever the dispatch sees it.
+        let in_arena = |sources: &[Source]| matches!(sources[0], Source::Arena { .. });
+        if declared.iter().any(|(d, s)| d.writable && in_arena(s)) {
+            declared.iter_mut().filter(|(_, s)| in_arena(s)).for_each(|(d, _)| d.writable = true);
+        }
+        let sources = declared.iter().flat_map(|(_, s)| s.clone()).collect();
+        (declared.into_iter().map(|(d, _)| d).collect(), accessors, sources)
+    }
+
+    fn sources(&self, kernel: &Kernel, memory: Memory, scratch: &[(usize, usize)]) -> Vec<Source> {
+        let slot = |slot: Slot| self.slot_sources(slot);
+        match (memory, &kernel.work) {
+            (Memory::Slot(n), _) => slot(n),
+            (Memory::Operand(n), Work::Special(s)) => slot(s.operands[n].slot),
+            (Memory::Output, Work::Special(s)) => slot(s.output.slot),
+            (Memory::Scratch(n), _) => self.arena(scratch[n].0, scratch[n].1),
+            _ => unreachable!("operands belong to kernels of their own kind"),
+        }
+    }
+
+    fn slot_sources(&self, slot: Slot) -> Vec<Source> {
+        let bytes = self.plan.slot_bytes[slot];
+        let pieces = bytes.div_ceil(self.context.rules.block).max(1);
+        match self.plan.layout.places[slot] {
+            Place::Nowhere => unreachable!("slot {slot} has no memory"),
+            Place::Input(k) => (0..pieces).map(|p| Source::Input(k, p)).collect(),
+            Place::Output(k) => match self.plan.layout.outputs[k].over {
+                // It is the same memory under two names.
+                Some(input) => (0..pieces).map(|p| Source::Input(input, p)).collect(),
+                None => (0..pieces).map(|p| Source::Output(k, p)).collect(),
+            },
+            Place::Arena(at) => self.arena(at, bytes),
+        }
+    }
+
+    fn arena(&self, at: usize, bytes: usize) -> Vec<Source> {
+        let block = self.context.rules.block;
+        let mut rest = bytes.max(1).next_multiple_of(self.context.rules.alignment);
+        let mut at = at;
+        let mut pieces = Vec::new();
+        while rest > 0 {
+            let bytes = rest.min(block - at % block);
+            pieces.push(Source::Arena { block: at / block, start: at % block, bytes });
+            (at, rest) = (at + bytes, rest - bytes);
+        }
+        pieces
+    }
+}
+
+/// Dispatches of a kernel from a template, with `finish` before bodies that use it.
+fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &super::dispatch::Caps) -> Lowered {
+    if s.output.shape.numel() == 0 {
+        return Lowered { dispatches: Vec::new(), scratch: Vec::new() };
+    }
+    let lowered = special::lower(s, caps);
+    let read_elsewhere = kernel.parts.iter().any(|p| p.stored && p.slot == s.output.slot);
+    let mut dispatches = Vec::new();
+    for mut dispatch in lowered.dispatches {
+        let output = dispatch.bindings.iter().position(|b| b.memory == Memory::Output && b.writes);
+        let mut uniforms = Vec::new();
+        if let Some(k) = output.filter(|_| dispatch.body.contains("finish")) {
+            let Binding { name, width, reads, .. } = dispatch.bindings[k];
+            let keep = s.epilogue.is_none() || read_elsewhere;
+            let mut slots = Slots::default();
+            let (text, used) = map::write_epilogue(
+                s.epilogue.as_ref(),
+                &s.output,
+                keep.then_some(name),
+                width == 4,
+                &mut slots,
+            );
+            dispatch.body = text + &dispatch.body;
+            uniforms = used;
+            if !keep && !reads {
+                dispatch.bindings.remove(k);
+            }
+            dispatch.bindings.extend(slots.bindings);
+        }
+        dispatches.push(MapDispatch { dispatch, uniforms });
+    }
+    Lowered { dispatches, scratch: lowered.scratch }
+}
+
+/// The kernel's ops and shapes, for errors.
+fn describe(kernel: &Kernel) -> String {
+    let shape = kernel.parts.last().map_or(String::new(), |p| p.shape.to_string());
+    format!("{} of {} {shape}", kernel.kind(), kernel.label)
+}
+
+impl Program for GpuProgram {
+    fn run(
+        &self,
+        plan: &Plan,
+        inputs: &[Storage],
+        arguments: &[Argument],
+        _guarded: bool,
+    ) -> Result<Vec<Storage>> {
+        let context = &self.context;
+        let mut outputs: Vec<Storage> = Vec::with_capacity(plan.layout.outputs.len());
+        for output in &plan.layout.outputs {
+            outputs.push(match output.over {
+                Some(input) => inputs[input].clone(),
+                None => Arc::new(GpuBuffer::new(context, output.bytes)?),
+            });
+        }
+        self.write_uniforms(arguments);
+        let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocks = arena.reserve(context, self.arena_bytes)?;
+        let mut encoder = context.device.create_command_encoder(&Default::default());
+        let stopwatch = is_profiled().then(|| Stopwatch::new(context, self.dispatches.len())).flatten();
+        let mut pass = None;
+        for (k, ready) in self.dispatches.iter().enumerate() {
+            let group = self.bind_group(ready, inputs, &outputs, blocks);
+            let writes = stopwatch.as_ref().map(|s| s.writes(k));
+            if pass.is_none() || writes.is_some() {
+                drop(pass.take());
+                let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes: writes };
+                pass = Some(encoder.begin_compute_pass(&descriptor).forget_lifetime());
+            }
+            let pass = pass.as_mut().expect("begun above");
+            pass.set_pipeline(&ready.pipeline.pipeline);
+            pass.set_bind_group(0, &group, &[]);
+            pass.dispatch_workgroups(ready.groups[0], ready.groups[1], 1);
+        }
+        drop(pass);
+        let times = stopwatch.map(|s| s.resolve(context, &mut encoder));
+        context.queue.submit([encoder.finish()]);
+        // Lets go of what is done; does not wait.
+        let _ = context.device.poll(wgpu::PollType::Poll);
+        context.check("running a plan")?;
+        if let Some(times) = times {
+            for (ready, time) in self.dispatches.iter().zip(profile::read(context, &times)?) {
+                record_time(&plan.kernels[ready.kernel], time);
+            }
+        }
+        Ok(outputs)
+    }
+}
+
+impl GpuProgram {
+    fn bind_group(
+        &self,
+        ready: &Ready,
+        inputs: &[Storage],
+        outputs: &[Storage],
+        blocks: &[Piece],
+    ) -> wgpu::BindGroup {
+        let piece = |source: &Source| match *source {
+            Source::Input(k, p) => &GpuBuffer::of(&*inputs[k]).pieces[p],
+            Source::Output(k, p) => &GpuBuffer::of(&*outputs[k]).pieces[p],
+            Source::Arena { block, .. } => &blocks[block],
+        };
+        let ids: SmallVec<[u64; 12]> = ready.sources.iter().map(|s| piece(s).id).collect();
+        let mut remembered = ready.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, group)) = remembered.iter().find(|(known, _)| *known == ids) {
+            return group.clone();
+        }
+        let mut entries: Vec<wgpu::BindGroupEntry> = Vec::with_capacity(ids.len() + 1);
+        for (k, source) in ready.sources.iter().enumerate() {
+            let (offset, size) = match *source {
+                Source::Arena { start, bytes, .. } => (start as u64, wgpu::BufferSize::new(bytes as u64)),
+                _ => (0, None),
+            };
+            let binding = wgpu::BufferBinding { buffer: &piece(source).buffer, offset, size };
+            entries.push(wgpu::BindGroupEntry {
+                binding: k as u32,
+                resource: wgpu::BindingResource::Buffer(binding),
+            });
+        }
+        if let (Some((offset, bytes)), Some(buffer)) = (ready.uniforms, &self.uniforms) {
+            let binding = wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) };
+            let resource = wgpu::BindingResource::Buffer(binding);
+            entries.push(wgpu::BindGroupEntry { binding: ready.sources.len() as u32, resource });
+        }
+        let group = self.context.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &ready.pipeline.layout,
+            entries: &entries,
+        });
+        if remembered.len() >= REMEMBERED {
+            remembered.remove(0);
+        }
+        remembered.push((ids, group.clone()));
+        group
+    }
+}

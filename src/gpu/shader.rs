@@ -1,0 +1,130 @@
+//! The whole text of a shader: declarations of memory, the functions that read and write it, the functions it
+//! uses, and the body.
+
+use super::dispatch::{Caps, Lane};
+use super::storage::{Stored, conversions, of_width, suffix};
+use super::{library, math};
+use crate::dtype::DType;
+use std::fmt::Write;
+
+/// A piece of memory as the shader declares it: one binding, or several where it is larger than a binding may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Declared {
+    pub stored: Stored,
+    pub width: u32,
+    pub writable: bool,
+    pub pieces: usize,
+}
+
+/// A name under which a body reads or writes declared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Accessor {
+    pub name: &'static str,
+    pub declared: usize,
+    pub dtype: DType,
+    pub lane: Lane,
+    pub reads: bool,
+    pub writes: bool,
+}
+
+/// Everything but the body.
+pub(super) struct Frame<'a> {
+    pub declared: &'a [Declared],
+    pub accessors: &'a [Accessor],
+    /// Words of arguments, two for each.
+    pub arguments: usize,
+    /// Bytes of a piece of memory.
+    pub block: usize,
+    pub caps: &'a Caps,
+}
+
+impl Frame<'_> {
+    /// The number of bindings before the arguments.
+    pub fn bindings(&self) -> usize {
+        self.declared.iter().map(|d| d.pieces).sum()
+    }
+
+    /// The shader around `body`.
+    pub fn source(&self, body: &str) -> String {
+        let mut text = String::new();
+        if self.caps.f16 && (body.contains("f16") || self.declared.iter().any(|d| d.stored == Stored::F16)) {
+            text += "enable f16;\n";
+        }
+        if body.contains("coop_mat") {
+            text += "enable wgpu_cooperative_matrix;\n";
+        }
+        let mut binding = 0;
+        for (k, d) in self.declared.iter().enumerate() {
+            let access = if d.writable { "read_write" } else { "read" };
+            let element = of_width(d.stored.scalar(), d.width == 4);
+            for piece in 0..d.pieces {
+                let _ = writeln!(
+                    text,
+                    "@group(0) @binding({binding}) var<storage, {access}> memory{k}_{piece}: array<{element}>;"
+                );
+                binding += 1;
+            }
+        }
+        if self.arguments > 0 {
+            let words = self.arguments.div_ceil(2);
+            let _ = writeln!(
+                text,
+                "@group(0) @binding({binding}) var<uniform> arguments: array<vec4<u32>, {words}>;"
+            );
+        }
+        let mut functions = String::new();
+        for a in self.accessors {
+            self.write_accessor(&mut functions, a);
+        }
+        let rest = functions + body;
+        text += &library::needed(&[&conversions(self.caps), math::definitions()], &rest);
+        text + &rest
+    }
+
+    fn write_accessor(&self, text: &mut String, a: &Accessor) {
+        let d = &self.declared[a.declared];
+        for wide in [false, true] {
+            if wide && d.width != 4 {
+                continue;
+            }
+            let (name, lane, s) = (a.name, a.lane.name(wide), suffix(wide));
+            if a.reads {
+                let _ = writeln!(text, "fn load{s}_{name}(i: u32) -> {lane} {{");
+                self.each_piece(text, a.declared, wide, |place| {
+                    format!("return {};", d.stored.as_lane(a.lane, place, wide))
+                });
+                *text += "}\n";
+            }
+            if a.writes {
+                let _ = writeln!(text, "fn store{s}_{name}(i: u32, value: {lane}) {{");
+                let value = d.stored.as_stored(a.lane, a.dtype, "value", wide);
+                self.each_piece(text, a.declared, wide, |place| format!("{place} = {value};"));
+                *text += "}\n";
+            }
+        }
+    }
+
+    /// Writes `statement` for the piece that holds element `i`.
+    fn each_piece(&self, text: &mut String, k: usize, wide: bool, statement: impl Fn(&str) -> String) {
+        let d = &self.declared[k];
+        let elements = self.block / d.stored.size();
+        let place = |piece: usize| {
+            let index = if piece == 0 { "i".to_string() } else { format!("(i - {}u)", piece * elements) };
+            match (d.width, wide) {
+                (4, true) => format!("memory{k}_{piece}[{index} >> 2u]"),
+                (4, false) => format!("memory{k}_{piece}[{index} >> 2u][{index} & 3u]"),
+                _ => format!("memory{k}_{piece}[{index}]"),
+            }
+        };
+        for piece in 0..d.pieces {
+            let statement = statement(&place(piece));
+            if piece + 1 < d.pieces {
+                let end = (piece + 1) * elements;
+                let exit = if statement.starts_with("return") { "" } else { " return;" };
+                let _ = writeln!(text, "    if (i < {end}u) {{ {statement}{exit} }}");
+            } else {
+                let _ = writeln!(text, "    {statement}");
+            }
+        }
+    }
+}

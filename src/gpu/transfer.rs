@@ -1,0 +1,144 @@
+//! Values to the device and back. Only a read waits, and only natively.
+
+use super::answer::{Answer, answer};
+use super::context::Context;
+use super::memory::GpuBuffer;
+use super::storage::Stored;
+use crate::dtype::DType;
+use crate::engine::count_host_copy;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Storage;
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::time::{Duration, Instant};
+
+/// The host's bytes as the device stores them, padded to whole words.
+fn to_device(dtype: DType, f16: bool, bytes: &[u8]) -> Cow<'_, [u8]> {
+    match Stored::of(dtype, f16) {
+        Stored::Word => bytes.iter().flat_map(|&b| u32::from(b).to_le_bytes()).collect::<Vec<u8>>().into(),
+        Stored::F16Word | Stored::Bf16Word => {
+            bytes.as_chunks::<2>().0.iter().flat_map(|&[a, b]| [a, b, 0, 0]).collect::<Vec<u8>>().into()
+        }
+        Stored::F16 if !bytes.len().is_multiple_of(4) => [bytes, &[0, 0]].concat().into(),
+        _ => bytes.into(),
+    }
+}
+
+/// What the device stores as the host's bytes.
+fn from_device(dtype: DType, f16: bool, stored: &[u8], count: usize) -> Vec<u8> {
+    let words = stored.as_chunks::<4>().0.iter().take(count);
+    match Stored::of(dtype, f16) {
+        Stored::Word => words.map(|word| word[0]).collect(),
+        Stored::F16Word | Stored::Bf16Word => words.flat_map(|word| [word[0], word[1]]).collect(),
+        _ => stored[..count * dtype.size()].to_vec(),
+    }
+}
+
+pub(super) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Result<Storage> {
+    let data = to_device(dtype, context.caps.f16, bytes);
+    let buffer = GpuBuffer::new(context, data.len())?;
+    for (piece, part) in buffer.pieces.iter().zip(data.chunks(context.rules.block)) {
+        context.queue.write_buffer(&piece.buffer, 0, part);
+    }
+    count_host_copy();
+    context.check(&format!("uploading {} bytes", data.len()))?;
+    Ok(Arc::new(buffer))
+}
+
+/// A copy of buffers' bytes on its way to the host.
+struct Staged {
+    buffer: wgpu::Buffer,
+    mapped: Answer<Result<(), wgpu::BufferAsyncError>>,
+}
+
+fn stage<'a>(
+    context: &Context,
+    pieces: impl Iterator<Item = &'a wgpu::Buffer>,
+    bytes: usize,
+) -> Result<Staged> {
+    let size = bytes.next_multiple_of(4).max(4);
+    let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: size as u64,
+        usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+        mapped_at_creation: false,
+    });
+    let mut encoder = context.device.create_command_encoder(&Default::default());
+    let block = context.rules.block;
+    for (k, piece) in pieces.enumerate() {
+        let part = size.saturating_sub(k * block).min(block);
+        encoder.copy_buffer_to_buffer(piece, 0, &buffer, (k * block) as u64, part as u64);
+    }
+    context.queue.submit([encoder.finish()]);
+    let (giver, mapped) = answer();
+    buffer.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
+    context.check(&format!("reading {bytes} bytes"))?;
+    Ok(Staged { buffer, mapped })
+}
+
+impl Staged {
+    /// The bytes, as soon as they are there. Natively somebody must wait for the device; a browser does it itself.
+    async fn bytes<R>(self, context: &Context, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        #[cfg(not(target_arch = "wasm32"))]
+        wait(context)?;
+        let failed = |why: String| {
+            context.check("reading a tensor").err().unwrap_or_else(|| {
+                let message =
+                    format!("gpu:{} ({}): a tensor could not be read: {why}", context.index, context.name);
+                Error::new(ErrorKind::Device, message)
+            })
+        };
+        self.mapped.await.map_err(|e| failed(e.to_string()))?;
+        let view = self.buffer.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
+        count_host_copy();
+        Ok(look(&view))
+    }
+}
+
+/// A tensor's first `count` elements.
+pub(super) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<Output = Result<Vec<u8>>> {
+    // Submitted now, whenever the future is asked.
+    let staged = {
+        let buffer = GpuBuffer::of(&*storage);
+        let bytes = count * Stored::of(dtype, buffer.context.caps.f16).size();
+        stage(&buffer.context, buffer.pieces.iter().map(|p| &p.buffer), bytes)
+    };
+    async move {
+        let context = &GpuBuffer::of(&*storage).context;
+        let f16 = context.caps.f16;
+        staged?.bytes(context, |stored| from_device(dtype, f16, stored, count)).await
+    }
+}
+
+/// The bytes of a buffer that can be copied from, for measuring.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn read_raw(context: &Context, buffer: &wgpu::Buffer) -> Result<Vec<u8>> {
+    let staged = stage(context, [buffer].into_iter(), buffer.size() as usize)?;
+    super::now(staged.bytes(context, <[u8]>::to_vec))
+}
+
+/// Waits for all that was submitted.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn wait(context: &Context) -> Result<()> {
+    /// How long to ask again and again: what is nearly done is there sooner than a sleeping thread wakes up.
+    const PATIENCE: Duration = Duration::from_millis(2);
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        match context.device.poll(wgpu::PollType::Poll) {
+            Ok(status) if status.is_queue_empty() => return context.check("waiting for the device"),
+            Ok(_) => std::hint::spin_loop(),
+            Err(_) => break,
+        }
+    }
+    let waited = context.device.poll(wgpu::PollType::wait_indefinitely());
+    context.check("waiting for the device")?;
+    waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("gpu:{}: {e}", context.index)))
+}
+
+/// A tab cannot wait.
+#[cfg(target_arch = "wasm32")]
+pub(super) fn wait(_: &Context) -> Result<()> {
+    Err(Error::new(ErrorKind::Device, "a browser cannot wait for a GPU"))
+}
