@@ -1,7 +1,7 @@
 //! A long training run compiles nothing after its first steps and needs no more memory. The counters are those of
 //! the whole process, so this test is alone in its program.
 
-use volta::{AdamW, Optimizer, Tensor, counters, cross_entropy, manual_seed};
+use volta::{AdamW, Optimizer, Tensor, counters, cross_entropy, default_device, manual_seed};
 
 #[test]
 fn a_thousand_steps_compile_nothing_and_leave_the_pool_as_it_was() {
@@ -35,7 +35,7 @@ fn a_thousand_steps_compile_nothing_and_leave_the_pool_as_it_was() {
     assert_eq!(after.plans_replayed, before.plans_replayed + 1000, "one plan a step");
     assert_eq!(after.host_copies, before.host_copies, "nothing is read back");
     // A loss is one number in the smallest piece of memory.
-    let kept = 1000 * 64;
+    let kept = 1000 * if default_device().is_gpu() { 256 } else { 64 };
     assert!(after.pool_bytes <= before.pool_bytes + kept + 4096, "{before:?} {after:?}");
     let first = losses[0].item::<f32>();
     let last = losses[losses.len() - 1].item::<f32>();

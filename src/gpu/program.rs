@@ -10,7 +10,7 @@ use super::special;
 use super::storage::Stored;
 use crate::dtype::{DType, Scalar};
 use crate::engine::{is_profiled, record_time};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Program};
@@ -18,6 +18,7 @@ use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::Place;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Workgroups in one dimension of a dispatch.
 const MOST_GROUPS: u64 = 65_535;
@@ -190,6 +191,18 @@ impl Builder<'_> {
         let source = frame.source(&body);
         let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces]).collect();
         debug_assert_eq!(writable.len(), frame.bindings());
+        let most = self.context.rules.slots;
+        if writable.len() > most {
+            let message = format!(
+                "a kernel needs {} pieces of memory at once, and gpu:{} ({}) lets it see {most}: make the tensors smaller \
+                 than {} bytes",
+                writable.len(),
+                self.context.index,
+                self.context.name,
+                self.context.rules.block
+            );
+            return Err(Error::new(ErrorKind::Memory, message));
+        }
         let pipeline = self.context.pipeline(&source, &writable, !uniforms.is_empty(), &kernel.label)?;
         let region = (!uniforms.is_empty()).then(|| {
             let start = self.uniform_bytes.next_multiple_of(UNIFORM_ALIGNMENT);
@@ -365,9 +378,12 @@ impl Program for GpuProgram {
         let _ = context.device.poll(wgpu::PollType::Poll);
         context.check("running a plan")?;
         if let Some(times) = times {
+            // A kernel may be several dispatches.
+            let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
             for (ready, time) in self.dispatches.iter().zip(profile::read(context, &times)?) {
-                record_time(&plan.kernels[ready.kernel], time);
+                kernels[ready.kernel] += time;
             }
+            plan.kernels.iter().zip(kernels).for_each(|(kernel, time)| record_time(kernel, time));
         }
         Ok(outputs)
     }

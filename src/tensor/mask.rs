@@ -56,7 +56,7 @@ ops! {
     /// axis.
     fn cumprod | try_cumprod(&self, dim: isize) -> Tensor {
         let (shape, k) = (self.shape(), self.shape().axis(dim)?);
-        let x = if self.dtype().is_float() { self.clone() } else { self.try_to_dtype(DType::I64)? };
+        let x = if self.dtype().is_float() { self.clone() } else { self.try_to_dtype(self.sum_type())? };
         if shape.rank() == 0 {
             return Ok(x);
         }

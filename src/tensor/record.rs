@@ -169,6 +169,11 @@ pub(crate) fn renamed(node: &Arc<Node>) -> Tensor {
 }
 
 impl Tensor {
+    /// The type of sums of integers: the widest that the device has.
+    pub(crate) fn sum_type(&self) -> DType {
+        if require(self.device(), DType::I64).is_ok() { DType::I64 } else { DType::I32 }
+    }
+
     /// `value` everywhere, in this tensor's shape and type.
     pub(crate) fn constant_like(&self, value: impl Into<Scalar>) -> Tensor {
         self.with_node(|n| source(Op::Const(value.into()), n.shape, n.dtype, n.device))

@@ -16,7 +16,7 @@ impl Tensor {
         }
         // Integers are summed in i64, where they hardly overflow.
         let wide = matches!(op, ReduceOp::Sum | ReduceOp::Prod) && !self.dtype().is_float();
-        let x = if wide { self.try_to_dtype(DType::I64)? } else { self.clone() };
+        let x = if wide { self.try_to_dtype(self.sum_type())? } else { self.clone() };
         if axes == 0 {
             return Ok(x);
         }

@@ -285,8 +285,7 @@ impl Maker<'_> {
                     &[x],
                     to,
                     move |x| {
-                        let spread =
-                            Tensor::from_vec(tensor.data.clone(), &tensor.shape[..]).to_dtype(x[0].dtype());
+                        let spread = crate::tensor(tensor.data.clone(), &tensor.shape, x[0].dtype());
                         (x[0] * 0.5 + spread).max_dim(&over, keepdim)
                     },
                     move |x| {
