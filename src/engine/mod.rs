@@ -140,10 +140,7 @@ fn compute(
 }
 
 /// What a future gives, for callers that may wait.
-pub(crate) fn wait_for<F: Future>(mut future: Pin<&mut F>) -> F::Output
-where
-    F: ?Sized,
-{
+pub(crate) fn wait_for<F: Future + ?Sized>(mut future: Pin<&mut F>) -> F::Output {
     let mut task = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut task) {
