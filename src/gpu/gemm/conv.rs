@@ -111,7 +111,7 @@ pub(super) fn lower(kernel: &SpecialKernel, kind: ConvKind, attrs: &ConvAttrs, c
         ConvKind::WeightGrad => weight_grad(kernel, &g),
     };
     if let Some((tile, parts)) = coop::choose(&product, caps) {
-        return coop::lower(&product, tile, parts, dtype, caps, before);
+        return coop::lower(&product, tile, parts, dtype, caps, before, &coop::Terms::Halves);
     }
     let (tile, parts) = tile::choose(&product, caps);
     tiled::lower(&product, tile, parts, dtype, before)

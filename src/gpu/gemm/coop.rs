@@ -2,6 +2,7 @@
 //! they load from the workgroup's tiles, whichever way round those lie; results pass through workgroup memory
 //! to be finished by position.
 
+use super::halves::Scales;
 use super::load::{Loader, Part, only_active};
 use super::order::{Cut, pipeline};
 use super::product::{Product, output};
@@ -26,6 +27,10 @@ const PADDING: usize = 8;
 /// Results of an item under which even the smallest tile would be mostly empty.
 const SMALLEST: usize = 64 * 64;
 
+/// Terms of split operands that are summed in cooperative matrices alone. These round towards zero, which
+/// adds up over thousands of terms: so such runs are added to the sums as plain numbers are, to nearest.
+const RUN: usize = 64;
+
 /// What a workgroup computes, and how many subgroups share its rows and its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CoopTile {
@@ -46,7 +51,7 @@ impl CoopTile {
     }
 
     /// Reading the last step twice is little where there are many.
-    fn for_steps(self, depth: usize) -> CoopTile {
+    pub(super) fn for_steps(self, depth: usize) -> CoopTile {
         CoopTile { straight: depth >= 16 * self.k, ..self }
     }
 
@@ -57,6 +62,12 @@ impl CoopTile {
     /// Blocks of a subgroup.
     fn blocks(&self) -> [usize; 2] {
         [self.m / self.subgroups[0] / BLOCK, self.n / self.subgroups[1] / BLOCK]
+    }
+
+    /// Rows and columns of blocks of a subgroup.
+    fn each_block(&self) -> impl Iterator<Item = (usize, usize)> {
+        let [tall, broad] = self.blocks();
+        (0..tall).flat_map(move |i| (0..broad).map(move |j| (i, j)))
     }
 
     /// Bytes of the operands' tiles, in the layout that takes more.
@@ -76,6 +87,22 @@ impl CoopTile {
         };
         [4, 2, 1].into_iter().find(fits)
     }
+
+    pub(super) fn fits(&self, caps: &Caps) -> bool {
+        self.wide(caps.workgroup_bytes as usize).is_some() && self.threads() <= caps.invocations as usize
+    }
+
+    pub(super) fn form(&self, speed: f64) -> Form {
+        Form { m: self.m, n: self.n, k: self.k, threads: self.threads(), speed }
+    }
+}
+
+/// What the operands hold.
+pub(super) enum Terms {
+    /// Halves.
+    Halves,
+    /// In every step halves and then as many rests, of f32 numbers without these scales.
+    Split(Scales),
 }
 
 /// Shapes and their speed, relative to the fastest one when the machine is full of them.
@@ -92,21 +119,20 @@ const TILES: [(CoopTile, f64); 7] = [
 /// How much faster than plain arithmetic: so much dearer are memory and dispatches.
 const PACE: f64 = 5.0;
 
+/// Whether the adapter has these matrices.
+pub(super) fn able(caps: &Caps) -> bool {
+    caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32)
+}
+
 /// The tile and the parts of the sums, if the adapter and the operands allow it.
 pub(super) fn choose(product: &Product, caps: &Caps) -> Option<(CoopTile, usize)> {
     let halves = product.a.dtype == DType::F16 && product.b.dtype == DType::F16;
-    let able = caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32);
     let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < SMALLEST;
-    if !halves || !able || tiny {
+    if !halves || !able(caps) || tiny {
         return None;
     }
-    let memory = caps.workgroup_bytes as usize;
-    let fits = |tile: &CoopTile| tile.wide(memory).is_some() && tile.threads() <= caps.invocations as usize;
-    let tiles: Vec<(CoopTile, f64)> = TILES.into_iter().filter(|(tile, _)| fits(tile)).collect();
-    let forms: Vec<Form> = tiles
-        .iter()
-        .map(|&(t, speed)| Form { m: t.m, n: t.n, k: t.k, threads: t.threads(), speed })
-        .collect();
+    let tiles: Vec<(CoopTile, f64)> = TILES.into_iter().filter(|(tile, _)| tile.fits(caps)).collect();
+    let forms: Vec<Form> = tiles.iter().map(|(tile, speed)| tile.form(*speed)).collect();
     let (number, parts) = best(product, &forms, PACE)?;
     Some((tiles[number].0.for_steps(product.steps.depth() / parts), parts))
 }
@@ -185,6 +211,7 @@ pub(super) fn lower(
     dtype: DType,
     caps: &Caps,
     before: Lowered,
+    terms: &Terms,
 ) -> Lowered {
     let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band };
     let threads = tile.threads();
@@ -220,8 +247,11 @@ var<workgroup> results: array<vec4<f32>, {}>;
         tile.buffers * places[1].quads,
         tile.result_bytes(wide) / 16
     );
-    let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, wide));
-    let bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
+    let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, wide, terms));
+    let mut bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
+    if let Terms::Split(scales) = terms {
+        bindings.push(scales.binding.clone());
+    }
     lowered.dispatches.push(Dispatch { body, bindings, groups });
     if parts > 1 {
         let scratch = lowered.scratch.len() - 1;
@@ -237,6 +267,7 @@ fn body(
     places: &[Place; 2],
     writer: &Writer,
     wide: usize,
+    terms: &Terms,
 ) -> String {
     let [tall, broad] = tile.blocks();
     let mut text = cut.begin(product);
@@ -250,17 +281,22 @@ fn body(
         let by = if place.lanes_are_rows { format!("{own} * {}u", place.row) } else { format!("{own} / 4u") };
         let _ = writeln!(text, "let first_{} = {by};", place.name());
     }
-    for i in 0..tall {
-        for j in 0..broad {
-            let _ = writeln!(text, "var c{i}_{j}: coop_mat16x16<f32, C>;");
+    let split = matches!(terms, Terms::Split(_));
+    for (i, j) in tile.each_block() {
+        let _ = writeln!(text, "var c{i}_{j}: coop_mat16x16<f32, C>;");
+        if split {
+            let _ = writeln!(text, "var run{i}_{j}: coop_mat16x16<f32, C>;");
         }
     }
-    text += &steps(product, tile, cut, places);
-    text + &finish(product, tile, writer, wide)
+    text += &steps(product, tile, cut, places, terms);
+    if split {
+        text += &add_runs(tile, false);
+    }
+    text + &finish(product, tile, writer, wide, terms)
 }
 
 /// The loop over steps.
-fn steps(product: &Product, tile: &CoopTile, cut: &Cut, places: &[Place; 2]) -> String {
+fn steps(product: &Product, tile: &CoopTile, cut: &Cut, places: &[Place; 2], terms: &Terms) -> String {
     let [a, b] = places;
     let joined = |f: &dyn Fn(&Loader) -> String| [f(a.loader), f(b.loader)].concat();
     let fetch = if cut.has_rests(product) {
@@ -276,7 +312,11 @@ fn steps(product: &Product, tile: &CoopTile, cut: &Cut, places: &[Place; 2]) -> 
     let fetch = cut.step(product) + &fetch;
     let deposit = [a.deposit(), b.deposit()].concat();
     let own = ["first_a", "first_b"];
-    pipeline(tile.straight, tile.buffers, [a.quads, b.quads], own, &fetch, &multiply(tile, places), &deposit)
+    let multiply = match terms {
+        Terms::Halves => multiply(tile, places),
+        Terms::Split(_) => multiply_split(tile, places),
+    };
+    pipeline(tile.straight, tile.buffers, [a.quads, b.quads], own, &fetch, &multiply, &deposit)
 }
 
 /// One step out of workgroup memory.
@@ -297,9 +337,46 @@ fn multiply(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
     text
 }
 
+/// One step of split operands, in which rests follow halves.
+fn multiply_split(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
+    let ([tall, broad], depth) = (tile.blocks(), tile.k / 2);
+    let mut text = String::new();
+    for k in (0..depth).step_by(BLOCK) {
+        for j in 0..broad {
+            text += &b.block(&format!("b_high{k}_{j}"), "B", j * BLOCK, k);
+            text += &b.block(&format!("b_low{k}_{j}"), "B", j * BLOCK, depth + k);
+        }
+        for i in 0..tall {
+            text += &a.block(&format!("a_high{k}_{i}"), "A", i * BLOCK, k);
+            text += &a.block(&format!("a_low{k}_{i}"), "A", i * BLOCK, depth + k);
+            for (x, y) in [("low", "high"), ("high", "low"), ("high", "high")] {
+                for j in 0..broad {
+                    let (a, b) = (format!("a_{x}{k}_{i}"), format!("b_{y}{k}_{j}"));
+                    let _ = writeln!(text, "run{i}_{j} = coopMultiplyAdd({a}, {b}, run{i}_{j});");
+                }
+            }
+        }
+    }
+    let (turns, add) = ((RUN / depth).max(1), indented(&add_runs(tile, true), 1));
+    let _ = write!(text, "if ((now - first) % {turns}u == {}u) {{\n{add}}}\n", turns - 1);
+    text
+}
+
+/// Adds what has run up to the sums, and starts `anew`.
+fn add_runs(tile: &CoopTile, anew: bool) -> String {
+    let mut text = String::new();
+    for (i, j) in tile.each_block() {
+        let _ = writeln!(text, "c{i}_{j} = c{i}_{j} + run{i}_{j};");
+        if anew {
+            let _ = writeln!(text, "run{i}_{j} = coop_mat16x16<f32, C>();");
+        }
+    }
+    text
+}
+
 /// Every subgroup lays some blocks of results out in its part of workgroup memory, and its threads finish
 /// them by fours.
-fn finish(product: &Product, tile: &CoopTile, writer: &Writer, wide: usize) -> String {
+fn finish(product: &Product, tile: &CoopTile, writer: &Writer, wide: usize, terms: &Terms) -> String {
     let [tall, broad] = tile.blocks();
     let row = BLOCK / 4 * wide;
     let quads = BLOCK * row;
@@ -317,7 +394,10 @@ fn finish(product: &Product, tile: &CoopTile, writer: &Writer, wide: usize) -> S
             }
             let mut one = format!("let out_row = {};\n", writer.row("m"));
             let _ = writeln!(one, "let n = n0 + own_n + {}u + quad % {row}u * 4u;", first * BLOCK);
-            let _ = writeln!(one, "let value = results[stage + quad];");
+            one += &match terms {
+                Terms::Halves => "let value = results[stage + quad];\n".to_string(),
+                Terms::Split(scales) => scales.apply("results[stage + quad]"),
+            };
             one += &writer.quad("out_row", "n", "value", column_edge);
             if row_edge {
                 one = format!("if (m < {}u) {{\n{}}}\n", product.m, indented(&one, 1));

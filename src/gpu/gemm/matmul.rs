@@ -3,7 +3,7 @@
 use super::product::{Layout, Product, Source, Steps, Strided};
 use super::target::{Columns, Target};
 use super::wgsl::Digits;
-use super::{coop, plain, skinny, tile, tiled};
+use super::{coop, plain, skinny, split_f16, tile, tiled};
 use crate::gpu::dispatch::{Caps, Lowered, Memory};
 use crate::plan::kernel::{Operand, SpecialKernel};
 
@@ -53,7 +53,10 @@ pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
         return skinny::lower(&product, dtype);
     }
     if let Some((tile, parts)) = coop::choose(&product, caps) {
-        return coop::lower(&product, tile, parts, dtype, caps, Lowered::default());
+        return coop::lower(&product, tile, parts, dtype, caps, Lowered::default(), &coop::Terms::Halves);
+    }
+    if let Some((tile, parts)) = split_f16::choose(&product, dtype, caps) {
+        return split_f16::lower(&product, tile, parts, dtype, caps);
     }
     let (tile, parts) = tile::choose(&product, caps);
     tiled::lower(&product, tile, parts, dtype, Lowered::default())

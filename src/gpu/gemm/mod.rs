@@ -5,6 +5,7 @@
 mod conv;
 mod coop;
 mod direct;
+mod halves;
 mod load;
 mod matmul;
 mod order;
@@ -13,6 +14,7 @@ mod plain;
 mod product;
 mod skinny;
 mod split;
+mod split_f16;
 mod spread;
 mod target;
 #[cfg(test)]

@@ -101,8 +101,9 @@ fn number(text: &str, mark: &str) -> usize {
 fn workgroup_bytes(dispatch: &Dispatch) -> usize {
     let variables = dispatch.body.lines().filter(|line| line.starts_with("var<workgroup>"));
     let bytes = |line: &str| {
-        let size =
-            [("vec4<f32>", 16), ("vec4<f16>", 8), ("<f32,", 4)].iter().find(|(ty, _)| line.contains(ty));
+        let size = [("vec4<f32>", 16), ("vec4<i32>", 16), ("vec4<f16>", 8), ("<f32,", 4)]
+            .iter()
+            .find(|(ty, _)| line.contains(ty));
         number(line, ", ") * size.expect("a known type").1
     };
     variables.map(bytes).sum()
@@ -159,6 +160,47 @@ fn cooperative_matrices_need_halves_and_an_adapter_that_has_them() {
     assert!(cooperates(DType::F16, &most()));
     assert!(!cooperates(DType::F32, &most()));
     assert!(!cooperates(DType::F16, &Caps { cooperative: false, ..most() }));
+}
+
+#[test]
+fn large_products_are_split_into_halves() {
+    let splits = |dtype, batch, size, caps: &Caps| {
+        let lowered = lower(&matmul(dtype, batch, size), caps);
+        lowered.dispatches[0].body.contains("largest_a(")
+    };
+    assert!(splits(DType::F32, 1, [1024, 1024, 1024], &most()));
+    assert!(splits(DType::F32, 1, [4097, 4099, 4101], &most()));
+    assert!(splits(DType::F32, 16, [512, 512, 512], &most()));
+    // Too little to do, too thin, of another type, or on another adapter.
+    assert!(!splits(DType::F32, 1, [512, 512, 512], &most()));
+    assert!(!splits(DType::F32, 1, [128, 16384, 4096], &most()));
+    assert!(!splits(DType::BF16, 1, [4096, 4096, 4096], &most()));
+    assert!(!splits(DType::F16, 1, [4096, 4096, 4096], &most()));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &least()));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { cooperative: false, ..most() }));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { subgroup: Some(64), ..most() }));
+}
+
+#[test]
+fn split_operands_are_scaled_and_multiplied_three_times() {
+    let lowered = lower(&matmul(DType::F32, 1, [4096, 4096, 4000]), &most());
+    let [largest, split, product] = &lowered.dispatches[..] else { panic!("three dispatches") };
+    assert!(largest.bindings.iter().any(|b| b.name == "largest" && b.writes));
+    assert!(split.bindings.iter().any(|b| b.name == "largest" && b.reads));
+    assert_eq!(split.bindings.iter().filter(|b| b.writes).count(), 3);
+    // Pairs of halves, with the sums' end padded to a whole step.
+    assert_eq!(lowered.scratch[..2], [4096 * 4000 * 2 * 2; 2]);
+    let body = &product.body;
+    for terms in ["a_high0_0, b_high0_0", "a_high0_0, b_low0_0", "a_low0_0, b_high0_0"] {
+        assert!(body.contains(terms), "{terms}");
+    }
+    assert!(!body.contains("a_low0_0, b_low0_0"));
+    assert!(body.contains("c0_0 = c0_0 + run0_0;") && body.contains("load4_scales("));
+    // One operand for all items is split once.
+    let mut shared = matmul(DType::F32, 16, [512, 512, 512]);
+    shared.operands[1].strides[0] = 0;
+    let scratch = lower(&shared, &most()).scratch;
+    assert_eq!(scratch[0], 16 * scratch[1]);
 }
 
 #[test]

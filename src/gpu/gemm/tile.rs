@@ -124,7 +124,7 @@ fn parts(product: &Product, form: &Form) -> Vec<usize> {
 }
 
 /// Estimated time, in multiplications of one processor.
-fn cost(product: &Product, form: &Form, parts: usize, pace: f64) -> f64 {
+pub(super) fn cost(product: &Product, form: &Form, parts: usize, pace: f64) -> f64 {
     let groups = count(product, [form.m, form.n]) * parts;
     let each = groups.div_ceil(PROCESSORS) as f64;
     let busy = (each * form.threads as f64 / BUSY).min(1.0);
