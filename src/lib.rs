@@ -44,12 +44,13 @@ pub use engine::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
-pub use optim::{Adam, AdamW, Optimizer, SGD};
+pub use optim::{Adam, AdamW, GradScaler, Optimizer, SGD};
 pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use tensor::{
     AttentionOptions, BceOptions, ConvOptions, CrossEntropyOptions, Interpolation, KlDivOptions, NllOptions,
-    Operand, PoolOptions, Range, Reduction, RngState, Tensor, manual_seed, realize_all, try_realize_all,
+    Operand, PoolOptions, Range, Reduction, RngState, Tensor, autocast, manual_seed, realize_all,
+    try_realize_all,
 };
 pub use tensor::{
     bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cross_entropy, cross_entropy_with,

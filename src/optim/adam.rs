@@ -1,6 +1,6 @@
 //! Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019).
 
-use super::{Optimizer, update_all};
+use super::{Optimizer, assign_if, update_all};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -46,7 +46,7 @@ impl Moments {
     }
 
     #[track_caller]
-    fn step(&mut self) -> Result<()> {
+    fn step(&mut self, condition: Option<&Tensor>) -> Result<()> {
         self.steps += 1;
         let (b1, b2) = self.betas;
         let rate = self.learning_rate / (1.0 - b1.powi(self.steps));
@@ -62,9 +62,9 @@ impl Moments {
             let v = self.second[k].try_mul(b2)?.try_add(&g.try_square()?.try_mul(1.0 - b2)?)?;
             // rate · m / (√v / correction + ε), with the rate taken into the divisor.
             let divisor = v.try_sqrt()?.try_mul(1.0 / (correction * rate))?.try_add(self.epsilon / rate)?;
-            self.parameters[k].try_assign(&p.try_sub(&m.try_div(&divisor)?)?)?;
-            self.first[k].try_assign(&m)?;
-            self.second[k].try_assign(&v)
+            assign_if(&self.parameters[k], &p.try_sub(&m.try_div(&divisor)?)?, condition)?;
+            assign_if(&self.first[k], &m, condition)?;
+            assign_if(&self.second[k], &v, condition)
         })
     }
 }
@@ -98,8 +98,8 @@ macro_rules! adam {
             }
 
             #[track_caller]
-            fn try_step(&mut self) -> Result<()> {
-                self.0.step()
+            fn try_step_if(&mut self, condition: Option<&Tensor>) -> Result<()> {
+                self.0.step(condition)
             }
         }
     };

@@ -2,9 +2,11 @@
 //! that is still pending. Their state lives where the parameters live.
 
 mod adam;
+mod scaler;
 mod sgd;
 
 pub use adam::{Adam, AdamW};
+pub use scaler::GradScaler;
 pub use sgd::SGD;
 
 use crate::autograd::no_grad;
@@ -24,11 +26,26 @@ pub trait Optimizer {
     }
 
     /// [`step`](Self::step) that returns its error.
-    fn try_step(&mut self) -> Result<()>;
+    #[track_caller]
+    fn try_step(&mut self) -> Result<()> {
+        self.try_step_if(None)
+    }
+
+    /// A step that leaves everything as it was where `condition`, a single truth value, is false. Nothing is read
+    /// back to find out.
+    fn try_step_if(&mut self, condition: Option<&Tensor>) -> Result<()>;
 
     /// Forgets all gradients.
     fn zero_grad(&self) {
         self.parameters().iter().for_each(Tensor::zero_grad);
+    }
+}
+
+/// Gives `target` a new value, where the condition holds.
+fn assign_if(target: &Tensor, value: &Tensor, condition: Option<&Tensor>) -> Result<()> {
+    match condition {
+        Some(condition) => target.try_assign(&condition.try_where_(value, target)?),
+        None => target.try_assign(value),
     }
 }
 

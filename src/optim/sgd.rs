@@ -1,6 +1,6 @@
 //! Stochastic gradient descent.
 
-use super::{Optimizer, update_all};
+use super::{Optimizer, assign_if, update_all};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -32,7 +32,7 @@ impl Optimizer for SGD {
     }
 
     #[track_caller]
-    fn try_step(&mut self) -> Result<()> {
+    fn try_step_if(&mut self, condition: Option<&Tensor>) -> Result<()> {
         let (velocity, parameters) = (&mut self.velocity, &self.parameters);
         update_all(parameters, |k, p, g| {
             let mut g = g.clone();
@@ -43,16 +43,21 @@ impl Optimizer for SGD {
                 g = match &velocity[k] {
                     Some(v) => {
                         let next = v.try_mul(self.momentum)?.try_add(&g)?;
-                        v.try_assign(&next)?;
+                        assign_if(v, &next, condition)?;
                         next
                     }
                     None => {
-                        velocity[k] = Some(g.variable());
+                        // What is skipped leaves no velocity behind.
+                        let first = match condition {
+                            Some(condition) => condition.try_where_(&g, 0.0)?,
+                            None => g.clone(),
+                        };
+                        velocity[k] = Some(first.variable());
                         g
                     }
                 };
             }
-            parameters[k].try_assign(&p.try_sub(&g.try_mul(self.learning_rate)?)?)
+            assign_if(&parameters[k], &p.try_sub(&g.try_mul(self.learning_rate)?)?, condition)
         })
     }
 }

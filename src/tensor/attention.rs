@@ -64,7 +64,7 @@ fn flash(
     let e = Extents::of(q, k, v);
     let count = e.heads() * e.queries * (e.value_width + 1);
     let sources: Vec<&Tensor> = [q, k, v].into_iter().chain(mask).collect();
-    let packed = record(Op::Attention { causal, scale }, &sources, Shape::new(&[count])?, q.dtype())?;
+    let packed = record(Op::Attention { causal, scale }, &sources, Shape::new(&[count])?, q.dtype().wide())?;
     unpack(&packed, &mut 0, e.rows(e.queries, e.value_width))
 }
 
@@ -82,12 +82,12 @@ pub(crate) fn gradients(
     let mask_count = mask.map_or(0, |m| if m.is_tracked() { e.heads() * e.queries * e.keys } else { 0 });
     let count = e.heads() * (e.queries * e.width + e.keys * (e.width + e.value_width)) + mask_count;
     let all: Vec<&Tensor> = [q, k, v, packed, g].into_iter().chain(mask).collect();
-    let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[count])?, q.dtype())?;
+    let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[count])?, q.dtype().wide())?;
     let mut at = 0;
     let mut out = Gradients::new();
-    out.push(Some(unpack(&flat, &mut at, e.rows(e.queries, e.width))?));
-    out.push(Some(unpack(&flat, &mut at, e.rows(e.keys, e.width))?));
-    out.push(Some(unpack(&flat, &mut at, e.rows(e.keys, e.value_width))?));
+    out.push(Some(unpack(&flat, &mut at, e.rows(e.queries, e.width))?.cast(q.dtype())?));
+    out.push(Some(unpack(&flat, &mut at, e.rows(e.keys, e.width))?.cast(k.dtype())?));
+    out.push(Some(unpack(&flat, &mut at, e.rows(e.keys, e.value_width))?.cast(v.dtype())?));
     if mask.is_some() {
         out.push(if mask_count > 0 {
             Some(unpack(&flat, &mut at, e.rows(e.queries, e.keys))?)
@@ -194,13 +194,14 @@ ops! {
     /// softmax(q·kᵀ·scale + mask)·v over (…, rows, width), without storing the scores. A query that sees no key
     /// gives zeros.
     fn scaled_dot_product_attention | try_scaled_dot_product_attention(&self, k: &Tensor, v: &Tensor, options: AttentionOptions) -> Tensor {
-        let (qs, ks, vs) = (self.shape(), k.shape(), v.shape());
+        let (q, k, v) = (&self.lowered()?, &k.lowered()?, &v.lowered()?);
+        let (qs, ks, vs) = (q.shape(), k.shape(), v.shape());
         let rank = qs.rank();
         if rank < 2 || ks.rank() != rank || vs.rank() != rank {
             bail!(Shape, "q {qs}, k {ks} and v {vs} must have as many axes, at least 2");
         }
-        if self.dtype() != k.dtype() || k.dtype() != v.dtype() || !self.dtype().is_float() {
-            bail!(DType, "q, k and v are {}, {} and {}: all must be the same float type", self.dtype(), k.dtype(), v.dtype());
+        if q.dtype() != k.dtype() || k.dtype() != v.dtype() || !q.dtype().is_float() {
+            bail!(DType, "q, k and v are {}, {} and {}: all must be the same float type", q.dtype(), k.dtype(), v.dtype());
         }
         let outer = Shape::of(&qs[..rank - 2]);
         let fits = ks[..rank - 2] == outer[..] && vs[..rank - 2] == outer[..] && qs[rank - 1] == ks[rank - 1] && ks[rank - 2] == vs[rank - 2];
@@ -212,7 +213,9 @@ ops! {
         }
         let scale = options.scale.unwrap_or(1.0 / (qs[rank - 1] as f64).sqrt());
         // Half precision is computed in f32, as the scores need it.
-        let wide = if self.dtype().is_half() { DType::F32 } else { self.dtype() };
+        let wide = q.dtype().wide();
+        // A GPU's kernel takes halves as they are, which is what its matrix units want.
+        let operand = if q.dtype() == DType::F16 && q.device().is_gpu() && options.dropout == 0.0 { DType::F16 } else { wide };
         let lead = match rank {
             2 => [1, 1],
             3 => [1, qs[0]],
@@ -220,9 +223,9 @@ ops! {
         };
         let four = |t: &Tensor| {
             let s = t.shape();
-            t.try_to_dtype(wide)?.reshape_to(Shape::of(&[lead[0], lead[1], s[rank - 2], s[rank - 1]]))
+            t.try_to_dtype(operand)?.reshape_to(Shape::of(&[lead[0], lead[1], s[rank - 2], s[rank - 1]]))
         };
-        let (q4, k4, v4) = (four(self)?, four(k)?, four(v)?);
+        let (q4, k4, v4) = (four(q)?, four(k)?, four(v)?);
         let mask = match options.mask {
             None => None,
             Some(m) => {
@@ -241,6 +244,6 @@ ops! {
             flash(&q4, &k4, &v4, mask.as_ref(), options.causal, scale)?
         };
         let shape = Shape::new(&[&qs[..rank - 1], &[vs[rank - 1]]].concat())?;
-        out.reshape_to(shape)?.try_to_dtype(self.dtype())
+        out.reshape_to(shape)?.try_to_dtype(q.dtype())
     }
 }

@@ -65,7 +65,7 @@ impl Tensor {
         if x.rank() != rank || w.rank() != rank {
             bail!(Shape, "input {x} and weight {w} must both have {rank} axes");
         }
-        if self.dtype() != weight.dtype() || !self.dtype().is_float() {
+        if self.lowered()?.dtype() != weight.lowered()?.dtype() || !self.dtype().is_float() {
             bail!(
                 DType,
                 "input is {} and weight {}: both must be the same float type",
@@ -83,7 +83,7 @@ impl Tensor {
         }
         let mut extents = vec![1; self.rank()];
         extents[1] = channels;
-        self.try_add(&bias.reshape_to(Shape::of(&extents))?)
+        self.try_add(&bias.lowered()?.reshape_to(Shape::of(&extents))?)
     }
 }
 
@@ -104,7 +104,8 @@ ops! {
             }
             extents[2 + k] = (padded - reach) / attrs.stride[k] + 1;
         }
-        let y = Tensor::conv_primitive(ConvKind::Forward, self, weight, attrs, Shape::new(&extents)?)?;
+        let (input, weight) = (self.lowered()?, weight.lowered()?);
+        let y = Tensor::conv_primitive(ConvKind::Forward, &input, &weight, attrs, Shape::new(&extents)?)?;
         y.with_bias(bias, w[0])
     }
 
@@ -143,7 +144,8 @@ ops! {
             }
             extents[2 + k] = full - 2 * attrs.padding[k];
         }
-        let y = Tensor::conv_primitive(ConvKind::InputGrad, self, weight, attrs, Shape::new(&extents)?)?;
+        let (input, weight) = (self.lowered()?, weight.lowered()?);
+        let y = Tensor::conv_primitive(ConvKind::InputGrad, &input, &weight, attrs, Shape::new(&extents)?)?;
         y.with_bias(bias, channels)
     }
 }

@@ -230,6 +230,7 @@ functions! {
         if !(0.0..=1.0).contains(&options.label_smoothing) {
             bail!(Argument, "a label smoothing of {} does not lie between 0 and 1", options.label_smoothing);
         }
+        let logits = &logits.raised()?;
         let scores = Scores::of(logits, options.weight)?;
         let loss = if target.dtype().is_float() {
             if options.ignore_index.is_some_and(|index| index >= 0) {

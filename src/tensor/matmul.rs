@@ -20,46 +20,22 @@ ops! {
     /// The matrix product with PyTorch's rules: vectors count as a row on the left and a column on the right,
     /// batch axes broadcast.
     fn matmul | try_matmul(&self, other: &Tensor) -> Tensor {
-        let (a, b) = (self.shape(), other.shape());
-        if a.rank() == 0 || b.rank() == 0 {
-            bail!(Shape, "shapes {a} and {b}: both operands need at least one axis");
+        product(&self.lowered()?, &other.lowered()?)
+    }
+
+    /// `x·weightᵀ + bias` over the last axis: the weight is (outputs, inputs), the bias (outputs).
+    fn linear | try_linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        if weight.rank() != 2 {
+            bail!(Shape, "the weight has shape {}, and (outputs, inputs) is needed", weight.shape());
         }
-        if self.dtype() != other.dtype() {
-            bail!(DType, "operands are {} and {}: convert one with to_dtype", self.dtype(), other.dtype());
+        let y = self.try_matmul(&weight.try_transpose(0, 1)?)?;
+        match bias {
+            Some(bias) if bias.shape()[..] != [weight.shape()[0]] => {
+                bail!(Shape, "the bias has shape {}, and there are {} outputs", bias.shape(), weight.shape()[0])
+            }
+            Some(bias) => y.try_add(&bias.lowered()?),
+            None => Ok(y),
         }
-        if self.dtype() == crate::DType::Bool {
-            bail!(DType, "bool is not a number: convert it with to_dtype");
-        }
-        let (inner_a, inner_b) = (a[a.rank() - 1], if b.rank() == 1 { b[0] } else { b[b.rank() - 2] });
-        if inner_a != inner_b {
-            bail!(Shape, "shapes {a} and {b} do not fit: the inner extents {inner_a} and {inner_b} differ");
-        }
-        let (left, right) = match (a.rank(), b.rank()) {
-            (1, 1) => (self.reshape_to(Shape::of(&[1, a[0]]))?, other.reshape_to(Shape::of(&[b[0], 1]))?),
-            (1, _) => (self.reshape_to(Shape::of(&[1, a[0]]))?, other.clone()),
-            (_, 1) => (self.clone(), other.reshape_to(Shape::of(&[b[0], 1]))?),
-            _ => (self.clone(), other.clone()),
-        };
-        let (l, r) = (left.shape(), right.shape());
-        let (rows, columns) = (l[l.rank() - 2], r[r.rank() - 1]);
-        let product = if r.rank() == 2 && l.rank() > 2 {
-            // One tall product instead of many small ones.
-            let tall: usize = l[..l.rank() - 1].iter().product();
-            left.reshape_to(Shape::of(&[tall, inner_a]))?.matmul_primitive(&right)?
-        } else {
-            let batch = Shape::of(&l[..l.rank() - 2]).broadcast(&Shape::of(&r[..r.rank() - 2]))?;
-            let with = |m: usize, n: usize| Shape::new(&[&batch[..], &[m, n]].concat());
-            left.expand_to(with(rows, inner_a)?)?.matmul_primitive(&right.expand_to(with(inner_a, columns)?)?)?
-        };
-        let batch = Shape::of(&l[..l.rank() - 2]).broadcast(&Shape::of(&r[..r.rank() - 2]))?;
-        let mut extents = batch.to_vec();
-        if a.rank() > 1 {
-            extents.push(rows);
-        }
-        if b.rank() > 1 {
-            extents.push(columns);
-        }
-        product.reshape_to(Shape::new(&extents)?)
     }
 
     /// The inner product of two vectors.
@@ -77,4 +53,48 @@ ops! {
         }
         self.try_unsqueeze(1)?.try_mul(&other.try_unsqueeze(0)?)
     }
+}
+
+/// [`matmul`](Tensor::matmul) of operands of one type.
+fn product(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+    let (a, b) = (x.shape(), other.shape());
+    if a.rank() == 0 || b.rank() == 0 {
+        bail!(Shape, "shapes {a} and {b}: both operands need at least one axis");
+    }
+    if x.dtype() != other.dtype() {
+        bail!(DType, "operands are {} and {}: convert one with to_dtype", x.dtype(), other.dtype());
+    }
+    if x.dtype() == crate::DType::Bool {
+        bail!(DType, "bool is not a number: convert it with to_dtype");
+    }
+    let (inner_a, inner_b) = (a[a.rank() - 1], if b.rank() == 1 { b[0] } else { b[b.rank() - 2] });
+    if inner_a != inner_b {
+        bail!(Shape, "shapes {a} and {b} do not fit: the inner extents {inner_a} and {inner_b} differ");
+    }
+    let (left, right) = match (a.rank(), b.rank()) {
+        (1, 1) => (x.reshape_to(Shape::of(&[1, a[0]]))?, other.reshape_to(Shape::of(&[b[0], 1]))?),
+        (1, _) => (x.reshape_to(Shape::of(&[1, a[0]]))?, other.clone()),
+        (_, 1) => (x.clone(), other.reshape_to(Shape::of(&[b[0], 1]))?),
+        _ => (x.clone(), other.clone()),
+    };
+    let (l, r) = (left.shape(), right.shape());
+    let (rows, columns) = (l[l.rank() - 2], r[r.rank() - 1]);
+    let product = if r.rank() == 2 && l.rank() > 2 {
+        // One tall product instead of many small ones.
+        let tall: usize = l[..l.rank() - 1].iter().product();
+        left.reshape_to(Shape::of(&[tall, inner_a]))?.matmul_primitive(&right)?
+    } else {
+        let batch = Shape::of(&l[..l.rank() - 2]).broadcast(&Shape::of(&r[..r.rank() - 2]))?;
+        let with = |m: usize, n: usize| Shape::new(&[&batch[..], &[m, n]].concat());
+        left.expand_to(with(rows, inner_a)?)?.matmul_primitive(&right.expand_to(with(inner_a, columns)?)?)?
+    };
+    let batch = Shape::of(&l[..l.rank() - 2]).broadcast(&Shape::of(&r[..r.rank() - 2]))?;
+    let mut extents = batch.to_vec();
+    if a.rank() > 1 {
+        extents.push(rows);
+    }
+    if b.rank() > 1 {
+        extents.push(columns);
+    }
+    product.reshape_to(Shape::new(&extents)?)
 }

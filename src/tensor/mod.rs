@@ -6,6 +6,7 @@
 
 mod activation;
 pub(crate) mod attention;
+mod autocast;
 mod conv;
 mod create;
 mod cross_entropy;
@@ -32,6 +33,7 @@ mod statistics;
 mod transfer;
 
 pub use attention::AttentionOptions;
+pub use autocast::autocast;
 pub use conv::ConvOptions;
 pub use create::{RngState, manual_seed};
 pub use cross_entropy::{

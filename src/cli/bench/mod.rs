@@ -5,7 +5,9 @@ mod models;
 use models::Training;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use volta::{Device, Tensor, last_plan, manual_seed, set_default_device, set_threads};
+use volta::{
+    DType, Device, GradScaler, Tensor, autocast, last_plan, manual_seed, set_default_device, set_threads,
+};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -18,7 +20,7 @@ pub struct Options {
         default_value = "matmul-1024,matmul-2048,gelu,softmax,layernorm,xor,mlp,cnn,resnet18,gpt-small,wikitext"
     )]
     workloads: String,
-    /// Precisions, separated by commas.
+    /// Precisions, separated by commas: f32, and f16 for mixed precision with a gradient scaler.
     #[arg(long, default_value = "f32")]
     modes: String,
     /// Timed steps of each workload, after a quarter as many to warm up.
@@ -51,10 +53,12 @@ struct Workload {
     work: Work,
 }
 
-fn workload(name: &str, options: &Options) -> Result<Workload, String> {
+fn workload(name: &str, half: bool, options: &Options) -> Result<Workload, String> {
     if let Some(n) = name.strip_prefix("matmul-") {
         let n: usize = n.parse().map_err(|_| format!("{n} is not a size"))?;
-        let (a, b) = (Tensor::rand([n, n]) - 0.5, Tensor::rand([n, n]) - 0.5);
+        let dtype = if half { DType::F16 } else { DType::F32 };
+        let (a, b) =
+            ((Tensor::rand([n, n]) - 0.5).to_dtype(dtype), (Tensor::rand([n, n]) - 0.5).to_dtype(dtype));
         a.realize();
         b.realize();
         let step = move || {
@@ -97,11 +101,20 @@ fn workload(name: &str, options: &Options) -> Result<Workload, String> {
         _ => {
             let Training { mut loss, mut optimizer, units, read_loss } =
                 models::training(name, options.batch)?;
+            let mut scaler = GradScaler::new();
             let step = move || {
                 optimizer.zero_grad();
-                let value = loss();
-                value.backward();
-                optimizer.step();
+                let value = if half {
+                    let value = autocast(DType::F16, &mut loss);
+                    scaler.scale(&value).backward();
+                    scaler.step(&mut *optimizer);
+                    value
+                } else {
+                    let value = loss();
+                    value.backward();
+                    optimizer.step();
+                    value
+                };
                 if read_loss {
                     value.item::<f32>();
                 }
@@ -113,12 +126,14 @@ fn workload(name: &str, options: &Options) -> Result<Workload, String> {
 }
 
 fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> {
-    if mode != "f32" {
-        return Err(format!("mode {mode} is not there: only f32 is"));
-    }
+    let half = match mode {
+        "f32" => false,
+        "f16" => true,
+        _ => return Err(format!("mode {mode} is not there: f32 and f16 are")),
+    };
     manual_seed(0);
     let start = Instant::now();
-    let Workload { mut step, work } = workload(name, options)?;
+    let Workload { mut step, work } = workload(name, half, options)?;
     let device = options.device;
     let mut step = || {
         let loss = step();

@@ -52,7 +52,7 @@ struct Linear {
 
 impl Linear {
     fn forward(&self, x: &Tensor) -> Tensor {
-        x.matmul(&self.weight.t()) + &self.bias
+        x.linear(&self.weight, Some(&self.bias))
     }
 }
 

@@ -1,0 +1,128 @@
+//! Loss scaling for f16: small gradients would vanish in half precision, so the loss is made large and the gradients
+//! small again before they are used.
+
+use super::Optimizer;
+use crate::autograd::no_grad;
+use crate::call::Call;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// Scales losses, and skips the steps whose gradients overflowed, as PyTorch's scaler does. The scale, the check and
+/// the decision live on the device: nothing is read back.
+///
+/// ```
+/// use volta::{Adam, DType, GradScaler, Optimizer, Tensor, autocast, mse_loss};
+/// let w = Tensor::ones([1, 3]).requires_grad(true);
+/// let (x, y) = (Tensor::rand([8, 3]), Tensor::rand([8, 1]));
+/// let mut adam = Adam::new(vec![w.clone()], 0.01, (0.9, 0.999), 1e-8, 0.0);
+/// let mut scaler = GradScaler::new();
+/// for _ in 0..3 {
+///     adam.zero_grad();
+///     let loss = autocast(DType::F16, || mse_loss(&x.linear(&w, None).to_dtype(DType::F32), &y));
+///     scaler.scale(&loss).backward();
+///     scaler.step(&mut adam);
+/// }
+/// ```
+pub struct GradScaler {
+    scale: Tensor,
+    /// Steps since the scale changed.
+    steps: Tensor,
+    growth: f64,
+    backoff: f64,
+    interval: f64,
+}
+
+impl Default for GradScaler {
+    fn default() -> Self {
+        GradScaler::new()
+    }
+}
+
+impl GradScaler {
+    /// PyTorch's defaults: a scale of 65536 that doubles after 2000 good steps and halves after a bad one.
+    pub fn new() -> GradScaler {
+        GradScaler::with(65536.0, 2.0, 0.5, 2000)
+    }
+
+    /// With a first scale, what it is multiplied by after `interval` good steps, and after a bad one.
+    pub fn with(scale: f64, growth: f64, backoff: f64, interval: u32) -> GradScaler {
+        let (scale, steps) = (Tensor::scalar(scale), Tensor::scalar(0.0));
+        GradScaler { scale, steps, growth, backoff, interval: f64::from(interval) }
+    }
+
+    /// The loss to call `backward` on.
+    #[track_caller]
+    pub fn scale(&self, loss: &Tensor) -> Tensor {
+        loss * &self.scale.to_device(loss.device())
+    }
+
+    /// The scale now; reading it waits for the device.
+    pub fn current(&self) -> f32 {
+        self.scale.item()
+    }
+
+    /// Makes the gradients small again and steps, unless one of them is not finite; then adapts the scale.
+    #[track_caller]
+    pub fn step(&mut self, optimizer: &mut dyn Optimizer) {
+        self.try_step(optimizer).unwrap_or_else(|e| e.raise());
+    }
+
+    /// [`step`](Self::step) that returns its error.
+    #[track_caller]
+    pub fn try_step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let _call = Call::enter("step");
+        let finite = no_grad(|| self.unscale(optimizer.parameters()))?;
+        let Some(finite) = finite else { return optimizer.try_step() };
+        no_grad(|| self.adapt(&finite))?;
+        optimizer.try_step_if(Some(&finite))
+    }
+
+    /// Divides the gradients by the scale; whether all of them are finite, if there are any.
+    fn unscale(&self, parameters: &[Tensor]) -> Result<Option<Tensor>> {
+        let inverse = self.scale.try_recip()?;
+        let mut total: Option<Tensor> = None;
+        for p in parameters {
+            let Some(g) = p.grad() else { continue };
+            // Zero times anything finite is zero, of anything else NaN.
+            let trace = g.try_mul(0.0)?.try_sum()?;
+            total = Some(match total {
+                Some(before) => before.try_add(&trace)?,
+                None => trace,
+            });
+            p.set_grad(Some(g.try_mul(&inverse)?));
+        }
+        total.map(|t| t.try_eq(0.0)).transpose()
+    }
+
+    fn adapt(&self, finite: &Tensor) -> Result<()> {
+        let steps = self.steps.try_add(1.0)?;
+        let due = steps.try_ge(self.interval)?;
+        let larger = due.try_where_(&self.scale.try_mul(self.growth)?, &self.scale)?;
+        let scale = finite.try_where_(&larger, &self.scale.try_mul(self.backoff)?)?;
+        let go_on = finite.try_logical_and(&due.try_logical_not()?)?;
+        self.steps.try_assign(&go_on.try_where_(&steps, 0.0)?)?;
+        self.scale.try_assign(&scale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SGD;
+
+    #[test]
+    fn an_overflow_skips_the_step_and_halves_the_scale() {
+        let w = Tensor::new(&[1.0]).requires_grad(true);
+        let mut sgd = SGD::new(vec![w.clone()], 0.5, 0.9, 0.0);
+        let mut scaler = GradScaler::with(8.0, 2.0, 0.5, 2);
+        let mut step = |factor: f32| {
+            sgd.zero_grad();
+            scaler.scale(&(&w * factor).sum()).backward();
+            scaler.step(&mut sgd);
+            (w.item::<f32>(), scaler.current())
+        };
+        assert_eq!(step(f32::MAX), (1.0, 4.0));
+        assert_eq!(step(1.0), (0.5, 4.0), "the velocity starts with the first good step");
+        assert_eq!(step(0.0), (0.05, 8.0), "two good steps double the scale");
+    }
+}

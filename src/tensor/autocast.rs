@@ -1,0 +1,45 @@
+//! Mixed precision: what tensor cores do well in half precision, everything else in f32.
+
+use super::Tensor;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use std::cell::Cell;
+
+thread_local! {
+    static LOWER: Cell<Option<DType>> = const { Cell::new(None) };
+}
+
+/// Runs `f` with matrix products, linear maps, convolutions and attention in half precision: their f32 operands are
+/// converted to `dtype` (`f16` or `bf16`) and summed in f32. Losses stay in f32, and so do the parameters: gradients
+/// arrive in the parameters' own type. Call `backward` outside; with `f16`, scale the loss by a
+/// [`GradScaler`](crate::GradScaler).
+#[track_caller]
+pub fn autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<DType>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            LOWER.set(self.0);
+        }
+    }
+    if !dtype.is_half() {
+        let _call = crate::call::Call::enter("autocast");
+        Error::new(ErrorKind::DType, format!("{dtype} is not half precision: use f16 or bf16")).raise();
+    }
+    let _restore = Restore(LOWER.replace(Some(dtype)));
+    f()
+}
+
+impl Tensor {
+    /// The operand of a product: in half precision where that is asked for.
+    pub(super) fn lowered(&self) -> Result<Tensor> {
+        match LOWER.get() {
+            Some(dtype) if self.dtype() == DType::F32 => self.cast(dtype),
+            _ => Ok(self.clone()),
+        }
+    }
+
+    /// What a loss is computed from: f32 where products are in half precision.
+    pub(super) fn raised(&self) -> Result<Tensor> {
+        if LOWER.get().is_some() { self.widened() } else { Ok(self.clone()) }
+    }
+}
