@@ -47,12 +47,6 @@ impl Frame<'_> {
     /// The shader around `body`.
     pub fn source(&self, body: &str) -> String {
         let mut text = String::new();
-        if self.caps.f16 && (body.contains("f16") || self.declared.iter().any(|d| d.stored == Stored::F16)) {
-            text += "enable f16;\n";
-        }
-        if body.contains("coop_mat") {
-            text += "enable wgpu_cooperative_matrix;\n";
-        }
         let mut binding = 0;
         for (k, d) in self.declared.iter().enumerate() {
             let access = if d.writable { "read_write" } else { "read" };
@@ -78,7 +72,14 @@ impl Frame<'_> {
         }
         let rest = functions + body;
         text += &library::needed(&[&conversions(self.caps), math::definitions()], &rest);
-        text + &rest
+        text += &rest;
+        let mut extensions = String::new();
+        for (word, extension) in [("f16", "f16"), ("coop_mat", "wgpu_cooperative_matrix")] {
+            if text.contains(word) {
+                extensions += &format!("enable {extension};\n");
+            }
+        }
+        extensions + &text
     }
 
     fn write_accessor(&self, text: &mut String, a: &Accessor) {
