@@ -40,7 +40,13 @@ impl Executor for Cpu {
     fn rules(&self) -> Result<MemoryRules> {
         // A piece starts with a cache line, which is also the widest vector.
         let sizes = DType::ALL.map(DType::size);
-        Ok(MemoryRules { alignment: 64, block: usize::MAX, slots: usize::MAX, sizes })
+        Ok(MemoryRules {
+            alignment: 64,
+            block: usize::MAX,
+            slots: usize::MAX,
+            longest_row: usize::MAX,
+            sizes,
+        })
     }
 
     fn generation(&self) -> Result<u64> {

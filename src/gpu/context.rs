@@ -149,6 +149,8 @@ impl Context {
             alignment: 256.max(limits.min_storage_buffer_offset_alignment as usize),
             block: block_bytes(&limits),
             slots: limits.max_storage_buffers_per_shader_stage as usize,
+            // One workgroup walks along it.
+            longest_row: 1 << 16,
             sizes,
         };
         Ok(Context {

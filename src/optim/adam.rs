@@ -139,7 +139,7 @@ mod tests {
             for _ in 0..50 {
                 p.zero_grad();
                 (&p - 3.0).square().sum().backward();
-                moments.step().unwrap();
+                moments.step(None).unwrap();
             }
             let (ours, theirs) = (p.item::<f64>(), reference(decoupled, decay, 50));
             assert!((ours - theirs).abs() < 1e-9, "{ours} {theirs}");

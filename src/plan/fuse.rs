@@ -4,6 +4,7 @@
 use super::build::{Builder, Domain, Obstacle, operand};
 use super::graph::PlanGraph;
 use super::kernel::{MapKernel, Operand, Special, SpecialKernel, Step};
+use super::memory::MemoryRules;
 use super::store;
 use super::view::Affine;
 use crate::op::Op;
@@ -65,16 +66,15 @@ pub(crate) struct Fusion<'a> {
     pub groups: Vec<Group>,
     /// The group that computes each stored node.
     pub group_of: Vec<Option<usize>>,
-    /// How many slots a kernel may read and write.
-    most_slots: usize,
+    rules: &'a MemoryRules,
 }
 
 impl<'a> Fusion<'a> {
-    pub fn run(graph: &'a PlanGraph, fuse: bool, most_slots: usize) -> Fusion<'a> {
-        let mut stored = store::choose(graph, fuse, most_slots);
+    pub fn run(graph: &'a PlanGraph, fuse: bool, rules: &'a MemoryRules) -> Fusion<'a> {
+        let mut stored = store::choose(graph, fuse, rules.slots);
         loop {
             let group_of = vec![None; graph.nodes.len()];
-            let mut f = Fusion { graph, stored, groups: Vec::new(), group_of, most_slots };
+            let mut f = Fusion { graph, stored, groups: Vec::new(), group_of, rules };
             match f.group(fuse) {
                 // One more value in memory, and everything is decided anew.
                 Some(missing) => {
@@ -227,7 +227,13 @@ impl<'a> Fusion<'a> {
         };
         let reads = distinct(kernel.reads().map(|a| a.slot));
         let writes = kernel.stores.len();
-        if kernel.code.len() > MOST_CODE || reads > MOST_READS || reads + writes > self.most_slots {
+        if kernel.code.len() > MOST_CODE || reads > MOST_READS || reads + writes > self.rules.slots {
+            return false;
+        }
+        /// Rows enough to keep a device busy, however long they are.
+        const MANY_ROWS: usize = 64;
+        let width = kernel.iterations() / kernel.rows().max(1);
+        if width > self.rules.longest_row && kernel.rows() < MANY_ROWS && kernel.is_staged() {
             return false;
         }
         self.merge(into, others, slots);
@@ -351,7 +357,7 @@ impl<'a> Fusion<'a> {
                     domain.reduced == 0
                         && maps[0].stores.len() <= 2
                         && maps[0].reads().count() <= MOST_READS / 2
-                        && self.slots_with(s, &maps[0]) <= self.most_slots
+                        && self.slots_with(s, &maps[0]) <= self.rules.slots
                         && reads_in_order(&maps[0], slot, self.graph.nodes[slot].shape)
                         && self.may_join(&[g, e], &[])
                 }

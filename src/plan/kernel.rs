@@ -145,6 +145,18 @@ impl MapKernel {
         self.extents.iter().product()
     }
 
+    /// Whether something in every iteration needs what was folded of the whole row.
+    pub fn is_staged(&self) -> bool {
+        let mut after = vec![false; self.code.len()];
+        for v in 0..self.code.len() {
+            let folded = |&o: &Value| {
+                after[o] || matches!(self.code[o].step, Step::Reduce(..) | Step::ArgReduce { .. })
+            };
+            after[v] = self.code[v].step.operands().iter().any(folded);
+        }
+        self.code.iter().zip(after).any(|(i, after)| after && i.rank == Rank::Full)
+    }
+
     /// Drops values that no store needs.
     pub fn remove_unused(&mut self) {
         let mut used = vec![false; self.code.len()];

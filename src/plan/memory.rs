@@ -36,7 +36,7 @@ pub(crate) struct Output {
     pub over: Option<usize>,
 }
 
-/// What a device asks of a plan's memory.
+/// What a device asks of a plan's kernels and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryRules {
     /// Every piece of the arena starts at a multiple of this.
@@ -45,6 +45,9 @@ pub(crate) struct MemoryRules {
     pub block: usize,
     /// How many slots a kernel can see.
     pub slots: usize,
+    /// How long a row may be that one kernel folds and then walks along again, if there are not many rows: whoever
+    /// folds a row must stay together.
+    pub longest_row: usize,
     /// Bytes of an element of each type.
     pub sizes: [usize; DType::ALL.len()],
 }

@@ -40,7 +40,7 @@ pub(crate) fn compile(
     rules: &MemoryRules,
     age: impl Fn(usize) -> u64,
 ) -> Plan {
-    let fusion = Fusion::run(graph, fuse, rules.slots);
+    let fusion = Fusion::run(graph, fuse, rules);
     let order = fusion.order(age);
     let mut arguments = Vec::new();
     let mut kernels = Vec::new();

@@ -673,7 +673,7 @@ fn choose(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize) -> La
     // A part of a row should still be worth a workgroup.
     let splits = if single {
         let worth = width / (16 * parts as usize * lanes).max(1);
-        (4 * MANY / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
+        (MANY / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
     } else {
         1
     };
