@@ -35,7 +35,7 @@ impl Values {
     pub fn dtype(self, dtype: DType) -> DType {
         match self {
             Index(_) => DType::I32,
-            IndexAs(_, fixed) => fixed,
+            IndexAs(_, fixed) => crate::driver::available(fixed),
             Truth => DType::Bool,
             _ => dtype,
         }
