@@ -217,11 +217,7 @@ fn convolve(
     bind: Bindings,
 ) -> Result<()> {
     let (first, second, out) = (kernel.operands[0].shape, kernel.operands[1].shape, kernel.output.shape);
-    let (input, weight, output) = match kind {
-        ConvKind::Forward => (first, second, out),
-        ConvKind::InputGrad => (out, second, first),
-        ConvKind::WeightGrad => (first, out, second),
-    };
+    let (input, weight, output) = kind.roles(first, second, out);
     let shape = ConvShape {
         batch: input[0],
         groups: attrs.groups,

@@ -3,7 +3,9 @@
 //! `adapter` finds the GPUs; `context` is one that was opened, with its `memory` and pipelines. A plan's kernels
 //! become `dispatch`es: generated from loops by `map`, from templates by `gemm`, `attention` and `index`; `shader`
 //! puts the declarations of their memory in front, in the `storage` forms of the types, and `math` the functions
-//! they use. `program` binds a plan's memory to them and submits it; `transfer` moves values to and from the host.
+//! they use, picked by the `library`. `program` binds a plan's memory to them and submits it, with a `profile` of its
+//! times if asked; `transfer` moves values to and from the host, as an `answer` to wait for. `face` is apart from all
+//! this: a device, buffers and tensors without the engine.
 
 mod adapter;
 mod answer;

@@ -1,8 +1,8 @@
 //! A plan on a GPU: its kernels as pipelines, its memory as bindings, one submission a run.
 
 use super::context::{Context, Pipeline};
-use super::dispatch::{Binding, Dispatch, Memory};
-use super::map::{self, MapDispatch, Slots, Uniform};
+use super::dispatch::{Binding, Caps, Dispatch, Memory};
+use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
 use super::memory::{GpuBuffer, Piece};
 use super::profile::{self, Stopwatch};
 use super::shader::{Accessor, Declared, Frame};
@@ -24,6 +24,8 @@ use std::time::Duration;
 const MOST_GROUPS: u64 = 65_535;
 /// A uniform binding starts at a multiple of this.
 const UNIFORM_ALIGNMENT: usize = 256;
+/// Slots that the programs of one dispatch use together: more make a shader slow to compile.
+const MOST_TOGETHER: usize = 64;
 /// Bind groups that a dispatch remembers: inputs may come in a few buffers by turns.
 const REMEMBERED: usize = 8;
 
@@ -59,12 +61,6 @@ struct Ready {
     uniforms: Option<(u64, u64)>,
     kernel: usize,
     remembered: Mutex<Vec<(SmallVec<[u64; 12]>, wgpu::BindGroup)>>,
-}
-
-/// What a kernel's dispatches need beside their text.
-struct Lowered {
-    dispatches: Vec<MapDispatch>,
-    scratch: Vec<u64>,
 }
 
 impl GpuProgram {
@@ -144,10 +140,7 @@ impl Builder<'_> {
         let named = |error: Error| error.with_context(&describe(kernel));
         let (caps, slots) = (&self.context.caps, self.context.rules.slots);
         let lowered = match &kernel.work {
-            Work::Map(maps) => {
-                let lowered = map::lower(maps, caps, slots.min(64));
-                Lowered { dispatches: lowered.dispatches, scratch: lowered.scratch }
-            }
+            Work::Map(maps) => map::lower(maps, caps, slots.min(MOST_TOGETHER)),
             Work::Special(s) => lower_special(s, kernel, caps),
         };
         let mut scratch = Vec::new();
@@ -297,9 +290,9 @@ impl Builder<'_> {
 }
 
 /// Dispatches of a kernel from a template, with `finish` before bodies that use it.
-fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &super::dispatch::Caps) -> Lowered {
+fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &Caps) -> MapLowered {
     if s.output.shape.numel() == 0 {
-        return Lowered { dispatches: Vec::new(), scratch: Vec::new() };
+        return MapLowered::default();
     }
     let lowered = special::lower(s, caps);
     let read_elsewhere = kernel.parts.iter().any(|p| p.stored && p.slot == s.output.slot);
@@ -327,7 +320,7 @@ fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &super::dispatch::Cap
         }
         dispatches.push(MapDispatch { dispatch, uniforms });
     }
-    Lowered { dispatches, scratch: lowered.scratch }
+    MapLowered { dispatches, scratch: lowered.scratch }
 }
 
 /// The kernel's ops and shapes, for errors.
@@ -342,9 +335,17 @@ impl Program for GpuProgram {
         plan: &Plan,
         inputs: &[Storage],
         arguments: &[Argument],
-        _guarded: bool,
+        guarded: bool,
     ) -> Result<Vec<Storage>> {
         let context = &self.context;
+        if guarded {
+            let message = format!(
+                "the guards check the CPU's kernels only, and this runs on gpu:{}: turn them off (set_guards, VOLTA_GUARDS), \
+                 or run it on the CPU to find the fault",
+                context.index
+            );
+            return Err(Error::new(ErrorKind::Device, message));
+        }
         let mut outputs: Vec<Storage> = Vec::with_capacity(plan.layout.outputs.len());
         for output in &plan.layout.outputs {
             outputs.push(match output.over {

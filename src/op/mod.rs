@@ -108,6 +108,17 @@ pub(crate) enum ConvKind {
     WeightGrad,
 }
 
+impl ConvKind {
+    /// (input, weight, output) of a kernel's first and second operand and its result.
+    pub fn roles<T>(self, first: T, second: T, result: T) -> (T, T, T) {
+        match self {
+            ConvKind::Forward => (first, second, result),
+            ConvKind::InputGrad => (result, second, first),
+            ConvKind::WeightGrad => (first, result, second),
+        }
+    }
+}
+
 /// A pooling window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PoolAttrs {

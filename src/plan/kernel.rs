@@ -33,6 +33,14 @@ pub(crate) struct Access {
     pub position: Affine,
 }
 
+impl Access {
+    /// Whether neighbours of the innermost loop are neighbours in memory, in groups of `count` that do not cross.
+    pub fn is_straight(&self, count: isize) -> bool {
+        let Some((&step, others)) = self.position.coefficients.split_last() else { return false };
+        step == 1 && self.position.offset % count == 0 && others.iter().all(|c| c % count == 0)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// An element of a slot; `fill` where a check fails.
@@ -82,6 +90,11 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// Whether it folds a row.
+    pub fn is_fold(&self) -> bool {
+        matches!(self, Step::Reduce(..) | Step::ArgReduce { .. })
+    }
+
     /// The values it needs.
     pub fn operands(&self) -> smallvec::SmallVec<[Value; 3]> {
         match self {
@@ -147,14 +160,7 @@ impl MapKernel {
 
     /// Whether something in every iteration needs what was folded of the whole row.
     pub fn is_staged(&self) -> bool {
-        let mut after = vec![false; self.code.len()];
-        for v in 0..self.code.len() {
-            let folded = |&o: &Value| {
-                after[o] || matches!(self.code[o].step, Step::Reduce(..) | Step::ArgReduce { .. })
-            };
-            after[v] = self.code[v].step.operands().iter().any(folded);
-        }
-        self.code.iter().zip(after).any(|(i, after)| after && i.rank == Rank::Full)
+        self.code.iter().zip(stages_of(&self.code)).any(|(i, stage)| stage > 0 && i.rank == Rank::Full)
     }
 
     /// Drops values that no store needs.
@@ -195,6 +201,17 @@ impl MapKernel {
             _ => None,
         })
     }
+}
+
+/// The number of reductions that lie before each value.
+pub(crate) fn stages_of(code: &[Instruction]) -> Vec<usize> {
+    let mut stage = vec![0; code.len()];
+    for v in 0..code.len() {
+        for o in code[v].step.operands() {
+            stage[v] = stage[v].max(stage[o] + usize::from(code[o].step.is_fold()));
+        }
+    }
+    stage
 }
 
 /// A tensor operand of a kernel that is not made of loops: strides of its axes within a slot.

@@ -140,7 +140,6 @@ fn map_flops(map: &MapKernel) -> u64 {
 }
 
 fn special_flops(s: &SpecialKernel) -> u64 {
-    let numel = |k: usize| s.operands[k].shape.numel() as u64;
     let out = s.output.shape.numel() as u64;
     match s.special {
         Special::Matmul => {
@@ -148,14 +147,9 @@ fn special_flops(s: &SpecialKernel) -> u64 {
             2 * out * shape[shape.rank() - 1] as u64
         }
         Special::Conv(kind, _) => {
-            use crate::op::ConvKind::*;
             // Every output element is a sum over the channels of a group and the window.
-            let (output, weight) = match kind {
-                Forward => (out, s.operands[1].shape),
-                InputGrad => (numel(0), s.operands[1].shape),
-                WeightGrad => (numel(1), s.output.shape),
-            };
-            2 * output * weight[1..].iter().product::<usize>() as u64
+            let (_, weight, output) = kind.roles(s.operands[0].shape, s.operands[1].shape, s.output.shape);
+            2 * (output.numel() * weight[1..].iter().product::<usize>()) as u64
         }
         Special::Attention { causal, .. } | Special::AttentionGrad { causal, .. } => {
             let (q, k, v) = (s.operands[0].shape, s.operands[1].shape, s.operands[2].shape);

@@ -4,7 +4,7 @@
 use super::joint::{self, Joint};
 use crate::dtype::DType;
 use crate::op::BinaryOp;
-use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value};
+use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value, stages_of};
 use crate::plan::view::Affine;
 use smallvec::SmallVec;
 
@@ -83,9 +83,9 @@ impl Lowered {
     pub fn new(kernel: &MapKernel, in_rows: bool) -> Lowered {
         let mut kernel = kernel.clone();
         fuse_multiply_adds(&mut kernel);
-        let (mut code, mut stores) = (kernel.code.clone(), kernel.stores.clone());
-        let (mut outer, mut inner) = merge_loops(&kernel, &mut code, &mut stores);
         let reduces = kernel.outer < kernel.extents.len();
+        let MapKernel { extents: mut outer, outer: outer_loops, mut code, mut stores } = kernel.simplified();
+        let mut inner = outer.split_off(outer_loops);
         let rows_found = !reduces && in_rows && find_rows(&mut outer, &mut inner, &mut code, &mut stores);
         let (rows, width) = (outer.iter().product(), inner.iter().product());
         let walk = match (reduces, rows_found) {
@@ -218,59 +218,6 @@ fn fuse_multiply_adds(kernel: &mut MapKernel) {
     kernel.remove_unused();
 }
 
-fn forms_mut<'a>(
-    code: &'a mut [Instruction],
-    stores: &'a mut [Store],
-) -> impl Iterator<Item = &'a mut Affine> {
-    let of_step = |i: &'a mut Instruction| -> Vec<&'a mut Affine> {
-        match &mut i.step {
-            Step::Load { access, checks, .. } => {
-                std::iter::once(&mut access.position).chain(checks.iter_mut().map(|c| &mut c.form)).collect()
-            }
-            Step::Gather { access, .. } => vec![&mut access.position],
-            Step::Iota(form) => vec![form],
-            Step::Random { counter, .. } => vec![counter],
-            Step::Valid(checks) => checks.iter_mut().map(|c| &mut c.form).collect(),
-            _ => Vec::new(),
-        }
-    };
-    code.iter_mut().flat_map(of_step).chain(stores.iter_mut().map(|s| &mut s.access.position))
-}
-
-/// Drops loops of one iteration and merges neighbours that every access walks through in one go.
-fn merge_loops(
-    kernel: &MapKernel,
-    code: &mut [Instruction],
-    stores: &mut [Store],
-) -> (Vec<usize>, Vec<usize>) {
-    let e = &kernel.extents;
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut forms: Vec<&mut Affine> = forms_mut(code, stores).collect();
-    for (l, &extent) in e.iter().enumerate() {
-        if extent == 1 {
-            continue;
-        }
-        let joins = groups.last().is_some_and(|g: &Vec<usize>| {
-            let before = g[g.len() - 1];
-            let same_side = (before < kernel.outer) == (l < kernel.outer);
-            same_side && forms.iter().all(|f| f.coefficients[before] == f.coefficients[l] * extent as isize)
-        });
-        match groups.last_mut() {
-            Some(g) if joins => g.push(l),
-            _ => groups.push(vec![l]),
-        }
-    }
-    for f in &mut forms {
-        f.coefficients = groups.iter().map(|g| f.coefficients[g[g.len() - 1]]).collect();
-    }
-    let (mut outer, mut inner) = (Vec::new(), Vec::new());
-    for g in &groups {
-        let side = if g[0] < kernel.outer { &mut outer } else { &mut inner };
-        side.push(g.iter().map(|&l| e[l]).product());
-    }
-    (outer, inner)
-}
-
 /// The innermost loop of an elementwise kernel as a row, if something is the same along it.
 fn find_rows(
     outer: &mut Vec<usize>,
@@ -338,18 +285,6 @@ fn choose_walk(outer: &[usize], inner: &[usize], code: &[Instruction]) -> Walk {
     // Positions are tracked along rows only.
     let tracks = code.iter().any(|i| matches!(i.step, Step::ArgReduce { .. }));
     if votes < 0 && !tracks && outer[last_outer] >= 4 { Walk::Columns } else { Walk::Rows }
-}
-
-/// The number of reductions that lie before each value.
-fn stages_of(code: &[Instruction]) -> Vec<usize> {
-    let mut stage = vec![0; code.len()];
-    for v in 0..code.len() {
-        for o in code[v].step.operands() {
-            let after = matches!(code[o].step, Step::Reduce(..) | Step::ArgReduce { .. });
-            stage[v] = stage[v].max(stage[o] + usize::from(after));
-        }
-    }
-    stage
 }
 
 /// Full values that a later stage needs again and that are not just read from memory.

@@ -28,11 +28,7 @@ impl Geometry {
     pub fn new(kernel: &SpecialKernel, kind: ConvKind, attrs: &ConvAttrs) -> Geometry {
         let (first, second) = (&kernel.operands[0].shape, &kernel.operands[1].shape);
         let result = &kernel.output.shape;
-        let (input, weight, output) = match kind {
-            ConvKind::Forward => (first, second, result),
-            ConvKind::InputGrad => (result, second, first),
-            ConvKind::WeightGrad => (first, result, second),
-        };
+        let (input, weight, output) = kind.roles(first, second, result);
         Geometry {
             batch: input[0],
             groups: attrs.groups,

@@ -98,11 +98,9 @@ impl Writer<'_> {
         if all.is_empty() { "true".into() } else { all.join(" && ") }
     }
 
-    /// Whether four neighbours of a slot can be read or written at once.
-    pub fn is_straight(&self, access: &Access) -> bool {
-        let p = &access.position;
-        let rest = &p.coefficients[..p.coefficients.len().saturating_sub(1)];
-        self.step(p) == 1 && p.offset % 4 == 0 && rest.iter().all(|c| c % 4 == 0)
+    /// Whether four neighbours of a slot are read or written at once here.
+    fn is_straight(&self, access: &Access) -> bool {
+        self.wide && access.is_straight(4)
     }
 
     /// The value `v` as a wide or narrow operand.

@@ -15,20 +15,16 @@ fn is_wide(kernel: &MapKernel) -> bool {
     if !can_be_wide(kernel) || last < 4 {
         return false;
     }
-    let straight = |a: &Access| {
-        let (&step, others) = a.position.coefficients.split_last().expect("a loop");
-        step == 1 && a.position.offset % 4 == 0 && others.iter().all(|c| c % 4 == 0)
-    };
     if last.is_multiple_of(4) {
-        return kernel.stores.iter().any(|s| straight(&s.access));
+        return kernel.stores.iter().any(|s| s.access.is_straight(4));
     }
     // Memory is padded: the last four of a single loop may reach beyond its end where every access is straight.
-    let harmless = |a: &Access| straight(a) || a.position.coefficients.iter().all(|&c| c == 0);
+    let harmless = |a: &Access| a.is_straight(4) || a.position.coefficients.iter().all(|&c| c == 0);
     let loads = kernel.code.iter().all(|i| match &i.step {
         Step::Load { access, checks, .. } => !checks.is_empty() || harmless(access),
         _ => true,
     });
-    rest.is_empty() && loads && kernel.stores.iter().all(|s| straight(&s.access))
+    rest.is_empty() && loads && kernel.stores.iter().all(|s| s.access.is_straight(4))
 }
 
 fn invocations(kernel: &MapKernel) -> u64 {

@@ -1,11 +1,12 @@
 //! Fused loops as generated WGSL: `elementwise` programs give every invocation its elements, `reduce` gives every
-//! row a team of them (`team`). `code` writes the instructions, `expression` the ops, `slots` names the memory;
+//! row a `team` of them, as a `layout` says. `code` writes the instructions, `expression` the ops, `slots` names the memory;
 //! `epilogue` is the program that runs on a product's elements as they are finished.
 
 mod code;
 mod elementwise;
 mod epilogue;
 mod expression;
+mod layout;
 mod reduce;
 mod slots;
 mod team;

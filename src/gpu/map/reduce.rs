@@ -4,38 +4,14 @@
 
 use super::code::{Arguments, Name, Writer, split_index};
 use super::expression as expr;
+use super::layout::Layout;
 use super::slots::Slots;
 use super::team::{NOWHERE, Shared, Team, better};
-use super::{BUILTINS, GROUP, MapDispatch, MapLowered, Uniform, can_be_wide};
+use super::{BUILTINS, MapDispatch, MapLowered, Uniform};
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Dispatch, Lane, Memory};
 use crate::op::ReduceOp;
-use crate::plan::kernel::{Access, MapKernel, Rank, Step, Value};
-
-/// The most values of a row that an invocation keeps between stages.
-const MOST_KEPT: usize = 96;
-/// The most copies of the code that an unrolled row may have, in instructions.
-const MOST_UNROLLED: usize = 480;
-/// Invocations that keep a large GPU busy.
-const MANY: usize = 1 << 16;
-
-/// How the rows are shared out.
-struct Layout {
-    /// Rows, and what is folded of each.
-    rows: usize,
-    width: usize,
-    team: Team,
-    /// Rows that a workgroup folds.
-    rows_at_once: usize,
-    /// Neighbouring rows lie side by side in memory: so do the members that fold them.
-    columns: bool,
-    /// Four neighbours of a row at once.
-    wide: bool,
-    /// How often the members of a team go on to the next part of their row; none if in a loop.
-    unrolled: Option<usize>,
-    /// Workgroups that share a row.
-    splits: usize,
-}
+use crate::plan::kernel::{Access, MapKernel, Rank, Step, Value, stages_of};
 
 pub(super) fn lower(kernel: &MapKernel, caps: &Caps) -> MapLowered {
     let reduce = Reduce::new(kernel, caps);
@@ -85,20 +61,6 @@ struct Reduce<'a> {
     stages: usize,
 }
 
-fn is_fold(step: &Step) -> bool {
-    matches!(step, Step::Reduce(..) | Step::ArgReduce { .. })
-}
-
-fn stages_of(kernel: &MapKernel) -> Vec<usize> {
-    let mut stage = vec![0; kernel.code.len()];
-    for v in 0..kernel.code.len() {
-        for o in kernel.code[v].step.operands() {
-            stage[v] = stage[v].max(stage[o] + usize::from(is_fold(&kernel.code[o].step)));
-        }
-    }
-    stage
-}
-
 /// Text in the making: a shader's declarations come before the code that needs them.
 #[derive(Default)]
 struct Shader {
@@ -133,12 +95,12 @@ impl Shader {
 
 impl<'a> Reduce<'a> {
     fn new(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
-        let stage = stages_of(kernel);
+        let stage = stages_of(&kernel.code);
         let last = (0..kernel.code.len())
             .filter(|&v| matches!(kernel.code[v].rank, Rank::Row | Rank::Full))
             .map(|v| stage[v]);
         let stages = last.max().unwrap_or(0) + 1;
-        let layout = choose(kernel, caps, &stage, stages);
+        let layout = Layout::choose(kernel, caps, &stage, stages);
         Reduce { kernel, layout, stage, stages }
     }
 
@@ -148,7 +110,7 @@ impl<'a> Reduce<'a> {
 
     fn folds_of_stage(&self, s: usize) -> Vec<Value> {
         let code = &self.kernel.code;
-        (0..code.len()).filter(|&v| is_fold(&code[v].step) && self.stage[v] == s).collect()
+        (0..code.len()).filter(|&v| code[v].step.is_fold() && self.stage[v] == s).collect()
     }
 
     fn totals(&self) -> Vec<Value> {
@@ -231,7 +193,7 @@ impl<'a> Reduce<'a> {
     /// What is computed once a row, in stage `s`.
     fn row_values(&self, w: &mut Writer, s: usize) {
         for v in self.by_rank(Rank::Row) {
-            if self.stage[v] == s && !is_fold(&self.kernel.code[v].step) {
+            if self.stage[v] == s && !self.kernel.code[v].step.is_fold() {
                 w.compute(v);
             }
         }
@@ -620,77 +582,4 @@ impl<'a> Reduce<'a> {
         shader.shared = shared;
         shader.finish(&text, &self.layout, 1)
     }
-}
-
-/// Whether memory runs along the rows rather than along what is folded of them.
-fn runs_along_rows(kernel: &MapKernel) -> bool {
-    let (outer, all) = (kernel.outer, kernel.extents.len());
-    if outer == 0 || all == outer {
-        return false;
-    }
-    let mut votes = 0i32;
-    for i in kernel.code.iter().filter(|i| i.rank == Rank::Full) {
-        if let Step::Load { access, .. } = &i.step {
-            let c = &access.position.coefficients;
-            let (along, across) = (c[all - 1].abs() == 1, c[outer - 1].abs() == 1);
-            votes += i32::from(along) - i32::from(across && !along);
-        }
-    }
-    votes < 0 && kernel.extents[outer - 1] >= 8
-}
-
-fn choose(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize) -> Layout {
-    let rows = kernel.rows();
-    let width: usize = kernel.extents[kernel.outer..].iter().product();
-    let full: Vec<Value> = (0..kernel.code.len()).filter(|&v| kernel.code[v].rank == Rank::Full).collect();
-    let columns = runs_along_rows(kernel);
-    let wide = !columns && can_be_wide(kernel) && is_wide_along(kernel);
-    let lanes = if wide { 4 } else { 1 };
-    let steps = width.div_ceil(lanes).max(1);
-    let (parts, rows_at_once) = if columns {
-        let side = if rows >= 32 { 32 } else { rows.next_power_of_two() as u32 };
-        let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
-        (parts, side as usize)
-    } else {
-        let most = if steps > 8 * GROUP as usize { caps.invocations.min(1024) } else { GROUP };
-        // Short ways for the members, but not more of them than the row has elements.
-        let mut parts = steps.div_ceil(4).next_power_of_two();
-        while parts * 2 <= steps.next_power_of_two() && rows * parts < MANY {
-            parts *= 2;
-        }
-        let parts = parts.min(most as usize).max(1) as u32;
-        (parts, (GROUP / parts).max(1) as usize)
-    };
-    let group = parts * rows_at_once as u32;
-    let team = Team {
-        parts,
-        stride: if columns { rows_at_once as u32 } else { 1 },
-        group,
-        subgroup: caps.subgroup.filter(|size| group.is_multiple_of(*size)),
-    };
-    let single = stages <= 2 && !full.iter().any(|&v| stage[v] > 0);
-    let groups = rows.div_ceil(rows_at_once);
-    // A part of a row should still be worth a workgroup.
-    let splits = if single {
-        let worth = width / (16 * parts as usize * lanes).max(1);
-        (MANY / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
-    } else {
-        1
-    };
-    let chunks = steps.div_ceil(parts as usize);
-    let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
-    let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= MOST_UNROLLED;
-    let unrolled = (unroll && splits == 1).then_some(chunks);
-    Layout { rows, width, team, rows_at_once, columns, wide, unrolled, splits }
-}
-
-/// Whether four neighbours of the innermost loop can be loaded at once, for at least one load or store.
-fn is_wide_along(kernel: &MapKernel) -> bool {
-    let Some(&last) = kernel.extents.last() else { return false };
-    let straight = |a: &Access| {
-        let (&step, others) = a.position.coefficients.split_last().expect("a loop");
-        step == 1 && a.position.offset % 4 == 0 && others.iter().all(|c| c % 4 == 0)
-    };
-    let load = |step: &Step| matches!(step, Step::Load { access, .. } if straight(access));
-    kernel.outer < kernel.extents.len() && last.is_multiple_of(4) && kernel.code.iter().any(|i| load(&i.step))
 }

@@ -1,0 +1,104 @@
+//! How the rows of a reduction are shared out among invocations and workgroups.
+
+use super::team::Team;
+use super::{GROUP, can_be_wide};
+use crate::gpu::dispatch::Caps;
+use crate::plan::kernel::{MapKernel, Rank, Step, Value};
+
+/// The most values of a row that an invocation keeps between stages.
+const MOST_KEPT: usize = 96;
+/// The most copies of the code that an unrolled row may have, in instructions.
+const MOST_UNROLLED: usize = 480;
+/// Invocations that keep a large GPU busy.
+const MANY: usize = 1 << 16;
+
+/// How the rows are shared out.
+pub(super) struct Layout {
+    /// Rows, and what is folded of each.
+    pub rows: usize,
+    pub width: usize,
+    pub team: Team,
+    /// Rows that a workgroup folds.
+    pub rows_at_once: usize,
+    /// Neighbouring rows lie side by side in memory: so do the members that fold them.
+    pub columns: bool,
+    /// Four neighbours of a row at once.
+    pub wide: bool,
+    /// How often the members of a team go on to the next part of their row; none if in a loop.
+    pub unrolled: Option<usize>,
+    /// Workgroups that share a row.
+    pub splits: usize,
+}
+
+impl Layout {
+    /// For a kernel of `stages` stages, with the stage of every value.
+    pub fn choose(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize) -> Layout {
+        let rows = kernel.rows();
+        let width: usize = kernel.extents[kernel.outer..].iter().product();
+        let full: Vec<Value> =
+            (0..kernel.code.len()).filter(|&v| kernel.code[v].rank == Rank::Full).collect();
+        let columns = runs_along_rows(kernel);
+        let wide = !columns && can_be_wide(kernel) && is_wide_along(kernel);
+        let lanes = if wide { 4 } else { 1 };
+        let steps = width.div_ceil(lanes).max(1);
+        let (parts, rows_at_once) = if columns {
+            let side = if rows >= 32 { 32 } else { rows.next_power_of_two() as u32 };
+            let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
+            (parts, side as usize)
+        } else {
+            let most = if steps > 8 * GROUP as usize { caps.invocations.min(1024) } else { GROUP };
+            // Short ways for the members, but not more of them than the row has elements.
+            let mut parts = steps.div_ceil(4).next_power_of_two();
+            while parts * 2 <= steps.next_power_of_two() && rows * parts < MANY {
+                parts *= 2;
+            }
+            let parts = parts.min(most as usize).max(1) as u32;
+            (parts, (GROUP / parts).max(1) as usize)
+        };
+        let group = parts * rows_at_once as u32;
+        let team = Team {
+            parts,
+            stride: if columns { rows_at_once as u32 } else { 1 },
+            group,
+            subgroup: caps.subgroup.filter(|size| group.is_multiple_of(*size)),
+        };
+        let single = stages <= 2 && !full.iter().any(|&v| stage[v] > 0);
+        let groups = rows.div_ceil(rows_at_once);
+        // A part of a row should still be worth a workgroup.
+        let splits = if single {
+            let worth = width / (16 * parts as usize * lanes).max(1);
+            (MANY / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
+        } else {
+            1
+        };
+        let chunks = steps.div_ceil(parts as usize);
+        let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
+        let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= MOST_UNROLLED;
+        let unrolled = (unroll && splits == 1).then_some(chunks);
+        Layout { rows, width, team, rows_at_once, columns, wide, unrolled, splits }
+    }
+}
+
+/// Whether memory runs along the rows rather than along what is folded of them.
+fn runs_along_rows(kernel: &MapKernel) -> bool {
+    let (outer, all) = (kernel.outer, kernel.extents.len());
+    if outer == 0 || all == outer {
+        return false;
+    }
+    let mut votes = 0i32;
+    for i in kernel.code.iter().filter(|i| i.rank == Rank::Full) {
+        if let Step::Load { access, .. } = &i.step {
+            let c = &access.position.coefficients;
+            let (along, across) = (c[all - 1].abs() == 1, c[outer - 1].abs() == 1);
+            votes += i32::from(along) - i32::from(across && !along);
+        }
+    }
+    votes < 0 && kernel.extents[outer - 1] >= 8
+}
+
+/// Whether four neighbours of the innermost loop can be loaded at once, for at least one load or store.
+fn is_wide_along(kernel: &MapKernel) -> bool {
+    let Some(&last) = kernel.extents.last() else { return false };
+    let load = |step: &Step| matches!(step, Step::Load { access, .. } if access.is_straight(4));
+    kernel.outer < kernel.extents.len() && last.is_multiple_of(4) && kernel.code.iter().any(|i| load(&i.step))
+}
