@@ -1,5 +1,6 @@
 //! Which public op the user called, and where: the outermost call on this thread names errors and nodes,
-//! however many ops it is made of inside.
+//! however many ops it is made of inside. Inside a layer, ops keep their names, and the line is the one that
+//! called the layer.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -11,6 +12,15 @@ pub(crate) struct Origin {
     pub location: &'static Location<'static>,
     /// Made while differentiating that op.
     pub backward: bool,
+    /// The layer that called it, if one did.
+    pub layer: Option<Layer>,
+}
+
+/// A layer while it runs: where it stands in memory, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Layer {
+    pub address: usize,
+    pub kind: &'static str,
 }
 
 impl Origin {
@@ -20,8 +30,50 @@ impl Origin {
     }
 }
 
+impl Origin {
+    /// `name` called from here, or from where the running layer was called.
+    #[track_caller]
+    pub fn here(name: &'static str) -> Origin {
+        let caller = Location::caller();
+        let (location, layer) = SCOPE.with(Cell::get).map_or((caller, None), |s| (s.location, s.layer));
+        Origin { name, location, backward: false, layer }
+    }
+}
+
+/// What a running layer lends to the ops it calls.
+#[derive(Clone, Copy)]
+struct Scope {
+    /// The line that called the outermost layer.
+    location: &'static Location<'static>,
+    layer: Option<Layer>,
+}
+
 thread_local! {
     static CURRENT: Cell<Option<Origin>> = const { Cell::new(None) };
+    static SCOPE: Cell<Option<Scope>> = const { Cell::new(None) };
+}
+
+/// Marks a layer as running for as long as it lives.
+pub(crate) struct LayerScope(Option<Scope>);
+
+impl LayerScope {
+    /// Without a `layer` only the caller's line is kept.
+    #[track_caller]
+    pub fn enter(layer: Option<Layer>) -> LayerScope {
+        let caller = Location::caller();
+        SCOPE.with(|s| {
+            let outer = s.get();
+            let location = outer.map_or(caller, |o| o.location);
+            s.set(Some(Scope { location, layer: layer.or(outer.and_then(|o| o.layer)) }));
+            LayerScope(outer)
+        })
+    }
+}
+
+impl Drop for LayerScope {
+    fn drop(&mut self) {
+        SCOPE.with(|s| s.set(self.0));
+    }
 }
 
 /// Marks a public call for as long as it lives; inside another one it changes nothing.
@@ -31,7 +83,7 @@ impl Call {
     #[track_caller]
     pub fn enter(name: &'static str) -> Call {
         // Not inside a closure, whose caller is this file.
-        let origin = Origin { name, location: Location::caller(), backward: false };
+        let origin = Origin::here(name);
         CURRENT.with(|c| match c.get() {
             Some(_) => Call(None),
             None => {
@@ -64,5 +116,6 @@ impl Drop for Call {
 /// The running public call, or the caller itself where there is none.
 #[track_caller]
 pub(crate) fn current() -> Origin {
-    CURRENT.with(Cell::get).unwrap_or(Origin { name: "volta", location: Location::caller(), backward: false })
+    let here = Origin::here("volta");
+    CURRENT.with(Cell::get).unwrap_or(here)
 }

@@ -29,6 +29,10 @@ pub enum ErrorKind {
     Index,
     /// Memory that could not be had.
     Memory,
+    /// A file, folder or connection that could not be read or written.
+    Io,
+    /// A file or a saved state that is not what it should be.
+    Data,
 }
 
 /// An error with the op that was called, what was wrong, and the caller's line.

@@ -14,7 +14,11 @@
 //! | `plan` | fusion, views, memory, the plan cache |
 //! | `cpu` `gpu` | two executors of plans |
 //! | `tensor` | what users hold |
-//! | `optim` | optimizers |
+//! | `state` | what is saved |
+//! | `nn` `optim` | layers, optimizers |
+
+// `#[derive(Module)]` names this crate by its name, here too.
+extern crate self as volta;
 
 mod autograd;
 mod call;
@@ -25,11 +29,13 @@ mod engine;
 mod error;
 pub mod gpu;
 mod graph;
+pub mod nn;
 mod op;
 mod optim;
 mod plan;
 mod random;
 mod shape;
+mod state;
 mod tensor;
 
 pub use autograd::{
@@ -44,9 +50,14 @@ pub use engine::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
+pub use nn::{
+    ELU, GELU, GELUTanh, LeakyReLU, Linear, LogSoftmax, Mish, Module, ReLU, Sequential, SiLU, Sigmoid,
+    Softmax, Tanh,
+};
 pub use optim::{Adam, AdamW, GradScaler, Optimizer, SGD};
 pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
+pub use state::{State, StateDict, Stateful, Value};
 pub use tensor::{
     AttentionOptions, BceOptions, ConvOptions, CrossEntropyOptions, Interpolation, KlDivOptions, NllOptions,
     Operand, PoolOptions, Range, Reduction, RngState, Tensor, autocast, manual_seed, realize_all,
@@ -63,6 +74,9 @@ pub use tensor::{
     try_l1_loss_with, try_mse_loss, try_mse_loss_with, try_nll_loss, try_nll_loss_with, try_smooth_l1_loss,
     try_smooth_l1_loss_with,
 };
+
+/// A second name of [`Tensor`].
+pub type RawTensor = Tensor;
 
 /// The README's code runs.
 #[cfg(doctest)]

@@ -10,7 +10,7 @@ fn matrix(data: &[f32], rows: usize) -> Tensor {
 
 /// The gradient of the sum of `f` at `data`.
 fn slope(data: &[f32], f: impl Fn(&Tensor) -> Tensor) -> Vec<f32> {
-    let x = Tensor::new(data).requires_grad(true);
+    let x = Tensor::vector(data).requires_grad(true);
     f(&x).sum().backward();
     x.grad().expect("a gradient").to_vec()
 }
@@ -25,17 +25,17 @@ fn near(got: &Tensor, want: &[f32]) {
 
 #[test]
 fn logsumexp_of_infinities_and_of_nothing_is_infinite() {
-    assert_eq!(Tensor::new(&[-INF, -INF]).logsumexp(0, false).item::<f32>(), -INF);
-    assert_eq!(Tensor::new(&[INF, 0.0]).logsumexp(0, false).item::<f32>(), INF);
+    assert_eq!(Tensor::vector(&[-INF, -INF]).logsumexp(0, false).item::<f32>(), -INF);
+    assert_eq!(Tensor::vector(&[INF, 0.0]).logsumexp(0, false).item::<f32>(), INF);
     assert_eq!(Tensor::zeros([2, 0]).logsumexp(1, false).to_vec::<f32>(), [-INF, -INF]);
-    near(&Tensor::new(&[1000.0, 1000.0]).logsumexp(0, true), &[1000.0 + 2f32.ln()]);
+    near(&Tensor::vector(&[1000.0, 1000.0]).logsumexp(0, true), &[1000.0 + 2f32.ln()]);
 }
 
 #[test]
 fn softmax_does_not_overflow_and_takes_odd_shapes() {
-    near(&Tensor::new(&[1000.0, 1000.0, -INF]).softmax(0), &[0.5, 0.5, 0.0]);
-    near(&Tensor::new(&[-1000.0, 0.0]).log_softmax(0), &[-1000.0, 0.0]);
-    assert!(Tensor::new(&[-INF, -INF]).softmax(0).to_vec::<f32>()[0].is_nan());
+    near(&Tensor::vector(&[1000.0, 1000.0, -INF]).softmax(0), &[0.5, 0.5, 0.0]);
+    near(&Tensor::vector(&[-1000.0, 0.0]).log_softmax(0), &[-1000.0, 0.0]);
+    assert!(Tensor::vector(&[-INF, -INF]).softmax(0).to_vec::<f32>()[0].is_nan());
     assert_eq!(Tensor::scalar(3.0).softmax(-1).item::<f32>(), 1.0);
     assert_eq!(Tensor::zeros([3, 0]).softmax(1).shape()[..], [3, 0]);
 }
@@ -60,9 +60,9 @@ fn clamp_passes_its_gradient_at_the_bounds_and_hardtanh_does_not() {
     assert_eq!(slope(&x, |x| x.hardtanh(-1.0, 1.0)), [0.0, 0.0, 1.0, 0.0, 0.0]);
     assert_eq!(slope(&[0.0, 3.0, 6.0], Tensor::relu6), [0.0, 1.0, 0.0]);
     assert_eq!(slope(&x, |x| x.clamp(Some(1.0), Some(-1.0))), [0.0; 5]);
-    let crossed = Tensor::new(&x).clamp(Some(1.0), Some(-1.0));
+    let crossed = Tensor::vector(&x).clamp(Some(1.0), Some(-1.0));
     assert_eq!(crossed.to_vec::<f32>(), [-1.0; 5]);
-    assert!(Tensor::new(&[f32::NAN]).clamp(Some(0.0), None).item::<f32>().is_nan());
+    assert!(Tensor::vector(&[f32::NAN]).clamp(Some(0.0), None).item::<f32>().is_nan());
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn statistics_of_too_few_elements_are_nan() {
     assert!(Tensor::zeros([2, 0]).mean_dim(1, false).to_vec::<f32>()[1].is_nan());
     assert!(Tensor::ones([1]).var(1).item::<f32>().is_nan());
     assert_eq!(Tensor::ones([1]).var(0).item::<f32>(), 0.0);
-    near(&Tensor::new(&[1.0, 2.0, 3.0, 4.0]).var(1), &[5.0 / 3.0]);
-    near(&Tensor::new(&[1.0, 2.0, 3.0, 4.0]).std(0), &[1.25f32.sqrt()]);
+    near(&Tensor::vector(&[1.0, 2.0, 3.0, 4.0]).var(1), &[5.0 / 3.0]);
+    near(&Tensor::vector(&[1.0, 2.0, 3.0, 4.0]).std(0), &[1.25f32.sqrt()]);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn norms_and_deviations_have_a_gradient_of_zero_at_zero() {
 
 #[test]
 fn norms_of_every_order_agree_with_their_definitions() {
-    let x = Tensor::new(&[3.0, -4.0, 0.0]);
+    let x = Tensor::vector(&[3.0, -4.0, 0.0]);
     for (p, want) in [(1.0, 7.0), (2.0, 5.0), (f64::INFINITY, 4.0), (f64::NEG_INFINITY, 0.0), (0.0, 2.0)] {
         assert_eq!(x.norm(p).item::<f32>(), want, "{p}");
     }
@@ -114,17 +114,17 @@ fn among_no_elements_none_is_true_and_none_is_false() {
 
 #[test]
 fn closeness_knows_infinities_and_nan() {
-    let x = Tensor::new(&[1.0, INF]);
+    let x = Tensor::vector(&[1.0, INF]);
     assert!(x.allclose(&x, 0.0, 0.0));
-    assert!(!x.allclose(&Tensor::new(&[1.0, -INF]), 1.0, 1.0));
-    assert!(!x.allclose(&Tensor::new(&[1.0, 5.0]), 1.0, 1.0));
-    let nan = Tensor::new(&[f32::NAN]);
+    assert!(!x.allclose(&Tensor::vector(&[1.0, -INF]), 1.0, 1.0));
+    assert!(!x.allclose(&Tensor::vector(&[1.0, 5.0]), 1.0, 1.0));
+    let nan = Tensor::vector(&[f32::NAN]);
     assert!(!nan.allclose(&nan, 1.0, 1.0));
 }
 
 #[test]
 fn joining_keeps_every_bit_of_its_parts() {
-    let (a, b) = (Tensor::new(&[-0.0, f32::NAN]), Tensor::new(&[INF, -0.0]));
+    let (a, b) = (Tensor::vector(&[-0.0, f32::NAN]), Tensor::vector(&[INF, -0.0]));
     let bits: Vec<u32> = Tensor::cat(&[&a, &b], 0).to_vec::<f32>().iter().map(|x| x.to_bits()).collect();
     assert_eq!([bits[0], bits[2], bits[3]], [(-0.0f32).to_bits(), INF.to_bits(), (-0.0f32).to_bits()]);
     assert!(f32::from_bits(bits[1]).is_nan());
@@ -172,14 +172,14 @@ fn repeating_and_rolling_place_elements_as_pytorch_does() {
 
 #[test]
 fn order_puts_nan_last_and_keeps_ties() {
-    let x = Tensor::new(&[2.0, f32::NAN, 1.0, 2.0]);
+    let x = Tensor::vector(&[2.0, f32::NAN, 1.0, 2.0]);
     let (values, places) = x.sort(0, false);
     assert_eq!(places.to_vec::<i32>(), [2, 0, 3, 1]);
     assert!(values.to_vec::<f32>()[3].is_nan());
     assert_eq!(x.topk(2, 0, false).1.to_vec::<i32>(), [2, 0]);
     assert_eq!(x.max_with_index(0, false).1.item::<i32>(), 1);
     assert!(x.median().item::<f32>().is_nan());
-    assert_eq!(Tensor::new(&[4.0, 1.0, 3.0, 2.0]).median().item::<f32>(), 2.0);
+    assert_eq!(Tensor::vector(&[4.0, 1.0, 3.0, 2.0]).median().item::<f32>(), 2.0);
     assert_eq!(slope(&[1.0, 1.0], |x| x.max_with_index(0, false).0), [1.0, 0.0]);
 }
 
@@ -207,7 +207,7 @@ fn masks_and_triangles_keep_the_type() {
 
 #[test]
 fn running_products_and_differences_follow_their_definitions() {
-    let x = Tensor::new(&[2.0, 0.0, 3.0]);
+    let x = Tensor::vector(&[2.0, 0.0, 3.0]);
     assert_eq!(x.cumprod(0).to_vec::<f32>(), [2.0, 0.0, 0.0]);
     assert_eq!(slope(&[2.0, 0.0, 3.0], |x| x.cumprod(0)), [1.0, 8.0, 0.0]);
     assert_eq!(Tensor::from_slice(&[1i32, 4, 9, 16], [4]).diff(2, 0).to_vec::<i32>(), [2, 2]);
@@ -304,15 +304,15 @@ fn cross_entropy_ignores_and_survives_large_logits() {
 
 #[test]
 fn binary_cross_entropy_holds_at_certainty() {
-    let p = Tensor::new(&[0.0, 1.0, 0.0]).requires_grad(true);
-    let target = Tensor::new(&[0.0, 1.0, 1.0]);
+    let p = Tensor::vector(&[0.0, 1.0, 0.0]).requires_grad(true);
+    let target = Tensor::vector(&[0.0, 1.0, 1.0]);
     let loss = bce_loss_with(&p, &target, BceOptions { reduction: Reduction::Sum, ..Default::default() });
     assert_eq!(loss.item::<f32>(), 100.0);
     loss.backward();
     near(&p.grad().unwrap(), &[0.0, 0.0, -1e12]);
-    let far = Tensor::new(&[-1000.0, 1000.0]);
-    near(&bce_with_logits(&far, &Tensor::new(&[1.0, 1.0])), &[500.0]);
-    assert_eq!(kl_div(&Tensor::new(&[-1.0]), &Tensor::new(&[0.0])).item::<f32>(), 0.0);
+    let far = Tensor::vector(&[-1000.0, 1000.0]);
+    near(&bce_with_logits(&far, &Tensor::vector(&[1.0, 1.0])), &[500.0]);
+    assert_eq!(kl_div(&Tensor::vector(&[-1.0]), &Tensor::vector(&[0.0])).item::<f32>(), 0.0);
 }
 
 #[test]

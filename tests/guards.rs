@@ -13,7 +13,7 @@ macro_rules! here {
 #[test]
 fn the_op_that_makes_nan_is_named_with_its_shape_and_line() {
     set_guards(true);
-    let x = Tensor::new(&[1.0, -1.0, 4.0]);
+    let x = Tensor::vector(&[1.0, -1.0, 4.0]);
     let (root, here) = (x.sqrt(), here!());
     let error = (root * 2.0 + 1.0).try_to_vec::<f32>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NonFinite);
@@ -25,7 +25,7 @@ fn the_op_that_makes_nan_is_named_with_its_shape_and_line() {
 #[test]
 fn a_gradient_that_makes_infinity_is_named_as_a_gradient() {
     set_guards(true);
-    let x = Tensor::new(&[0.0, 1.0]).requires_grad(true);
+    let x = Tensor::vector(&[0.0, 1.0]).requires_grad(true);
     let y = x.sqrt().sum();
     y.backward();
     let text = x.grad().unwrap().try_to_vec::<f32>().unwrap_err().to_string();
@@ -35,9 +35,10 @@ fn a_gradient_that_makes_infinity_is_named_as_a_gradient() {
 #[test]
 fn what_came_in_as_nan_or_was_meant_as_infinity_is_no_fault() {
     set_guards(true);
-    let nan = Tensor::new(&[f32::NAN, 1.0]);
+    let nan = Tensor::vector(&[f32::NAN, 1.0]);
     assert!((nan + 1.0).try_to_vec::<f32>().is_ok());
-    let masked = Tensor::new(&[1.0, 2.0]).masked_fill(&Tensor::new(&[1.0, 0.0]).gt(0.0), f64::NEG_INFINITY);
+    let masked =
+        Tensor::vector(&[1.0, 2.0]).masked_fill(&Tensor::vector(&[1.0, 0.0]).gt(0.0), f64::NEG_INFINITY);
     assert_eq!(masked.softmax(0).to_vec::<f32>(), [0.0, 1.0]);
 }
 

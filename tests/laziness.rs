@@ -5,7 +5,7 @@ use volta::{DType, Tensor, no_grad, realize_all};
 type Unary = fn(&Tensor) -> Tensor;
 
 fn vector(x: &[f32]) -> Tensor {
-    Tensor::new(x)
+    Tensor::vector(x)
 }
 
 fn read(t: &Tensor) -> Vec<f32> {

@@ -4,7 +4,7 @@ use volta::*;
 
 #[test]
 fn a_new_shape_of_known_values_can_be_read() {
-    let x = Tensor::new(&[1.0, 2.0]);
+    let x = Tensor::vector(&[1.0, 2.0]);
     assert_eq!(x.reshape([1, 2]).to_vec::<f32>(), [1.0, 2.0]);
     assert_eq!(x.reshape([1, 2]).reshape([2, 1]).to_vec::<f32>(), [1.0, 2.0]);
     assert_eq!((&x * 2.0).reshape([1, 2]).reshape([2, 1]).to_vec::<f32>(), [2.0, 4.0]);
@@ -36,8 +36,8 @@ fn a_view_keeps_the_values_it_looks_at() {
 
 #[test]
 fn a_tape_keeps_the_values_it_needs() {
-    let w = Tensor::new(&[1.0, 2.0, 3.0]).requires_grad(true);
-    let x = Tensor::new(&[1.0, 2.0, 3.0]);
+    let w = Tensor::vector(&[1.0, 2.0, 3.0]).requires_grad(true);
+    let x = Tensor::vector(&[1.0, 2.0, 3.0]);
     let y = &w * x.neg();
     drop(x);
     y.realize();

@@ -183,7 +183,7 @@ fn reading_a_value_twice_computes_it_once() {
 #[test]
 fn recording_ops_runs_nothing() {
     let _alone = alone();
-    let x = Tensor::new(&[1.0, 2.0]).requires_grad(true);
+    let x = Tensor::vector(&[1.0, 2.0]).requires_grad(true);
     let (loss, spent) = counted(|| {
         let loss = (&x * 2.0).exp().sum();
         loss.backward_with(None, volta::BackwardOptions { retain_graph: true, create_graph: false });

@@ -25,7 +25,7 @@ use std::sync::Arc;
 ///     }
 /// }
 ///
-/// let x = Tensor::new(&[0.4, 1.6]).requires_grad(true);
+/// let x = Tensor::vector(&[0.4, 1.6]).requires_grad(true);
 /// apply(StraightThrough, &[&x]).sum().backward();
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>(), [1.0, 1.0]);
 /// ```

@@ -1,6 +1,6 @@
 //! Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019).
 
-use super::{Optimizer, assign_if, update_all};
+use super::{Optimizer, assign_if, follow, update_all};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -52,6 +52,8 @@ impl Moments {
         let rate = self.learning_rate / (1.0 - b1.powi(self.steps));
         let correction = (1.0 - b2.powi(self.steps)).sqrt();
         update_all(&self.parameters, |k, p, g| {
+            follow(&self.first[k], p)?;
+            follow(&self.second[k], p)?;
             let (mut p, mut g) = (p.clone(), g.clone());
             if self.weight_decay != 0.0 && self.decoupled {
                 p = p.try_mul(1.0 - self.learning_rate * self.weight_decay)?;
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn fifty_steps_agree_with_the_formula() {
         for (decoupled, decay) in [(false, 0.0), (false, 0.05), (true, 0.0), (true, 0.05)] {
-            let p = Tensor::new(&[1.0]).to_dtype(crate::DType::F64).requires_grad(true);
+            let p = Tensor::vector(&[1.0]).to_dtype(crate::DType::F64).requires_grad(true);
             let mut moments = Moments::new(vec![p.clone()], 0.1, (0.9, 0.999), 1e-8, decay);
             moments.decoupled = decoupled;
             for _ in 0..50 {

@@ -49,6 +49,12 @@ fn assign_if(target: &Tensor, value: &Tensor, condition: Option<&Tensor>) -> Res
     }
 }
 
+/// Moves state to where its parameter is now, and to its type.
+fn follow(state: &Tensor, parameter: &Tensor) -> Result<()> {
+    let (device, dtype) = (parameter.device(), parameter.dtype());
+    if (state.device(), state.dtype()) == (device, dtype) { Ok(()) } else { state.try_move(device, dtype) }
+}
+
 /// Runs `update` on every parameter that has a gradient, with its number, then computes all new values at once.
 #[track_caller]
 fn update_all(

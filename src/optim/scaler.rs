@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_overflow_skips_the_step_and_halves_the_scale() {
-        let w = Tensor::new(&[1.0]).requires_grad(true);
+        let w = Tensor::vector(&[1.0]).requires_grad(true);
         let mut sgd = SGD::new(vec![w.clone()], 0.5, 0.5, 0.0);
         let mut scaler = GradScaler::with(8.0, 2.0, 0.5, 2);
         let mut step = |factor: f32| {

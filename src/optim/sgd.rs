@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn thirty_steps_agree_with_the_formula() {
         for (momentum, decay) in [(0.0, 0.0), (0.9, 0.0), (0.9, 0.01)] {
-            let p = Tensor::new(&[1.0]).to_dtype(crate::DType::F64).requires_grad(true);
+            let p = Tensor::vector(&[1.0]).to_dtype(crate::DType::F64).requires_grad(true);
             let mut sgd = SGD::new(vec![p.clone()], 0.05, momentum, decay);
             let (mut x, mut v) = (1.0f64, 0.0);
             for t in 0..30 {

@@ -145,7 +145,7 @@ ops! {
     ///
     /// ```
     /// use volta::Tensor;
-    /// let x = Tensor::new(&[-2.0, 0.5, 2.0]);
+    /// let x = Tensor::vector(&[-2.0, 0.5, 2.0]);
     /// assert_eq!(x.clamp(Some(-1.0), Some(1.0)).to_vec::<f32>(), [-1.0, 0.5, 1.0]);
     /// ```
     fn clamp | try_clamp(&self, min: Option<f64>, max: Option<f64>) -> Tensor {

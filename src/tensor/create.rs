@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use super::record::{answer, require, source};
+use crate::call::LayerScope;
 use crate::device::{Device, default_device, with_device};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Result, bail};
@@ -201,8 +202,21 @@ creators! {
 impl Tensor {
     /// A vector of numbers.
     #[track_caller]
-    pub fn new(data: &[f32]) -> Tensor {
+    pub fn vector(data: &[f32]) -> Tensor {
         Tensor::from_slice(data, [data.len()])
+    }
+
+    /// Numbers in row-major order, collecting gradients or not: `Tensor::new(vec![1.0, 2.0], &[2], true)`.
+    #[track_caller]
+    pub fn new(data: Vec<f32>, shape: &[usize], requires_grad: bool) -> Tensor {
+        Tensor::from_vec(data, shape).requires_grad(requires_grad)
+    }
+
+    /// [`new`](Self::new) on a device of choice.
+    #[track_caller]
+    pub fn new_on_device(data: Vec<f32>, shape: &[usize], requires_grad: bool, device: Device) -> Tensor {
+        let _scope = LayerScope::enter(None);
+        with_device(device, || Tensor::new(data, shape, requires_grad))
     }
 
     /// A single number, without axes.

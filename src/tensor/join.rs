@@ -59,7 +59,7 @@ impl Tensor {
     ///
     /// ```
     /// use volta::Tensor;
-    /// let (a, b) = (Tensor::new(&[1.0]), Tensor::new(&[2.0, 3.0]));
+    /// let (a, b) = (Tensor::vector(&[1.0]), Tensor::vector(&[2.0, 3.0]));
     /// assert_eq!(Tensor::cat(&[&a, &b], 0).to_vec::<f32>(), [1.0, 2.0, 3.0]);
     /// ```
     #[track_caller]

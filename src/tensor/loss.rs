@@ -124,7 +124,7 @@ functions! {
     ///
     /// ```
     /// use volta::{Tensor, mse_loss};
-    /// let loss = mse_loss(&Tensor::new(&[1.0, 3.0]), &Tensor::new(&[1.0, 1.0]));
+    /// let loss = mse_loss(&Tensor::vector(&[1.0, 3.0]), &Tensor::vector(&[1.0, 1.0]));
     /// assert_eq!(loss.item::<f32>(), 2.0);
     /// ```
     fn mse_loss | try_mse_loss(input: &Tensor, target: &Tensor) -> Tensor {

@@ -67,7 +67,7 @@ use std::sync::{Arc, Mutex};
 ///
 /// ```
 /// use volta::Tensor;
-/// let x = Tensor::new(&[1.0, 2.0, 3.0]).requires_grad(true);
+/// let x = Tensor::vector(&[1.0, 2.0, 3.0]).requires_grad(true);
 /// let y = (&x * &x).sum();
 /// y.backward();
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>(), [2.0, 4.0, 6.0]);
@@ -229,6 +229,22 @@ impl Tensor {
     #[track_caller]
     pub fn try_assign(&self, value: &Tensor) -> Result<()> {
         let _call = crate::call::Call::enter("assign");
+        let new = value.detach().node();
+        crate::graph::register(&new);
+        self.exchange(|node| {
+            if (node.shape, node.dtype, node.device) != (new.shape, new.dtype, new.device) {
+                let of = |n: &Node| format!("{} {} on {}", n.dtype, n.shape, n.device);
+                bail!(Shape, "cannot put {} into {}", of(&new), of(node));
+            }
+            Ok(match &node.leaf {
+                Some(slot) => Node::leaf(new, slot.clone()),
+                None => new,
+            })
+        })
+    }
+
+    /// Gives this tensor, and every clone of it, the value of another node.
+    fn exchange(&self, next: impl FnOnce(&Node) -> Result<Arc<Node>>) -> Result<()> {
         let Inner::Variable(variable) = &self.0 else {
             bail!(
                 Argument,
@@ -236,20 +252,61 @@ impl Tensor {
                  requires_grad(), can be assigned to"
             );
         };
-        let new = value.detach().node();
-        crate::graph::register(&new);
         let mut node = variable.node.lock().expect("no panic while a variable is held");
-        if (node.shape, node.dtype, node.device) != (new.shape, new.dtype, new.device) {
-            let of = |n: &Node| format!("{} {} on {}", n.dtype, n.shape, n.device);
-            bail!(Shape, "cannot put {} into {}", of(&new), of(&node));
-        }
-        let next = match &node.leaf {
-            Some(slot) => Node::leaf(new, slot.clone()),
-            None => new,
-        };
+        let next = next(&node)?;
         let old = std::mem::replace(&mut *node, next);
         drop(node);
+        // Outside the lock: it may be the end of a long chain.
         drop(old);
         Ok(())
+    }
+
+    /// Moves this tensor, and every clone of it, to another device and type, with its gradient.
+    #[track_caller]
+    pub(crate) fn try_move(&self, device: Device, dtype: DType) -> Result<()> {
+        let to = |t: &Tensor| t.detach().try_to_device(device)?.try_to_dtype(dtype);
+        let moved = to(self)?.node();
+        let gradient = self.grad().map(|g| to(&g)).transpose()?;
+        crate::graph::register(&moved);
+        self.exchange(|node| {
+            Ok(match &node.leaf {
+                Some(_) => {
+                    let slot = Arc::new(GradSlot::default());
+                    slot.set(gradient);
+                    Node::leaf(moved, slot)
+                }
+                None => moved,
+            })
+        })
+    }
+
+    /// Makes this tensor, and every clone of it, collect gradients from now on, or stop collecting them.
+    #[track_caller]
+    pub fn set_requires_grad(&self, yes: bool) {
+        self.try_set_requires_grad(yes).unwrap_or_else(|e| e.raise());
+    }
+
+    /// [`set_requires_grad`](Self::set_requires_grad) that returns its error.
+    #[track_caller]
+    pub fn try_set_requires_grad(&self, yes: bool) -> Result<()> {
+        let _call = crate::call::Call::enter("set_requires_grad");
+        if yes == self.with_node(|n| n.leaf.is_some()) {
+            return Ok(());
+        }
+        let node = self.try_requires_grad(yes)?.node();
+        self.exchange(|_| Ok(node))
+    }
+
+    /// Whether both name the same tensor: what is assigned to one is seen by the other.
+    pub fn is_same(&self, other: &Tensor) -> bool {
+        self.address() == other.address()
+    }
+
+    /// What tells this tensor from others for as long as it lives.
+    pub(crate) fn address(&self) -> usize {
+        match &self.0 {
+            Inner::Value(node) => Arc::as_ptr(node) as usize,
+            Inner::Variable(variable) => Arc::as_ptr(variable) as usize,
+        }
     }
 }

@@ -21,7 +21,7 @@ ops! {
     ///
     /// ```
     /// use volta::Tensor;
-    /// let x = Tensor::new(&[1.0, 1.0]);
+    /// let x = Tensor::vector(&[1.0, 1.0]);
     /// assert_eq!(x.softmax(0).to_vec::<f32>(), [0.5, 0.5]);
     /// ```
     fn softmax | try_softmax(&self, dim: isize) -> Tensor {

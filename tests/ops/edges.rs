@@ -43,7 +43,7 @@ fn unary_ops_at_special_values() {
         ("trunc", Tensor::trunc, [NAN, INF, -INF, 0.0, -0.0, -1.0]),
     ];
     for (name, call, expected) in table {
-        let found = call(&Tensor::new(&x)).to_vec::<f32>();
+        let found = call(&Tensor::vector(&x)).to_vec::<f32>();
         let close = |a: f32, e: f32| (a.is_nan() && e.is_nan()) || a == e || (a - e).abs() < 1e-6;
         // The sign of a zero of relu and of abs is not promised beyond what IEEE says of max and |x|.
         let signs = *name != "relu";
@@ -58,20 +58,20 @@ fn unary_ops_at_special_values() {
             }
         }
     }
-    let exp = Tensor::new(&[NAN, INF, -INF, 0.0, -0.0, 1000.0, -1000.0]);
+    let exp = Tensor::vector(&[NAN, INF, -INF, 0.0, -0.0, 1000.0, -1000.0]);
     assert_elements("exp", &exp.exp(), &[NAN, INF, 0.0, 1.0, 1.0, INF, 0.0]);
     assert_elements("exp2", &exp.exp2(), &[NAN, INF, 0.0, 1.0, 1.0, INF, 0.0]);
     assert_elements("expm1", &exp.expm1(), &[NAN, INF, -1.0, 0.0, -0.0, INF, -1.0]);
     assert_elements("sigmoid", &exp.sigmoid(), &[NAN, 1.0, 0.0, 0.5, 0.5, 1.0, 0.0]);
     assert_elements("erf", &exp.erf(), &[NAN, 1.0, -1.0, 0.0, -0.0, 1.0, -1.0]);
     for (name, call) in [("sin", Tensor::sin as Unary), ("cos", Tensor::cos)] {
-        assert_elements(name, &call(&Tensor::new(&[NAN, INF, -INF])), &[NAN, NAN, NAN]);
+        assert_elements(name, &call(&Tensor::vector(&[NAN, INF, -INF])), &[NAN, NAN, NAN]);
     }
 }
 
 #[test]
 fn the_sign_of_zero_is_zero_and_of_nan_is_zero_or_nan() {
-    let sign = Tensor::new(&[-3.0, -0.0, 0.0, 5.0, INF, -INF, NAN]).sign().to_vec::<f32>();
+    let sign = Tensor::vector(&[-3.0, -0.0, 0.0, 5.0, INF, -INF, NAN]).sign().to_vec::<f32>();
     assert_eq!(sign[..6], [-1.0, 0.0, 0.0, 1.0, 1.0, -1.0]);
     // PyTorch gives 0 on the CPU; its own array-API twin gives NaN. Anything else is wrong.
     assert!(sign[6] == 0.0 || sign[6].is_nan(), "{sign:?}");
@@ -79,24 +79,24 @@ fn the_sign_of_zero_is_zero_and_of_nan_is_zero_or_nan() {
 
 #[test]
 fn halves_round_to_even() {
-    let x = Tensor::new(&[0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 8_388_609.0, 0.499_999_97]);
+    let x = Tensor::vector(&[0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 8_388_609.0, 0.499_999_97]);
     assert_elements("round", &x.round(), &[0.0, 2.0, 2.0, -0.0, -2.0, -2.0, 8_388_609.0, 0.0]);
-    assert_elements("trunc", &Tensor::new(&[1.9, -1.9, -0.5]).trunc(), &[1.0, -1.0, -0.0]);
-    assert_elements("floor", &Tensor::new(&[1.9, -1.1, -0.5]).floor(), &[1.0, -2.0, -1.0]);
-    assert_elements("ceil", &Tensor::new(&[1.1, -1.9, -0.5]).ceil(), &[2.0, -1.0, -0.0]);
+    assert_elements("trunc", &Tensor::vector(&[1.9, -1.9, -0.5]).trunc(), &[1.0, -1.0, -0.0]);
+    assert_elements("floor", &Tensor::vector(&[1.9, -1.1, -0.5]).floor(), &[1.0, -2.0, -1.0]);
+    assert_elements("ceil", &Tensor::vector(&[1.1, -1.9, -0.5]).ceil(), &[2.0, -1.0, -0.0]);
 }
 
 #[test]
 fn products_and_quotients_at_zero_and_infinity() {
-    let a = Tensor::new(&[0.0, 1.0, -1.0, 0.0, INF, 0.0]);
-    let b = Tensor::new(&[INF, 0.0, 0.0, 0.0, INF, -1.0]);
+    let a = Tensor::vector(&[0.0, 1.0, -1.0, 0.0, INF, 0.0]);
+    let b = Tensor::vector(&[INF, 0.0, 0.0, 0.0, INF, -1.0]);
     assert_elements("mul", &(&a * &b), &[NAN, 0.0, -0.0, 0.0, INF, -0.0]);
     assert_elements("div", &(&a / &b), &[0.0, INF, -INF, NAN, NAN, -0.0]);
     assert_elements("add", &(&a + &b), &[INF, 1.0, -1.0, 0.0, INF, -1.0]);
     assert_elements("sub", &(&a - &b), &[-INF, 1.0, -1.0, 0.0, NAN, 1.0]);
-    assert_elements("-0 + 0", &(Tensor::new(&[-0.0, -0.0]) + Tensor::new(&[0.0, -0.0])), &[0.0, -0.0]);
+    assert_elements("-0 + 0", &(Tensor::vector(&[-0.0, -0.0]) + Tensor::vector(&[0.0, -0.0])), &[0.0, -0.0]);
     // Adding or multiplying by neutral constants may be left out, but not what they do to zeros and NaN.
-    let x = Tensor::new(&[-0.0, NAN, INF, 0.0]);
+    let x = Tensor::vector(&[-0.0, NAN, INF, 0.0]);
     assert_elements("x + 0", &(&x + 0.0), &[0.0, NAN, INF, 0.0]);
     assert_elements("x - 0", &(&x - 0.0), &[-0.0, NAN, INF, 0.0]);
     assert_elements("x * 1", &(&x * 1.0), &[-0.0, NAN, INF, 0.0]);
@@ -127,30 +127,30 @@ fn powers_at_zero_one_and_below_zero() {
     let base: Vec<f32> = table.iter().map(|t| t.0).collect();
     let exponent: Vec<f32> = table.iter().map(|t| t.1).collect();
     let expected: Vec<f32> = table.iter().map(|t| t.2).collect();
-    assert_elements("pow", &Tensor::new(&base).pow(Tensor::new(&exponent)), &expected);
+    assert_elements("pow", &Tensor::vector(&base).pow(Tensor::vector(&exponent)), &expected);
     for (base, exponent, expected) in table {
-        assert_elements("pow by a number", &Tensor::new(&[*base]).pow(*exponent), &[*expected]);
+        assert_elements("pow by a number", &Tensor::vector(&[*base]).pow(*exponent), &[*expected]);
     }
 }
 
 #[test]
 fn gradients_of_powers_at_zero_are_finite() {
-    let x = Tensor::new(&[0.0, 0.0, 0.0, 2.0]).requires_grad(true);
-    let y = Tensor::new(&[0.0, 1.0, 2.0, 3.0]).requires_grad(true);
+    let x = Tensor::vector(&[0.0, 0.0, 0.0, 2.0]).requires_grad(true);
+    let y = Tensor::vector(&[0.0, 1.0, 2.0, 3.0]).requires_grad(true);
     x.pow(&y).sum().backward();
     assert_grad("base", &x, &[0.0, 1.0, 0.0, 12.0]);
     let g = y.grad().expect("a gradient").to_vec::<f32>();
     assert_eq!(g[..3], [0.0, 0.0, 0.0], "PyTorch gives 0 for 0ʸ where y ≥ 0");
     assert!((g[3] - 8.0 * 2f32.ln()).abs() < 1e-5, "{g:?}");
-    let x = Tensor::new(&[0.0]).requires_grad(true);
+    let x = Tensor::vector(&[0.0]).requires_grad(true);
     x.pow(2.0).sum().backward();
     assert_grad("x² at 0", &x, &[0.0]);
 }
 
 #[test]
 fn nan_wins_in_maximum_and_minimum_from_either_side() {
-    let a = Tensor::new(&[NAN, 1.0, NAN, -INF]);
-    let b = Tensor::new(&[1.0, NAN, NAN, INF]);
+    let a = Tensor::vector(&[NAN, 1.0, NAN, -INF]);
+    let b = Tensor::vector(&[1.0, NAN, NAN, INF]);
     assert_elements("maximum", &a.maximum(&b), &[NAN, NAN, NAN, INF]);
     assert_elements("minimum", &a.minimum(&b), &[NAN, NAN, NAN, -INF]);
 }
@@ -160,7 +160,7 @@ fn nan_wins_in_max_min_and_their_positions() {
     for place in [0usize, 1, 4, 17, 36] {
         let mut data: Vec<f32> = (0..37).map(|k| k as f32).collect();
         data[place] = NAN;
-        let x = Tensor::new(&data);
+        let x = Tensor::vector(&data);
         assert_elements("max", &x.max(), &[NAN]);
         assert_elements("min", &x.min(), &[NAN]);
         assert_eq!(x.argmax().item::<i32>(), place as i32, "argmax");
@@ -173,7 +173,7 @@ fn nan_wins_in_max_min_and_their_positions() {
 
 #[test]
 fn comparisons_with_nan_are_false_and_unequal() {
-    let (a, b) = (Tensor::new(&[NAN, NAN, 1.0]), Tensor::new(&[NAN, 1.0, NAN]));
+    let (a, b) = (Tensor::vector(&[NAN, NAN, 1.0]), Tensor::vector(&[NAN, 1.0, NAN]));
     for (name, found) in
         [("lt", a.lt(&b)), ("le", a.le(&b)), ("gt", a.gt(&b)), ("ge", a.ge(&b)), ("eq", a.eq(&b))]
     {
@@ -184,15 +184,19 @@ fn comparisons_with_nan_are_false_and_unequal() {
     assert_eq!(a.ge(0.0).to_vec::<bool>(), [false, false, true]);
     // Not less is not the same as at least, where NaN is about.
     assert_eq!(a.lt(0.0).logical_not().to_vec::<bool>(), [true, true, true]);
-    assert_eq!(Tensor::new(&[0.0]).eq(-0.0).to_vec::<bool>(), [true]);
+    assert_eq!(Tensor::vector(&[0.0]).eq(-0.0).to_vec::<bool>(), [true]);
 }
 
 #[test]
 fn where_ignores_what_it_does_not_pick() {
     let c = Tensor::from_vec(vec![true, false], [2]);
-    assert_elements("where", &c.where_(Tensor::new(&[1.0, NAN]), Tensor::new(&[INF, 2.0])), &[1.0, 2.0]);
+    assert_elements(
+        "where",
+        &c.where_(Tensor::vector(&[1.0, NAN]), Tensor::vector(&[INF, 2.0])),
+        &[1.0, 2.0],
+    );
     // The gradient of the branch that was not taken must not leak as 0 · ∞.
-    let x = Tensor::new(&[0.0, 4.0]).requires_grad(true);
+    let x = Tensor::vector(&[0.0, 4.0]).requires_grad(true);
     x.gt(1.0).where_(x.sqrt(), &x).sum().backward();
     let g = x.grad().expect("a gradient").to_vec::<f32>();
     assert_eq!(g[1], 0.25);
@@ -201,18 +205,18 @@ fn where_ignores_what_it_does_not_pick() {
 
 #[test]
 fn ties_share_or_halve_or_take_the_first() {
-    let x = Tensor::new(&[2.0, 1.0, 2.0, 2.0]).requires_grad(true);
+    let x = Tensor::vector(&[2.0, 1.0, 2.0, 2.0]).requires_grad(true);
     x.max().backward();
     assert_grad("max shares among ties", &x, &[1.0 / 3.0, 0.0, 1.0 / 3.0, 1.0 / 3.0]);
     let (a, b) = (
-        Tensor::new(&[1.0, 2.0, 3.0]).requires_grad(true),
-        Tensor::new(&[1.0, 3.0, 2.0]).requires_grad(true),
+        Tensor::vector(&[1.0, 2.0, 3.0]).requires_grad(true),
+        Tensor::vector(&[1.0, 3.0, 2.0]).requires_grad(true),
     );
     a.maximum(&b).sum().backward();
     assert_grad("maximum halves", &a, &[0.5, 0.0, 1.0]);
     assert_grad("maximum halves", &b, &[0.5, 1.0, 0.0]);
-    assert_eq!(Tensor::new(&[1.0, 5.0, 5.0]).argmax().item::<i32>(), 1);
-    assert_eq!(Tensor::new(&[3.0, 1.0, 1.0]).argmin().item::<i32>(), 1);
+    assert_eq!(Tensor::vector(&[1.0, 5.0, 5.0]).argmax().item::<i32>(), 1);
+    assert_eq!(Tensor::vector(&[3.0, 1.0, 1.0]).argmin().item::<i32>(), 1);
     let flat = Tensor::zeros([5, 40]);
     assert_eq!(flat.argmax().item::<i32>(), 0);
     assert_eq!(flat.argmax_dim(1, false).to_vec::<i32>(), [0; 5]);
@@ -232,12 +236,12 @@ fn gradients_at_kinks_are_pytorchs() {
         ("leaky_relu(0.25)", |x| x.leaky_relu(0.25), [0.25, 0.25, 1.0]),
     ];
     for (name, call, expected) in table {
-        let x = Tensor::new(&[-1.0, 0.0, 1.0]).requires_grad(true);
+        let x = Tensor::vector(&[-1.0, 0.0, 1.0]).requires_grad(true);
         call(&x).sum().backward();
         let found = x.grad().expect("a gradient").to_vec::<f32>();
         assert_eq!(found, expected, "{name}");
     }
-    let x = Tensor::new(&[0.0]).requires_grad(true);
+    let x = Tensor::vector(&[0.0]).requires_grad(true);
     x.sqrt().sum().backward();
     assert_grad("sqrt at 0", &x, &[INF]);
 }
@@ -269,21 +273,21 @@ fn reductions_of_nothing_are_neutral_or_errors() {
 
 #[test]
 fn softmax_and_logsumexp_at_extremes() {
-    let large = Tensor::new(&[1000.0, 1000.0, -1000.0]);
+    let large = Tensor::vector(&[1000.0, 1000.0, -1000.0]);
     assert_elements("softmax", &large.softmax(0), &[0.5, 0.5, 0.0]);
     assert_elements("logsumexp", &large.logsumexp(0, false), &[1000.0 + 2f32.ln()]);
-    let hidden = Tensor::new(&[-INF, 0.0, -INF]);
+    let hidden = Tensor::vector(&[-INF, 0.0, -INF]);
     assert_elements("softmax with -inf", &hidden.softmax(0), &[0.0, 1.0, 0.0]);
-    assert_elements("logsumexp of -inf", &Tensor::new(&[-INF, -INF]).logsumexp(0, false), &[-INF]);
-    assert_elements("logsumexp of inf", &Tensor::new(&[INF, 1.0]).logsumexp(0, false), &[INF]);
-    assert_elements("logsumexp of nan", &Tensor::new(&[NAN, 1.0]).logsumexp(0, false), &[NAN]);
-    assert_elements("softmax of -inf alone", &Tensor::new(&[-INF, -INF]).softmax(0), &[NAN, NAN]);
+    assert_elements("logsumexp of -inf", &Tensor::vector(&[-INF, -INF]).logsumexp(0, false), &[-INF]);
+    assert_elements("logsumexp of inf", &Tensor::vector(&[INF, 1.0]).logsumexp(0, false), &[INF]);
+    assert_elements("logsumexp of nan", &Tensor::vector(&[NAN, 1.0]).logsumexp(0, false), &[NAN]);
+    assert_elements("softmax of -inf alone", &Tensor::vector(&[-INF, -INF]).softmax(0), &[NAN, NAN]);
     assert_elements("log_softmax", &large.log_softmax(0), &[-(2f32.ln()), -(2f32.ln()), -2000.0 - 2f32.ln()]);
 }
 
 #[test]
 fn spreads_of_one_element_are_nan_with_correction_and_zero_without() {
-    let one = Tensor::new(&[3.0]);
+    let one = Tensor::vector(&[3.0]);
     assert!(one.var(1).item::<f32>().is_nan());
     assert_eq!(one.var(0).item::<f32>(), 0.0);
     assert!(one.std(1).item::<f32>().is_nan());
@@ -292,7 +296,7 @@ fn spreads_of_one_element_are_nan_with_correction_and_zero_without() {
 
 #[test]
 fn sorting_puts_nan_last_and_keeps_ties_in_order() {
-    let x = Tensor::new(&[2.0, NAN, 1.0, 2.0, -INF]);
+    let x = Tensor::vector(&[2.0, NAN, 1.0, 2.0, -INF]);
     let (values, places) = x.sort(0, false);
     assert_elements("ascending", &values, &[-INF, 1.0, 2.0, 2.0, NAN]);
     assert_eq!(places.to_vec::<i32>(), [4, 2, 0, 3, 1]);
@@ -305,14 +309,14 @@ fn sorting_puts_nan_last_and_keeps_ties_in_order() {
 
 #[test]
 fn half_precision_overflows_and_rounds_as_ieee_says() {
-    let f16 = |x: f32| Tensor::new(&[x]).to_dtype(DType::F16);
+    let f16 = |x: f32| Tensor::vector(&[x]).to_dtype(DType::F16);
     assert_elements("beyond the range", &f16(65520.0), &[INF]);
     assert_elements("the largest", &f16(65519.0), &[65504.0]);
     assert_elements("the smallest", &f16(5.960_464_5e-8), &[5.960_464_5e-8]);
     assert_elements("below the smallest", &f16(2.0e-8), &[0.0]);
     assert_elements("halfway, to even", &f16(2049.0), &[2048.0]);
     assert_elements("a sum that overflows", &(f16(60000.0) + f16(60000.0)), &[INF]);
-    let bf16 = |x: f32| Tensor::new(&[x]).to_dtype(DType::BF16);
+    let bf16 = |x: f32| Tensor::vector(&[x]).to_dtype(DType::BF16);
     assert_elements("halfway, to even", &bf16(257.0), &[256.0]);
     assert_elements("halfway, to even", &bf16(259.0), &[260.0]);
     assert_elements("nan", &bf16(NAN), &[NAN]);

@@ -26,7 +26,7 @@ fn integer_division_rounds_down_and_by_zero_gives_zero() {
 
 #[test]
 fn float_remainders_have_the_sign_of_the_divisor() {
-    let (a, b) = (Tensor::new(&[7.5, -7.5, 7.5, -7.5, 1.0]), Tensor::new(&[2.0, 2.0, -2.0, -2.0, 0.0]));
+    let (a, b) = (Tensor::vector(&[7.5, -7.5, 7.5, -7.5, 1.0]), Tensor::vector(&[2.0, 2.0, -2.0, -2.0, 0.0]));
     assert_elements("remainder", &a.remainder(&b), &[1.5, 0.5, -0.5, -1.5, f32::NAN]);
     assert_elements("floor_divide", &a.floor_divide(&b), &[3.0, -4.0, -4.0, 3.0, f32::INFINITY]);
 }
@@ -106,7 +106,7 @@ fn bool_arithmetic_is_or_and_and() {
     assert_eq!(a.min_dim(0, false).to_vec::<bool>(), [false]);
     assert_eq!(b.argmin().item::<i32>(), 1);
     assert_eq!(
-        Tensor::new(&[0.0, -0.0, f32::NAN, 0.5]).logical_not().to_vec::<bool>(),
+        Tensor::vector(&[0.0, -0.0, f32::NAN, 0.5]).logical_not().to_vec::<bool>(),
         [true, true, false, false]
     );
 }
@@ -114,13 +114,13 @@ fn bool_arithmetic_is_or_and_and() {
 #[test]
 fn casts_truncate_wrap_and_take_nan_to_zero() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
-    let x = Tensor::new(&[1.9, -1.9, 0.5, nan, inf, -inf, 3.0e9]);
+    let x = Tensor::vector(&[1.9, -1.9, 0.5, nan, inf, -inf, 3.0e9]);
     let i = x.to_dtype(DType::I32).to_vec::<i32>();
     assert_eq!(i[..4], [1, -1, 0, 0]);
     // Rust's own casts saturate, and PyTorch promises nothing here.
     assert_eq!(i[4..], [i32::MAX, i32::MIN, i32::MAX]);
     assert_eq!(x.to_dtype(DType::Bool).to_vec::<bool>(), [true, true, true, true, true, true, true]);
-    assert_eq!(Tensor::new(&[0.0, -0.0]).to_dtype(DType::Bool).to_vec::<bool>(), [false, false]);
+    assert_eq!(Tensor::vector(&[0.0, -0.0]).to_dtype(DType::Bool).to_vec::<bool>(), [false, false]);
     assert_eq!(ints(&[300, -1, 256]).to_dtype(DType::U8).to_vec::<u8>(), [44, 255, 0]);
     let wide = Tensor::from_vec(vec![(1i64 << 32) + 5, -1], [2]);
     assert_eq!(wide.to_dtype(DType::I32).to_vec::<i32>(), [5, -1]);
@@ -152,7 +152,7 @@ fn numbers_take_the_tensors_type_unless_they_are_of_a_higher_kind() {
     }
     // A constant is computed in the tensor's precision, not before.
     assert_eq!(Tensor::from_vec(vec![1.0f64], [1]).mul(0.1).to_vec::<f64>(), [0.1]);
-    assert_eq!(Tensor::new(&[1.0]).mul(0.1).to_vec::<f64>(), [f64::from(0.1f32)]);
+    assert_eq!(Tensor::vector(&[1.0]).mul(0.1).to_vec::<f64>(), [f64::from(0.1f32)]);
 }
 
 #[test]

@@ -186,9 +186,9 @@ checks!(rows());
 
 #[test]
 fn an_index_computed_from_the_tensor_itself_picks_from_it() {
-    let x = Tensor::new(&[3.0, 1.0, 2.0]).requires_grad(true);
+    let x = Tensor::vector(&[3.0, 1.0, 2.0]).requires_grad(true);
     let sorted = x.gather(0, &x.argsort(0, false));
-    (&sorted * &Tensor::new(&[1.0, 10.0, 100.0])).sum().backward();
+    (&sorted * &Tensor::vector(&[1.0, 10.0, 100.0])).sum().backward();
     assert_eq!(sorted.to_vec::<f32>(), [1.0, 2.0, 3.0]);
     assert_eq!(x.grad().expect("a gradient").to_vec::<f32>(), [100.0, 1.0, 10.0]);
 }
@@ -196,7 +196,7 @@ fn an_index_computed_from_the_tensor_itself_picks_from_it() {
 #[test]
 fn an_index_out_of_bounds_reads_nan_or_zero_and_adds_nothing() {
     let index = Tensor::from_vec(vec![0, 3, -1], [3]);
-    let floats = Tensor::new(&[1.0, 2.0, 3.0]).gather(0, &index).to_vec::<f32>();
+    let floats = Tensor::vector(&[1.0, 2.0, 3.0]).gather(0, &index).to_vec::<f32>();
     assert_eq!(floats[0], 1.0);
     assert!(floats[1].is_nan() && floats[2].is_nan(), "{floats:?}");
     let ints = Tensor::from_vec(vec![1, 2, 3], [3]).gather(0, &index).to_vec::<i32>();

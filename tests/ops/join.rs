@@ -217,7 +217,7 @@ checks!(rows());
 
 #[test]
 fn joining_promotes_types_and_keeps_every_bit() {
-    let joined = Tensor::cat(&[Tensor::from_vec(vec![1, 2], [2]), Tensor::new(&[-0.0, f32::NAN])], 0);
+    let joined = Tensor::cat(&[Tensor::from_vec(vec![1, 2], [2]), Tensor::vector(&[-0.0, f32::NAN])], 0);
     assert_eq!(joined.dtype(), DType::F32);
     let bits: Vec<u32> = joined.to_vec::<f32>().iter().map(|x| x.to_bits()).collect();
     assert_eq!(bits[..3], [1f32.to_bits(), 2f32.to_bits(), (-0f32).to_bits()]);

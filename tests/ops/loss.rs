@@ -298,16 +298,19 @@ fn logits_too_large_for_an_exponential_give_finite_losses() {
     loss.backward();
     assert_eq!(loss.item::<f32>(), 1000.0);
     assert_eq!(logits.grad().expect("a gradient").to_vec::<f32>(), [1.0, -1.0, 0.0]);
-    let far = Tensor::new(&[200.0, -200.0]);
+    let far = Tensor::vector(&[200.0, -200.0]);
     let losses = BceOptions { reduction: Reduction::None, ..Default::default() };
-    assert_eq!(bce_with_logits_with(&far, &Tensor::new(&[0.0, 1.0]), losses).to_vec::<f32>(), [200.0, 200.0]);
-    assert_eq!(bce_with_logits_with(&far, &Tensor::new(&[1.0, 0.0]), losses).to_vec::<f32>(), [0.0, 0.0]);
+    assert_eq!(
+        bce_with_logits_with(&far, &Tensor::vector(&[0.0, 1.0]), losses).to_vec::<f32>(),
+        [200.0, 200.0]
+    );
+    assert_eq!(bce_with_logits_with(&far, &Tensor::vector(&[1.0, 0.0]), losses).to_vec::<f32>(), [0.0, 0.0]);
 }
 
 #[test]
 fn probabilities_of_zero_and_one_have_a_loss_of_at_most_a_hundred() {
-    let p = Tensor::new(&[0.0, 1.0, 0.0, 1.0]);
+    let p = Tensor::vector(&[0.0, 1.0, 0.0, 1.0]);
     let losses = BceOptions { reduction: Reduction::None, ..Default::default() };
-    let target = Tensor::new(&[1.0, 0.0, 0.0, 1.0]);
+    let target = Tensor::vector(&[1.0, 0.0, 0.0, 1.0]);
     assert_eq!(bce_loss_with(&p, &target, losses).to_vec::<f32>(), [100.0, 100.0, 0.0, 0.0]);
 }

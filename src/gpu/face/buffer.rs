@@ -7,7 +7,6 @@ use crate::gpu::answer::answer;
 use bytemuck::Pod;
 use std::fmt;
 use std::future::Future;
-use std::panic::Location;
 
 /// Memory on a GPU, for shaders and for copies to and from the host.
 pub struct GpuBuffer {
@@ -104,7 +103,7 @@ impl GpuBuffer {
     /// [`read`](Self::read), with an error instead of a panic.
     #[track_caller]
     pub fn try_read<T: Pod>(&self) -> impl Future<Output = Result<Vec<T>>> {
-        let origin = Origin { name: "GpuBuffer::read", location: Location::caller(), backward: false };
+        let origin = Origin::here("GpuBuffer::read");
         let failed = move |kind, message: String| Error::at(kind, message, origin);
         async move {
             let size = size_of::<T>();

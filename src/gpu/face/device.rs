@@ -6,7 +6,6 @@ use crate::error::{Error, ErrorKind, Result};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
 /// A GPU: its device and queue, and what is known of it.
@@ -29,7 +28,7 @@ impl GpuDevice {
     /// taken unless `VOLTA_ADAPTER` names one.
     #[track_caller]
     pub fn new() -> impl Future<Output = Result<GpuDevice>> {
-        let origin = Origin { name: "GpuDevice::new", location: Location::caller(), backward: false };
+        let origin = Origin::here("GpuDevice::new");
         let failed = move |message| Error::at(ErrorKind::Device, message, origin);
         async move {
             let adapter = adapter::find().await.map_err(failed)?;

@@ -1,0 +1,49 @@
+//! x·Wᵀ + b.
+
+use super::call::{forward, layer};
+use super::{Module, Visitor, init};
+use crate::device::{Device, with_device};
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// A fully connected layer: `x · weightᵀ + bias` over the last axis.
+pub struct Linear {
+    /// Outputs × inputs.
+    pub weight: Tensor,
+    /// One number an output.
+    pub bias: Option<Tensor>,
+}
+
+impl Linear {
+    /// With uniform first values within ±1/√inputs.
+    #[track_caller]
+    pub fn new(inputs: usize, outputs: usize, bias: bool) -> Linear {
+        let weight = init::by_fan_in([outputs, inputs], inputs);
+        Linear { weight, bias: bias.then(|| init::by_fan_in([outputs], inputs)) }
+    }
+
+    /// [`new`](Self::new) on a device of choice.
+    #[track_caller]
+    pub fn new_on_device(inputs: usize, outputs: usize, bias: bool, device: Device) -> Linear {
+        with_device(device, || Linear::new(inputs, outputs, bias))
+    }
+}
+
+impl Module for Linear {
+    forward!();
+
+    #[track_caller]
+    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+        layer(self, || x.try_linear(&self.weight, self.bias.as_ref()))
+    }
+
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.field("weight", &self.weight);
+        visitor.field("bias", &self.bias);
+    }
+
+    fn describe(&self) -> String {
+        let (inputs, outputs) = (self.weight.size(1), self.weight.size(0));
+        format!("{inputs} → {outputs}{}", if self.bias.is_some() { "" } else { ", no bias" })
+    }
+}
