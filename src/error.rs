@@ -55,6 +55,13 @@ impl Error {
         Error { kind, message: message.into(), origin }
     }
 
+    /// A file, folder or connection that failed us while we tried to do what `attempt` says.
+    #[track_caller]
+    pub(crate) fn io(path: impl AsRef<std::path::Path>, error: &std::io::Error, attempt: &str) -> Self {
+        let path = path.as_ref().display();
+        Error::new(ErrorKind::Io, format!("cannot {attempt} ({path}): {error}"))
+    }
+
     /// The same error with what it was about.
     pub(crate) fn with_context(mut self, what: &str) -> Self {
         self.message = format!("{} ({what})", self.message);

@@ -37,6 +37,7 @@ mod random;
 mod shape;
 mod state;
 mod tensor;
+pub mod train;
 
 pub use autograd::{
     BackwardOptions, Function, apply, checkpoint, enable_grad, grad, no_grad, try_apply, try_checkpoint,

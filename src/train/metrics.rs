@@ -1,0 +1,136 @@
+//! Numbers about a batch, and their means over many, kept on the device until somebody wants to read them.
+
+use crate::autograd::no_grad;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::{Tensor, cross_entropy, try_realize_all};
+
+/// What a step computes for a batch: the loss, and what else is worth knowing.
+#[derive(Clone)]
+pub struct Outcome {
+    /// What is made smaller.
+    pub loss: Tensor,
+    /// Means over the batch, by name.
+    pub metrics: Vec<(&'static str, Tensor)>,
+    /// Whether e to the mean loss is reported too.
+    pub perplexity: bool,
+}
+
+impl From<Tensor> for Outcome {
+    fn from(loss: Tensor) -> Outcome {
+        Outcome { loss, metrics: Vec::new(), perplexity: false }
+    }
+}
+
+impl Outcome {
+    /// With one more mean over the batch.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, mean: &Tensor) -> Outcome {
+        self.metrics.push((name, mean.detach()));
+        self
+    }
+
+    /// With the perplexity, e to the mean loss.
+    #[must_use]
+    pub fn with_perplexity(mut self) -> Outcome {
+        self.perplexity = true;
+        self
+    }
+}
+
+/// Cross-entropy and accuracy of `logits` over classes, one row a sample.
+///
+/// ```
+/// use volta::{Tensor, train::classified};
+/// let logits = Tensor::from_vec(vec![2f32, 0., 0., 1.], [2, 2]);
+/// let outcome = classified(&logits, &Tensor::from_vec(vec![0, 0], [2]));
+/// assert_eq!(outcome.metrics[0].1.item::<f32>(), 0.5);
+/// ```
+#[track_caller]
+pub fn classified(logits: &Tensor, classes: &Tensor) -> Outcome {
+    Outcome::from(cross_entropy(logits, classes)).with("accuracy", &accuracy(logits, classes))
+}
+
+/// The share of rows whose largest logit is at the right class.
+#[track_caller]
+pub fn accuracy(logits: &Tensor, classes: &Tensor) -> Tensor {
+    no_grad(|| {
+        let best = logits.argmax_dim(-1, false);
+        best.eq(classes.to_dtype(best.dtype())).to_dtype(DType::F32).mean()
+    })
+}
+
+/// Means of [`Outcome`]s, weighted by the number of samples. Adding reads nothing back.
+#[derive(Default)]
+pub struct Meter {
+    /// Sums of value · samples, with their names; the loss is first.
+    sums: Vec<(&'static str, Tensor)>,
+    samples: f64,
+    perplexity: bool,
+}
+
+impl Meter {
+    /// Nothing yet.
+    pub fn new() -> Meter {
+        Meter::default()
+    }
+
+    /// Takes the outcome of a batch in.
+    #[track_caller]
+    pub fn add(&mut self, outcome: &Outcome, samples: usize) {
+        let loss = outcome.loss.detach();
+        let values = std::iter::once(("loss", &loss)).chain(outcome.metrics.iter().map(|(n, t)| (*n, t)));
+        no_grad(|| {
+            for (name, value) in values {
+                let part = value.to_dtype(DType::F32) * samples as f64;
+                match self.sums.iter().find(|(n, _)| *n == name) {
+                    Some((_, sum)) => sum.assign(&(sum + part)),
+                    None => self.sums.push((name, part.variable())),
+                }
+            }
+        });
+        self.samples += samples as f64;
+        self.perplexity |= outcome.perplexity;
+    }
+
+    /// How many samples were taken in.
+    pub fn samples(&self) -> usize {
+        self.samples as usize
+    }
+
+    /// The means by name, loss first; waits for the device. The meter is empty afterwards.
+    pub fn read(&mut self) -> Result<Vec<(&'static str, f64)>> {
+        let meter = std::mem::take(self);
+        let sums: Vec<Tensor> = meter.sums.iter().map(|(_, t)| t.clone()).collect();
+        try_realize_all(&sums)?;
+        let mut means = Vec::new();
+        for (name, sum) in &meter.sums {
+            let mean = f64::from(sum.try_item::<f32>()?) / meter.samples;
+            means.push((*name, mean));
+            if *name == "loss" && meter.perplexity {
+                means.push(("perplexity", mean.exp()));
+            }
+        }
+        Ok(means)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_weighted_by_samples_and_reading_empties_the_meter() {
+        let mut meter = Meter::new();
+        for (loss, right, samples) in [(1.0, 0.5, 10), (4.0, 0.0, 5)] {
+            let outcome = Outcome::from(Tensor::scalar(loss)).with("accuracy", &Tensor::scalar(right));
+            meter.add(&outcome.with_perplexity(), samples);
+        }
+        assert_eq!(meter.samples(), 15);
+        let means = meter.read().unwrap();
+        assert_eq!(means.iter().map(|m| m.0).collect::<Vec<_>>(), ["loss", "perplexity", "accuracy"]);
+        assert!((means[0].1 - 2.0).abs() < 1e-6 && (means[1].1 - 2f64.exp()).abs() < 1e-5);
+        assert!((means[2].1 - 1.0 / 3.0).abs() < 1e-6);
+        assert!(meter.read().unwrap().is_empty());
+    }
+}
