@@ -1,7 +1,7 @@
 //! The guards name the op, the shape and the line. They are switched for the whole process, so every test here
 //! turns them on.
 
-use volta::{ErrorKind, Tensor, set_guards};
+use volta::{DType, ErrorKind, Tensor, set_guards};
 
 /// Here, for comparing with what an error says.
 macro_rules! here {
@@ -66,4 +66,46 @@ fn a_guarded_network_trains_like_any_other() {
     let x = Tensor::from_vec(vec![1f32, 2., 3., 4., 5., 6.], [2, 3]);
     x.matmul(&w).tanh().sum().backward();
     assert!(w.grad().unwrap().to_vec::<f32>().iter().all(|g| g.is_finite()));
+}
+
+#[test]
+fn every_bad_element_is_counted_in_every_float_type() {
+    set_guards(true);
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let x = Tensor::arange(0, 5001).to_dtype(DType::F32) - 7.0;
+        let text = x.to_dtype(dtype).sqrt().try_realize().unwrap_err().to_string();
+        assert!(text.contains("gave NaN or infinity in 7 of 5001 elements"), "{dtype}: {text}");
+    }
+}
+
+#[test]
+fn an_update_that_overwrites_its_parameter_is_checked_too() {
+    set_guards(true);
+    let w = Tensor::new(&[4.0, -4.0, 9.0]);
+    assert_eq!(w.to_vec::<f32>(), [4.0, -4.0, 9.0]);
+    w.assign(&w.sqrt());
+    let error = w.try_to_vec::<f32>().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NonFinite, "{error}");
+}
+
+#[test]
+fn of_two_faults_the_first_is_named() {
+    set_guards(true);
+    let x = Tensor::new(&[-1.0, 2.0]);
+    let y = x.sqrt().relu().sum() + Tensor::new(&[0.0]).log();
+    let text = y.try_to_vec::<f32>().unwrap_err().to_string();
+    assert!(text.starts_with("sqrt:"), "{text}");
+}
+
+#[test]
+fn indices_are_checked_along_every_axis_and_in_every_integer_type() {
+    set_guards(true);
+    let table = Tensor::ones([6, 4]);
+    let inside = Tensor::from_vec(vec![0i32, 3, 3, 1], [2, 2]);
+    assert_eq!(table.gather(1, &inside).to_vec::<f32>(), [1.0; 4]);
+    for dtype in [DType::I32, DType::I64, DType::U8] {
+        let outside = Tensor::from_vec(vec![0i32, 3, 4, 1], [2, 2]).to_dtype(dtype);
+        let error = table.gather(1, &outside).try_to_vec::<f32>().unwrap_err();
+        assert!(error.message().starts_with("index 4 is out of bounds for an axis of 4"), "{dtype}: {error}");
+    }
 }

@@ -78,7 +78,7 @@ impl Executor for Cpu {
         Ok(())
     }
 
-    fn prepare(&self, plan: &Plan) -> Result<Box<dyn Program>> {
-        Ok(Box::new(program::CpuProgram::new(plan)))
+    fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
+        Ok(Box::new(program::CpuProgram::new(plan, guarded)))
     }
 }

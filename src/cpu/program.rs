@@ -3,19 +3,21 @@
 use super::map::{Bindings, Faults, Map, SlotPointer};
 use super::pool::HostBuffer;
 use super::{block, special};
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::engine::{is_profiled, record_time};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Program};
-use crate::plan::kernel::{Kernel, Part, Slot, Step, Work};
+use crate::plan::guard;
+use crate::plan::kernel::{Kernel, Slot, Work};
 use crate::plan::memory::Place;
 use std::sync::Arc;
 use std::time::Instant;
 
 pub(super) struct CpuProgram {
     kernels: Vec<Ready>,
+    guarded: bool,
 }
 
 enum Ready {
@@ -24,7 +26,7 @@ enum Ready {
 }
 
 impl CpuProgram {
-    pub fn new(plan: &Plan) -> CpuProgram {
+    pub fn new(plan: &Plan, guarded: bool) -> CpuProgram {
         let places = &plan.layout.places;
         let overwrites = |slot: Slot| match places[slot] {
             Place::Output(k) => plan.layout.outputs[k].over.is_some(),
@@ -37,18 +39,12 @@ impl CpuProgram {
                 Ready::Special(Box::new(s.epilogue.as_ref().map(|m| Map::epilogue(m, on_product))))
             }
         };
-        CpuProgram { kernels: plan.kernels.iter().map(ready).collect() }
+        CpuProgram { kernels: plan.kernels.iter().map(ready).collect(), guarded }
     }
 }
 
 impl Program for CpuProgram {
-    fn run(
-        &self,
-        plan: &Plan,
-        inputs: &[Storage],
-        arguments: &[Argument],
-        guarded: bool,
-    ) -> Result<Vec<Storage>> {
+    fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>> {
         let layout = &plan.layout;
         let arena = HostBuffer::new(layout.arena_bytes)?;
         let mut outputs: Vec<Storage> = Vec::with_capacity(layout.outputs.len());
@@ -68,6 +64,11 @@ impl Program for CpuProgram {
         let slots: Vec<SlotPointer> = layout.places.iter().map(|p| SlotPointer(pointer(p))).collect();
         let faults = Faults::default();
         let bind = Bindings { slots: &slots, arguments, faults: &faults };
+        let mut bad = vec![0; if self.guarded { slots.len() } else { 0 }];
+        let count = |slot: Slot| nonfinite(slots[slot], plan.slot_bytes[slot], plan.slot_dtypes[slot]) as u64;
+        if self.guarded {
+            guard::inputs(plan).for_each(|slot| bad[slot] = count(slot));
+        }
         let profiled = is_profiled();
         for (kernel, ready) in plan.kernels.iter().zip(&self.kernels) {
             let start = profiled.then(Instant::now);
@@ -79,47 +80,13 @@ impl Program for CpuProgram {
             if let Some(start) = start {
                 record_time(kernel, start.elapsed());
             }
-            if guarded {
-                check(kernel, plan, bind)?;
+            if self.guarded {
+                guard::results(kernel).for_each(|slot| bad[slot] = count(slot));
+                guard::verdict(kernel, arguments, faults.found(), |slot| bad[slot])?;
             }
         }
         Ok(outputs)
     }
-}
-
-/// An error if the kernel met an index out of bounds, or made NaN or infinity of finite numbers.
-fn check(kernel: &Kernel, plan: &Plan, bind: Bindings) -> Result<()> {
-    let part = kernel.parts.last().expect("a kernel computes something");
-    if let Some((index, extent)) = bind.faults.found() {
-        let message =
-            format!("index {index} is out of bounds for an axis of {extent} ({} {})", part.op, part.shape);
-        return Err(Error::at(ErrorKind::Index, message, part.origin));
-    }
-    let bad = |slot: Slot, dtype: DType| nonfinite(bind.slots[slot], plan.slot_bytes[slot], dtype);
-    let made: Vec<&Part> = kernel.parts.iter().filter(|p| p.stored && bad(p.slot, p.dtype) > 0).collect();
-    let Some(part) = made.first() else { return Ok(()) };
-    let came_in = kernel
-        .reads()
-        .iter()
-        .any(|&slot| !kernel.parts.iter().any(|p| p.slot == slot) && bad(slot, plan.slot_dtypes[slot]) > 0);
-    if came_in || uses_nonfinite_constant(kernel, bind.arguments) {
-        return Ok(());
-    }
-    let (count, total) = (bad(part.slot, part.dtype), part.shape.numel());
-    let message = format!(
-        "{} of shape {} gave NaN or infinity in {count} of {total} elements, from finite inputs",
-        part.op, part.shape
-    );
-    Err(Error::at(ErrorKind::NonFinite, message, part.origin))
-}
-
-fn uses_nonfinite_constant(kernel: &Kernel, arguments: &[Argument]) -> bool {
-    let infinite = |step: &Step| match step {
-        Step::Argument(k) => matches!(arguments[*k], Argument::Number(Scalar::Float(x)) if !x.is_finite()),
-        Step::Literal(x) | Step::Load { fill: x, .. } => !x.is_finite(),
-        _ => false,
-    };
-    kernel.maps().any(|m| m.code.iter().any(|i| infinite(&i.step)))
 }
 
 fn nonfinite(slot: SlotPointer, bytes: usize, dtype: DType) -> usize {

@@ -109,7 +109,11 @@ fn compute(
     // A guard names one op, so each has a kernel of its own.
     let fuse = settings::fusion_enabled() && !guarded;
     let executor = executor(device)?;
-    capture.collect(roots, pending, [fuse as u64, device_number(device), executor.generation()?]);
+    capture.collect(
+        roots,
+        pending,
+        [u64::from(fuse) | u64::from(guarded) << 1, device_number(device), executor.generation()?],
+    );
     if capture.nothing_to_do() {
         return Ok(());
     }
@@ -121,7 +125,7 @@ fn compute(
         None => {
             let nodes = &capture.nodes;
             let plan = crate::plan::compile(&capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
-            let program = executor.prepare(&plan)?;
+            let program = executor.prepare(&plan, guarded)?;
             let prepared = Arc::new(Prepared { plan, program });
             counters::count_compile();
             plans.insert(&capture.key, prepared.clone());
@@ -133,7 +137,7 @@ fn compute(
     let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();
     let arguments: Vec<_> = plan.arguments.iter().map(|&n| capture::argument(&capture.nodes[n].op)).collect();
     count_kernels(plan.kernels.len() as u64);
-    let outputs = prepared.program.run(plan, &inputs, &arguments, guarded)?;
+    let outputs = prepared.program.run(plan, &inputs, &arguments)?;
     drop(inputs);
     capture.hand_out(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
     Ok(())

@@ -19,7 +19,7 @@ pub(super) struct Piece {
 
 static IDS: AtomicU64 = AtomicU64::new(1);
 
-fn create(context: &Context, bytes: u64) -> Result<Piece> {
+pub(super) fn create(context: &Context, bytes: u64) -> Result<Piece> {
     let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
         size: bytes,

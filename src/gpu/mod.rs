@@ -4,7 +4,7 @@
 //! become `dispatch`es: generated from loops by `map`, from templates by `gemm`, `attention` and `index`; `shader`
 //! puts the declarations of their memory in front, in the `storage` forms of the types, and `math` the functions
 //! they use, picked by the `library`. `program` binds a plan's memory to them and submits it, with a `profile` of its
-//! times if asked; `transfer` moves values to and from the host, as an `answer` to wait for. `face` is apart from all
+//! times, and what the `guard` found, if asked; `transfer` moves values to and from the host, as an `answer` to wait for. `face` is apart from all
 //! this: a device, buffers and tensors without the engine.
 
 mod adapter;
@@ -14,6 +14,7 @@ mod context;
 mod dispatch;
 mod face;
 mod gemm;
+mod guard;
 mod index;
 mod library;
 mod map;
@@ -128,8 +129,8 @@ impl Executor for Gpu {
         transfer::wait(&context)
     }
 
-    fn prepare(&self, plan: &Plan) -> Result<Box<dyn Program>> {
+    fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
         let context: Arc<Context> = context::open(self.0)?;
-        Ok(Box::new(program::GpuProgram::new(context, plan)?))
+        Ok(Box::new(program::GpuProgram::new(context, plan, guarded)?))
     }
 }

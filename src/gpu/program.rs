@@ -2,6 +2,7 @@
 
 use super::context::{Context, Pipeline};
 use super::dispatch::{Binding, Caps, Dispatch, Memory};
+use super::guard::{self as check, COUNT_NONFINITE, Guard};
 use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
 use super::memory::{GpuBuffer, Piece};
 use super::profile::{self, Stopwatch};
@@ -14,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Program};
+use crate::plan::guard::{self, Index};
 use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::Place;
 use smallvec::SmallVec;
@@ -38,6 +40,7 @@ pub(super) struct GpuProgram {
     /// What the uniform buffer holds now.
     written: Mutex<Vec<u8>>,
     words: Vec<(usize, Uniform)>,
+    guard: Option<Guard>,
 }
 
 /// Where a binding's memory is.
@@ -51,6 +54,8 @@ enum Source {
         start: usize,
         bytes: usize,
     },
+    /// Where the guards note what they find.
+    Guard,
 }
 
 struct Ready {
@@ -59,12 +64,14 @@ struct Ready {
     groups: [u32; 2],
     /// Bytes of uniform memory from an offset.
     uniforms: Option<(u64, u64)>,
-    kernel: usize,
+    /// The kernel it belongs to; a guard's check belongs to none.
+    kernel: Option<usize>,
     remembered: Mutex<Vec<(SmallVec<[u64; 12]>, wgpu::BindGroup)>>,
 }
 
 impl GpuProgram {
-    pub fn new(context: Arc<Context>, plan: &Plan) -> Result<GpuProgram> {
+    pub fn new(context: Arc<Context>, plan: &Plan, guarded: bool) -> Result<GpuProgram> {
+        let guard = if guarded { Some(Guard::new(&context, plan)?) } else { None };
         let mut builder = Builder {
             context: &context,
             plan,
@@ -73,8 +80,14 @@ impl GpuProgram {
             words: Vec::new(),
             uniform_bytes: 0,
         };
+        if guarded {
+            guard::inputs(plan).try_for_each(|slot| builder.count_nonfinite(slot))?;
+        }
         for (k, kernel) in plan.kernels.iter().enumerate() {
             builder.add(k, kernel)?;
+            if let Some(guard) = &guard {
+                builder.check(kernel, guard.indices_of(k, kernel))?;
+            }
         }
         let Builder { dispatches, arena_bytes, words, uniform_bytes, .. } = builder;
         let uniforms = (uniform_bytes > 0).then(|| {
@@ -87,7 +100,7 @@ impl GpuProgram {
         });
         context.check("preparing a plan")?;
         let written = Mutex::new(Vec::new());
-        Ok(GpuProgram { context, dispatches, arena_bytes, uniforms, written, words })
+        Ok(GpuProgram { context, dispatches, arena_bytes, uniforms, written, words, guard })
     }
 
     /// Writes the arguments, unless they are what they were.
@@ -157,14 +170,14 @@ impl Builder<'_> {
         }
         self.arena_bytes = self.arena_bytes.max(end.next_multiple_of(self.context.rules.alignment));
         for dispatch in lowered.dispatches {
-            self.add_dispatch(k, kernel, dispatch, &scratch).map_err(named)?;
+            self.add_dispatch(Some(k), kernel, dispatch, &scratch).map_err(named)?;
         }
         Ok(())
     }
 
     fn add_dispatch(
         &mut self,
-        k: usize,
+        k: Option<usize>,
         kernel: &Kernel,
         MapDispatch { dispatch, uniforms }: MapDispatch,
         scratch: &[(usize, usize)],
@@ -197,22 +210,55 @@ impl Builder<'_> {
             return Err(Error::new(ErrorKind::Memory, message));
         }
         let pipeline = self.context.pipeline(&source, &writable, !uniforms.is_empty(), &kernel.label)?;
-        let region = (!uniforms.is_empty()).then(|| {
+        let across = groups.min(MOST_GROUPS);
+        let groups = [across as u32, groups.div_ceil(across) as u32];
+        self.push(k, pipeline, sources, groups, &uniforms);
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        kernel: Option<usize>,
+        pipeline: Arc<Pipeline>,
+        sources: Vec<Source>,
+        groups: [u32; 2],
+        uniforms: &[Uniform],
+    ) {
+        let uniforms = (!uniforms.is_empty()).then(|| {
             let start = self.uniform_bytes.next_multiple_of(UNIFORM_ALIGNMENT);
             self.words.extend(uniforms.iter().enumerate().map(|(n, &u)| (start + 8 * n, u)));
             let bytes = (8 * uniforms.len()).next_multiple_of(16);
             self.uniform_bytes = start + bytes;
             (start as u64, bytes as u64)
         });
-        let across = groups.min(MOST_GROUPS);
-        self.dispatches.push(Ready {
-            pipeline,
-            sources,
-            groups: [across as u32, groups.div_ceil(across) as u32],
-            uniforms: region,
-            kernel: k,
-            remembered: Mutex::default(),
-        });
+        let remembered = Mutex::default();
+        self.dispatches.push(Ready { pipeline, sources, groups, uniforms, kernel, remembered });
+    }
+
+    /// Checks what a kernel wrote, and its indices.
+    fn check(&mut self, kernel: &Kernel, indices: Vec<(Index, u32)>) -> Result<()> {
+        for (index, word) in indices {
+            self.add_dispatch(None, kernel, map::check_bounds(&index, word), &[])?;
+        }
+        guard::results(kernel).try_for_each(|slot| self.count_nonfinite(slot))
+    }
+
+    /// Counts what is not finite in a slot, piece by piece.
+    fn count_nonfinite(&mut self, slot: Slot) -> Result<()> {
+        let (dtype, f16) = (self.plan.slot_dtypes[slot], self.context.caps.f16);
+        let pipeline = self.context.pipeline(COUNT_NONFINITE, &[false, true], true, "guards")?;
+        let size = Stored::of(dtype, f16).size();
+        let mut rest = self.plan.slot_bytes[slot] / size;
+        for source in self.slot_sources(slot) {
+            let count = rest.min(self.context.rules.block / size);
+            rest -= count;
+            if count > 0 {
+                let [low, high] = check::masks(dtype, f16);
+                let uniforms = [count as u32, slot as u32, low, high].map(Uniform::Count);
+                let groups = [check::groups(count), 1];
+                self.push(None, pipeline.clone(), vec![source, Source::Guard], groups, &uniforms);
+            }
+        }
         Ok(())
     }
 
@@ -255,6 +301,7 @@ impl Builder<'_> {
             (Memory::Slot(n), _) => slot(n),
             (Memory::Operand(n), Work::Special(s)) => slot(s.operands[n].slot),
             (Memory::Output, Work::Special(s)) => slot(s.output.slot),
+            (Memory::Guard, _) => vec![Source::Guard],
             (Memory::Scratch(n), _) => self.arena(scratch[n].0, scratch[n].1),
             _ => unreachable!("operands belong to kernels of their own kind"),
         }
@@ -330,22 +377,8 @@ fn describe(kernel: &Kernel) -> String {
 }
 
 impl Program for GpuProgram {
-    fn run(
-        &self,
-        plan: &Plan,
-        inputs: &[Storage],
-        arguments: &[Argument],
-        guarded: bool,
-    ) -> Result<Vec<Storage>> {
+    fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>> {
         let context = &self.context;
-        if guarded {
-            let message = format!(
-                "the guards check the CPU's kernels only, and this runs on gpu:{}: turn them off (set_guards, VOLTA_GUARDS), \
-                 or run it on the CPU to find the fault",
-                context.index
-            );
-            return Err(Error::new(ErrorKind::Device, message));
-        }
         let mut outputs: Vec<Storage> = Vec::with_capacity(plan.layout.outputs.len());
         for output in &plan.layout.outputs {
             outputs.push(match output.over {
@@ -357,6 +390,9 @@ impl Program for GpuProgram {
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, self.arena_bytes)?;
         let mut encoder = context.device.create_command_encoder(&Default::default());
+        if let Some(guard) = &self.guard {
+            encoder.clear_buffer(&guard.memory.buffer, 0, None);
+        }
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, self.dispatches.len())).flatten();
         let mut pass = None;
         for (k, ready) in self.dispatches.iter().enumerate() {
@@ -382,9 +418,14 @@ impl Program for GpuProgram {
             // A kernel may be several dispatches.
             let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
             for (ready, time) in self.dispatches.iter().zip(profile::read(context, &times)?) {
-                kernels[ready.kernel] += time;
+                if let Some(k) = ready.kernel {
+                    kernels[k] += time;
+                }
             }
             plan.kernels.iter().zip(kernels).for_each(|(kernel, time)| record_time(kernel, time));
+        }
+        if let Some(guard) = &self.guard {
+            guard.verdict(context, plan, arguments)?;
         }
         Ok(outputs)
     }
@@ -402,6 +443,7 @@ impl GpuProgram {
             Source::Input(k, p) => &GpuBuffer::of(&*inputs[k]).pieces[p],
             Source::Output(k, p) => &GpuBuffer::of(&*outputs[k]).pieces[p],
             Source::Arena { block, .. } => &blocks[block],
+            Source::Guard => &self.guard.as_ref().expect("made for checks").memory,
         };
         let ids: SmallVec<[u64; 12]> = ready.sources.iter().map(|s| piece(s).id).collect();
         let mut remembered = ready.remembered.lock().unwrap_or_else(PoisonError::into_inner);

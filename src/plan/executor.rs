@@ -37,18 +37,12 @@ pub(crate) trait Executor: Send + Sync {
     /// Waits until everything that was asked for is done.
     fn synchronize(&self) -> Result<()>;
 
-    /// Makes a plan ready to run many times.
-    fn prepare(&self, plan: &Plan) -> Result<Box<dyn Program>>;
+    /// Makes a plan ready to run many times; `guarded` runs are checked, kernel by kernel.
+    fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>>;
 }
 
 /// A plan made ready by its executor.
 pub(crate) trait Program: Send + Sync {
     /// Runs it; the result holds the plan's outputs in order.
-    fn run(
-        &self,
-        plan: &Plan,
-        inputs: &[Storage],
-        arguments: &[Argument],
-        guarded: bool,
-    ) -> Result<Vec<Storage>>;
+    fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>>;
 }

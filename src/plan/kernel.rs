@@ -163,6 +163,21 @@ impl MapKernel {
         self.code.iter().zip(stages_of(&self.code)).any(|(i, stage)| stage > 0 && i.rank == Rank::Full)
     }
 
+    /// The program of one value alone, without stores and the loops it does not depend on. The value is the last.
+    pub fn only(&self, value: Value) -> MapKernel {
+        let mut map = self.clone();
+        let position = Affine::constant(map.extents.len(), 0);
+        map.stores = vec![Store { value, access: Access { slot: 0, position } }];
+        map.remove_unused();
+        map.stores.clear();
+        for l in 0..map.extents.len() {
+            if map.forms_mut().iter().all(|form| form.coefficients[l] == 0) {
+                map.extents[l] = map.extents[l].min(1);
+            }
+        }
+        map.simplified()
+    }
+
     /// Drops values that no store needs.
     pub fn remove_unused(&mut self) {
         let mut used = vec![false; self.code.len()];
@@ -228,6 +243,19 @@ impl Operand {
     pub fn is_contiguous(&self) -> bool {
         let strides = self.shape.strides();
         (0..self.shape.rank()).all(|k| self.shape[k] == 1 || self.strides[k] == strides[k])
+    }
+
+    /// A program that reads it, element by element, as its value 0.
+    pub fn as_map(&self) -> MapKernel {
+        let position = Affine { coefficients: self.strides.iter().copied().collect(), offset: self.offset };
+        let access = Access { slot: self.slot, position };
+        let step = Step::Load { access, checks: Vec::new(), fill: 0.0 };
+        MapKernel {
+            extents: self.shape.to_vec(),
+            outer: self.shape.rank(),
+            code: vec![Instruction { step, dtype: self.dtype, rank: Rank::Full }],
+            stores: Vec::new(),
+        }
     }
 }
 

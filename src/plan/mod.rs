@@ -2,12 +2,13 @@
 //!
 //! `graph` is the part of the recorded graph that is asked for; `store` decides which values get memory; `fuse`
 //! groups them into kernels, whose programs `build` writes through the `view`s of movement ops; `memory` places
-//! them; `kernel` is the result, which executors read. `report` tells it to people.
+//! them; `kernel` is the result, which executors read. `report` tells it to people, `guard` what went wrong in it.
 
 pub(crate) mod build;
 pub(crate) mod executor;
 pub(crate) mod fuse;
 pub(crate) mod graph;
+pub(crate) mod guard;
 pub(crate) mod kernel;
 pub(crate) mod memory;
 pub(crate) mod report;

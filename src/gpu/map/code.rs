@@ -326,7 +326,7 @@ impl Writer<'_> {
 }
 
 /// Whether an index is inside of 0..extent, and the index as u32.
-fn bounded(index: &str, lane: Lane, extent: usize) -> (String, String) {
+pub(super) fn bounded(index: &str, lane: Lane, extent: usize) -> (String, String) {
     match lane {
         // As unsigned numbers, negative indices are too large.
         Lane::I32 => (format!("u32({index}) < {extent}u"), format!("u32({index})")),

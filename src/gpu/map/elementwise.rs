@@ -55,7 +55,7 @@ fn program(kernel: &MapKernel, slots: &mut Slots, arguments: &mut Arguments) -> 
     w.text
 }
 
-fn uniforms(arguments: Arguments) -> Vec<Uniform> {
+pub(super) fn uniforms(arguments: Arguments) -> Vec<Uniform> {
     arguments.0.into_iter().map(|(n, dtype)| Uniform::Argument(n, dtype)).collect()
 }
 

@@ -1,7 +1,8 @@
 //! Fused loops as generated WGSL: `elementwise` programs give every invocation its elements, `reduce` gives every
 //! row a `team` of them, as a `layout` says. `code` writes the instructions, `expression` the ops, `slots` names the memory;
-//! `epilogue` is the program that runs on a product's elements as they are finished.
+//! `epilogue` is the program that runs on a product's elements as they are finished; `bounds` checks indices for the guards.
 
+mod bounds;
 mod code;
 mod elementwise;
 mod epilogue;
@@ -11,6 +12,7 @@ mod reduce;
 mod slots;
 mod team;
 
+pub(super) use bounds::check_bounds;
 pub(super) use epilogue::write as write_epilogue;
 pub(super) use slots::Slots;
 
