@@ -18,7 +18,8 @@ fn counted<R>(f: impl FnOnce() -> R) -> (R, Counters) {
         plans_compiled: after.plans_compiled - before.plans_compiled,
         plans_replayed: after.plans_replayed - before.plans_replayed,
         kernels_run: after.kernels_run - before.kernels_run,
-        host_copies: after.host_copies - before.host_copies,
+        uploads: after.uploads - before.uploads,
+        reads: after.reads - before.reads,
         pool_bytes: after.pool_bytes,
     };
     (result, spent)

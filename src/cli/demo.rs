@@ -93,7 +93,7 @@ pub fn run(options: &Options) -> ExitCode {
         c.plans_compiled,
         c.plans_replayed,
         c.kernels_run,
-        c.host_copies,
+        c.uploads + c.reads,
         c.pool_bytes as f64 / 1e6
     );
     if last.is_finite() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -20,7 +20,7 @@ mod workers;
 pub use threads::set_threads;
 
 use crate::dtype::DType;
-use crate::engine::count_host_copy;
+use crate::engine::{count_read, count_upload};
 use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
@@ -61,7 +61,7 @@ impl Executor for Cpu {
         let buffer = HostBuffer::new(bytes.len())?;
         // SAFETY: the buffer is new, as large as `bytes`, and nobody else has it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.as_ptr(), bytes.len()) };
-        count_host_copy();
+        count_upload();
         Ok(Arc::new(buffer))
     }
 
@@ -70,7 +70,7 @@ impl Executor for Cpu {
         let buffer = HostBuffer::of(&*storage);
         // SAFETY: a realized buffer is as large as its tensor and is not written while a node holds it.
         unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr(), out.as_mut_ptr(), out.len()) };
-        count_host_copy();
+        count_read();
         Box::pin(std::future::ready(Ok(out)))
     }
 

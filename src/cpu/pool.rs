@@ -1,7 +1,7 @@
 //! Memory for buffers, kept for the next step when one is dropped.
 
 use super::huge;
-use crate::engine::set_pool_bytes;
+use crate::engine::change_pool_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Buffer;
 use std::alloc::{Layout, alloc, dealloc};
@@ -49,8 +49,9 @@ static POOL: Mutex<Option<Pool>> = Mutex::new(None);
 fn with_pool<R>(f: impl FnOnce(&mut Pool) -> R) -> R {
     let mut guard = POOL.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let pool = guard.get_or_insert_default();
+    let before = pool.free_bytes + pool.used_bytes;
     let result = f(pool);
-    set_pool_bytes((pool.free_bytes + pool.used_bytes) as u64);
+    change_pool_bytes((pool.free_bytes + pool.used_bytes) as i64 - before as i64);
     result
 }
 

@@ -26,6 +26,15 @@ impl<T> Cache<T> {
         self.buckets.get(&hash(key))?.iter().find(|(k, _)| **k == *key).map(|(_, value)| value)
     }
 
+    /// Forgets what is of no use any more.
+    pub fn retain(&mut self, useful: impl Fn(&T) -> bool) {
+        for bucket in self.buckets.values_mut() {
+            let before = bucket.len();
+            bucket.retain(|(_, value)| useful(value));
+            self.count -= before - bucket.len();
+        }
+    }
+
     pub fn insert(&mut self, key: &[u64], value: Arc<T>) {
         if self.count >= MOST {
             self.buckets.clear();

@@ -42,11 +42,27 @@ impl Capture {
         self.clear();
         self.pass += 1;
         let wanted: SmallVec<[u64; 8]> = roots.iter().map(|r| r.id).collect();
-        for node in roots.into_iter().chain(pending) {
-            if self.place_of(&node).is_none() {
-                self.add(node);
-            }
+        roots.into_iter().for_each(|node| self.add(node));
+        let asked = self.nodes.len();
+        pending.into_iter().for_each(|node| self.add(node));
+        if self.walk() && self.nodes.len() > asked {
+            // What is pending may be lost with its device. It must not take along what was asked for.
+            let asked: Vec<Arc<Node>> = self.nodes.drain(..asked).collect();
+            self.clear();
+            self.pass += 1;
+            asked.into_iter().for_each(|node| self.add(node));
+            self.walk();
         }
+        self.sort_by_age();
+        self.count_uses();
+        self.decide_keeping(&wanted);
+        self.decide_donations();
+        self.write_key(circumstances);
+    }
+
+    /// Adds all that is needed for the nodes that are there. Whether any of it is gone.
+    fn walk(&mut self) -> bool {
+        let mut gone = false;
         // Breadth first, every node looked at once; sources by the place they were found at.
         let mut next = 0;
         let mut found = Sources::new();
@@ -67,15 +83,12 @@ impl Capture {
                 }
             });
             self.nodes.extend(found.drain(..));
+            gone |= storage.as_ref().is_some_and(|s: &Storage| s.is_gone());
             self.sources.push(places);
             self.inputs.push(storage);
             next += 1;
         }
-        self.sort_by_age();
-        self.count_uses();
-        self.decide_keeping(&wanted);
-        self.decide_donations();
-        self.write_key(circumstances);
+        gone
     }
 
     fn place_of(&self, node: &Node) -> Option<u32> {
@@ -84,6 +97,9 @@ impl Capture {
     }
 
     fn add(&mut self, node: Arc<Node>) {
+        if self.place_of(&node).is_some() {
+            return;
+        }
         node.mark.store(self.pass << 32 | self.nodes.len() as u64, Relaxed);
         self.nodes.push(node);
     }

@@ -1,12 +1,13 @@
 //! Running totals of what the engine has done.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 static COMPILED: AtomicU64 = AtomicU64::new(0);
 static REPLAYED: AtomicU64 = AtomicU64::new(0);
 static KERNELS: AtomicU64 = AtomicU64::new(0);
-static HOST_COPIES: AtomicU64 = AtomicU64::new(0);
-static POOL_BYTES: AtomicU64 = AtomicU64::new(0);
+static UPLOADS: AtomicU64 = AtomicU64::new(0);
+static READS: AtomicU64 = AtomicU64::new(0);
+static POOL_BYTES: AtomicI64 = AtomicI64::new(0);
 
 /// Totals since the program started, of all threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +18,11 @@ pub struct Counters {
     pub plans_replayed: u64,
     /// Kernels run.
     pub kernels_run: u64,
-    /// Tensors copied between the host and a device: uploads and reads.
-    pub host_copies: u64,
-    /// Bytes the memory pool holds now, in use and free.
+    /// Copies from the host to a device: tensors made of the program's own numbers.
+    pub uploads: u64,
+    /// Copies from a device to the host: values that were read, and the findings of guards and profiles.
+    pub reads: u64,
+    /// Bytes that the devices' memory pools hold now, in use and free.
     pub pool_bytes: u64,
 }
 
@@ -29,8 +32,9 @@ pub fn counters() -> Counters {
         plans_compiled: COMPILED.load(Relaxed),
         plans_replayed: REPLAYED.load(Relaxed),
         kernels_run: KERNELS.load(Relaxed),
-        host_copies: HOST_COPIES.load(Relaxed),
-        pool_bytes: POOL_BYTES.load(Relaxed),
+        uploads: UPLOADS.load(Relaxed),
+        reads: READS.load(Relaxed),
+        pool_bytes: POOL_BYTES.load(Relaxed).max(0) as u64,
     }
 }
 
@@ -46,10 +50,15 @@ pub(crate) fn count_kernels(n: u64) {
     KERNELS.fetch_add(n, Relaxed);
 }
 
-pub(crate) fn count_host_copy() {
-    HOST_COPIES.fetch_add(1, Relaxed);
+pub(crate) fn count_upload() {
+    UPLOADS.fetch_add(1, Relaxed);
 }
 
-pub(crate) fn set_pool_bytes(bytes: u64) {
-    POOL_BYTES.store(bytes, Relaxed);
+pub(crate) fn count_read() {
+    READS.fetch_add(1, Relaxed);
+}
+
+/// A pool has taken so many bytes from its device, or given them back.
+pub(crate) fn change_pool_bytes(by: i64) {
+    POOL_BYTES.fetch_add(by, Relaxed);
 }

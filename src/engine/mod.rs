@@ -8,7 +8,7 @@ mod profile;
 mod settings;
 
 pub use counters::{Counters, counters};
-pub(crate) use counters::{count_host_copy, count_kernels, set_pool_bytes};
+pub(crate) use counters::{change_pool_bytes, count_kernels, count_read, count_upload};
 pub use profile::{KernelTime, Profile, profile};
 pub(crate) use profile::{is_profiled, record_time};
 pub use settings::{guards_enabled, set_guards, with_fusion};
@@ -125,6 +125,8 @@ fn compute(
         None => {
             let nodes = &capture.nodes;
             let plan = crate::plan::compile(&capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
+            // Programs of a device that was lost hold on to it.
+            plans.retain(|prepared| !prepared.program.is_lost());
             let program = executor.prepare(&plan, guarded)?;
             let prepared = Arc::new(Prepared { plan, program });
             counters::count_compile();

@@ -2,6 +2,7 @@
 
 use super::adapter;
 use super::dispatch::Caps;
+use super::inject::Injected;
 use super::memory::{Arena, Pool};
 use super::storage::Stored;
 use crate::dtype::DType;
@@ -32,6 +33,9 @@ pub(super) struct Context {
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
     fault: Arc<Mutex<Option<wgpu::Error>>>,
     lost: Arc<OnceLock<String>>,
+    /// Bytes that were allocated and not given back.
+    pub given: Arc<AtomicU64>,
+    pub injected: Injected,
 }
 
 static CONTEXTS: Mutex<Vec<Option<Arc<Context>>>> = Mutex::new(Vec::new());
@@ -42,7 +46,7 @@ fn contexts() -> MutexGuard<'static, Vec<Option<Arc<Context>>>> {
 }
 
 fn opened(index: usize) -> Option<Arc<Context>> {
-    contexts().get(index)?.clone().filter(|c| c.lost.get().is_none())
+    contexts().get(index)?.clone().filter(|c| !c.is_lost())
 }
 
 /// The context of `gpu:index`, opened if it is not, or if it was lost.
@@ -75,7 +79,7 @@ pub(super) async fn open_async(index: usize) -> Result<Arc<Context>> {
         all.resize(index + 1, None);
     }
     // Another thread may have been faster.
-    if let Some(there) = all[index].clone().filter(|c| c.lost.get().is_none()) {
+    if let Some(there) = all[index].clone().filter(|c| !c.is_lost()) {
         return Ok(there);
     }
     all[index] = Some(context.clone());
@@ -167,28 +171,45 @@ impl Context {
             pipelines: Mutex::default(),
             fault,
             lost,
+            given: Arc::default(),
+            injected: Injected::default(),
         })
     }
 
-    /// The error of this device that has happened and was not reported yet.
-    pub fn check(&self, doing: &str) -> Result<()> {
-        let who = format!("gpu:{} ({})", self.index, self.name);
-        if let Some(reason) = self.lost.get() {
-            let message = format!(
-                "{who} was lost while {doing} ({reason}); tensors on it are gone, new ones open it again"
-            );
-            return Err(Error::new(ErrorKind::Device, message));
-        }
-        match self.fault.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            None => Ok(()),
-            Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::new(
-                ErrorKind::Memory,
-                format!("{who} is out of memory while {doing}; use smaller batches, f16, or checkpointing"),
-            )),
-            Some(error) => Err(Error::new(ErrorKind::Device, format!("{who}, {doing}: {error}"))),
-        }
+    /// Its name, for errors.
+    pub fn who(&self) -> String {
+        format!("gpu:{} ({})", self.index, self.name)
     }
 
+    /// The error of this device that has happened and was not reported yet.
+    pub fn check(&self, doing: impl FnOnce() -> String) -> Result<()> {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if fault.is_none() && !self.is_lost() {
+            return Ok(());
+        }
+        // Losing the device may be the reason; it says so when it is asked.
+        let _ = self.device.poll(wgpu::PollType::Poll);
+        let (who, doing) = (self.who(), doing());
+        Err(match (self.lost.get(), fault) {
+            (Some(reason), _) => Error::new(
+                ErrorKind::Device,
+                format!("{who} was lost ({reason}), {doing}; tensors on it are gone, new ones open it again"),
+            ),
+            (None, Some(wgpu::Error::OutOfMemory { .. })) => self.out_of_memory(&doing),
+            (None, fault) => {
+                let why = fault.map_or(String::new(), |f| f.to_string());
+                Error::new(ErrorKind::Device, format!("{who}, {doing}: {why}"))
+            }
+        })
+    }
+
+    pub fn out_of_memory(&self, doing: &str) -> Error {
+        let message =
+            format!("{} is out of memory, {doing}; use smaller batches, f16, or checkpointing", self.who());
+        Error::new(ErrorKind::Memory, message)
+    }
+
+    /// Whether it was lost: everything on it is gone.
     pub fn is_lost(&self) -> bool {
         self.lost.get().is_some()
     }
@@ -228,6 +249,8 @@ impl Context {
         let device = &self.device;
         let layout = device
             .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+        let spoiled = self.injected.bad_shader.swap(false, Ordering::Relaxed);
+        let source = if spoiled { "fn main() { return 1; }" } else { source };
         let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(what),
             source: wgpu::ShaderSource::Wgsl(source.into()),
@@ -236,7 +259,7 @@ impl Context {
         let module = unsafe {
             device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
         };
-        self.check(&format!("compiling {what}"))?;
+        self.check(|| format!("compiling {what}"))?;
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(what),
             layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -252,7 +275,7 @@ impl Context {
             },
             cache: None,
         });
-        self.check(&format!("compiling {what}"))?;
+        self.check(|| format!("compiling {what}"))?;
         Ok(Pipeline { pipeline, layout })
     }
 }

@@ -2,32 +2,72 @@
 //! plans, which all plans share because they run one after the other.
 
 use super::context::Context;
-use crate::error::Result;
+use crate::engine::change_pool_bytes;
+use crate::error::{ErrorKind, Result};
 use crate::graph::Buffer;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A buffer of the device with a number of its own, under which bind groups remember it.
-#[derive(Clone)]
 pub(super) struct Piece {
     pub buffer: wgpu::Buffer,
     pub id: u64,
     pub bytes: u64,
+    /// The bytes that its device has given away.
+    given: Arc<AtomicU64>,
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.given.fetch_sub(self.bytes, Relaxed);
+        change_pool_bytes(-(self.bytes as i64));
+    }
 }
 
 static IDS: AtomicU64 = AtomicU64::new(1);
 
-pub(super) fn create(context: &Context, bytes: u64) -> Result<Piece> {
+fn try_create(context: &Context, bytes: u64) -> Result<Piece> {
+    if context.given.load(Relaxed).saturating_add(bytes) > context.injected.memory.load(Relaxed) {
+        return Err(context.out_of_memory(&allocating(bytes)));
+    }
     let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
         size: bytes,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    context.check(&format!("allocating {bytes} bytes"))?;
-    Ok(Piece { buffer, id: IDS.fetch_add(1, Ordering::Relaxed), bytes })
+    context.check(|| allocating(bytes))?;
+    context.given.fetch_add(bytes, Relaxed);
+    change_pool_bytes(bytes as i64);
+    Ok(Piece { buffer, id: IDS.fetch_add(1, Relaxed), bytes, given: context.given.clone() })
+}
+
+fn allocating(bytes: u64) -> String {
+    format!("allocating {bytes} bytes")
+}
+
+/// A new buffer. Where memory is missing, what lies idle in the pool is given back first.
+pub(super) fn create(context: &Context, bytes: u64) -> Result<Piece> {
+    match try_create(context, bytes) {
+        Err(error) if error.kind() == ErrorKind::Memory => {
+            let idle = std::mem::take(&mut locked(&context.pool).free);
+            if idle.values().all(Vec::is_empty) {
+                return Err(error);
+            }
+            drop(idle);
+            // Memory is given back when the device is done with it.
+            #[cfg(not(target_arch = "wasm32"))]
+            super::transfer::wait(context)?;
+            try_create(context, bytes)
+        }
+        other => other,
+    }
+}
+
+fn locked(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A tensor's memory: one piece, or several where it is larger than a kernel may see at once.
@@ -40,13 +80,16 @@ impl Buffer for GpuBuffer {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn is_gone(&self) -> bool {
+        self.context.is_lost()
+    }
 }
 
 /// Free buffers by size.
 #[derive(Default)]
 pub(super) struct Pool {
     free: BTreeMap<u64, Vec<Piece>>,
-    bytes: u64,
 }
 
 /// Sizes are rounded so that nearly equal ones share memory: to an eighth of their power of two.
@@ -76,27 +119,17 @@ impl GpuBuffer {
 }
 
 fn take(context: &Context, bytes: u64) -> Result<Piece> {
-    let mut pool = context.pool.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(piece) = pool.free.get_mut(&bytes).and_then(Vec::pop) {
-        return Ok(piece);
-    }
-    let piece = match create(context, bytes) {
-        Ok(piece) => piece,
-        // What lies idle may be what is missing.
-        Err(_) if !context.is_lost() && pool.free.values().any(|free| !free.is_empty()) => {
-            pool.free.clear();
-            create(context, bytes)?
-        }
-        Err(error) => return Err(error),
-    };
-    pool.bytes += bytes;
-    crate::engine::set_pool_bytes(pool.bytes);
-    Ok(piece)
+    let idle = locked(&context.pool).free.get_mut(&bytes).and_then(Vec::pop);
+    idle.map_or_else(|| create(context, bytes), Ok)
 }
 
 impl Drop for GpuBuffer {
     fn drop(&mut self) {
-        let mut pool = self.context.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        // What a lost device gave is of no use.
+        if self.context.is_lost() {
+            return;
+        }
+        let mut pool = locked(&self.context.pool);
         for piece in self.pieces.drain(..) {
             pool.free.entry(piece.bytes).or_default().push(piece);
         }

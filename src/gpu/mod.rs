@@ -16,6 +16,7 @@ mod face;
 mod gemm;
 mod guard;
 mod index;
+mod inject;
 mod library;
 mod map;
 mod math;
@@ -30,6 +31,9 @@ mod transfer;
 #[cfg(not(target_arch = "wasm32"))]
 pub use adapter::adapters;
 pub use adapter::{Adapter, AdapterKind, adapters_async};
+
+#[doc(hidden)]
+pub use inject::{limit_memory, lose_device, spoil_next_shader};
 
 pub use face::{GpuBuffer, GpuDevice, GpuTensor, shaders};
 

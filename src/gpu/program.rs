@@ -98,7 +98,7 @@ impl GpuProgram {
                 mapped_at_creation: false,
             })
         });
-        context.check("preparing a plan")?;
+        context.check(|| "preparing a plan".into())?;
         let written = Mutex::new(Vec::new());
         Ok(GpuProgram { context, dispatches, arena_bytes, uniforms, written, words, guard })
     }
@@ -151,6 +151,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn add(&mut self, k: usize, kernel: &Kernel) -> Result<()> {
         let named = |error: Error| error.with_context(&describe(kernel));
+        check_count(self.context, kernel).map_err(named)?;
         let (caps, slots) = (&self.context.caps, self.context.rules.slots);
         let lowered = match &kernel.work {
             Work::Map(maps) => map::lower(maps, caps, slots.min(MOST_TOGETHER)),
@@ -200,11 +201,10 @@ impl Builder<'_> {
         let most = self.context.rules.slots;
         if writable.len() > most {
             let message = format!(
-                "a kernel needs {} pieces of memory at once, and gpu:{} ({}) lets it see {most}: make the tensors smaller \
+                "a kernel needs {} pieces of memory at once, and {} lets it see {most}: make the tensors smaller \
                  than {} bytes",
                 writable.len(),
-                self.context.index,
-                self.context.name,
+                self.context.who(),
                 self.context.rules.block
             );
             return Err(Error::new(ErrorKind::Memory, message));
@@ -370,6 +370,29 @@ fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &Caps) -> MapLowered 
     MapLowered { dispatches, scratch: lowered.scratch }
 }
 
+/// An error if the kernel counts further than shaders do: in words of 32 bits.
+fn check_count(context: &Context, kernel: &Kernel) -> Result<()> {
+    let stored = kernel.parts.iter().map(|p| p.shape.numel());
+    let most = stored.chain(kernel.maps().map(|m| m.iterations())).max().unwrap_or(0);
+    if u32::try_from(most).is_ok() {
+        return Ok(());
+    }
+    let message =
+        format!("{most} elements are more than the kernels of {} can count: 2^32; split it", context.who());
+    Err(Error::new(ErrorKind::Memory, message))
+}
+
+/// The first kernels' ops and shapes, for errors of the whole plan.
+fn describe_plan(plan: &Plan) -> String {
+    /// Kernels that are named.
+    const NAMED: usize = 4;
+    let mut text = plan.kernels.iter().take(NAMED).map(describe).collect::<Vec<_>>().join("; ");
+    if plan.kernels.len() > NAMED {
+        text += &format!("; and {} more kernels", plan.kernels.len() - NAMED);
+    }
+    text
+}
+
 /// The kernel's ops and shapes, for errors.
 fn describe(kernel: &Kernel) -> String {
     let shape = kernel.parts.last().map_or(String::new(), |p| p.shape.to_string());
@@ -377,18 +400,33 @@ fn describe(kernel: &Kernel) -> String {
 }
 
 impl Program for GpuProgram {
+    fn is_lost(&self) -> bool {
+        self.context.is_lost()
+    }
+
     fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>> {
         let context = &self.context;
+        let named = |error: Error| error.with_context(&describe_plan(plan));
+        if let Some(k) = inputs.iter().position(|i| !Arc::ptr_eq(&GpuBuffer::of(&**i).context, context)) {
+            let slot = plan.layout.inputs[k];
+            let message = format!(
+                "a tensor of {} bytes ({}) was on {} when the device was lost: its values are gone, make it anew",
+                plan.slot_bytes[slot],
+                plan.slot_dtypes[slot],
+                context.who()
+            );
+            return Err(named(Error::new(ErrorKind::Device, message)));
+        }
         let mut outputs: Vec<Storage> = Vec::with_capacity(plan.layout.outputs.len());
         for output in &plan.layout.outputs {
             outputs.push(match output.over {
                 Some(input) => inputs[input].clone(),
-                None => Arc::new(GpuBuffer::new(context, output.bytes)?),
+                None => Arc::new(GpuBuffer::new(context, output.bytes).map_err(named)?),
             });
         }
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = arena.reserve(context, self.arena_bytes)?;
+        let blocks = arena.reserve(context, self.arena_bytes).map_err(named)?;
         let mut encoder = context.device.create_command_encoder(&Default::default());
         if let Some(guard) = &self.guard {
             encoder.clear_buffer(&guard.memory.buffer, 0, None);
@@ -413,7 +451,7 @@ impl Program for GpuProgram {
         context.queue.submit([encoder.finish()]);
         // Lets go of what is done; does not wait.
         let _ = context.device.poll(wgpu::PollType::Poll);
-        context.check("running a plan")?;
+        context.check(|| "running a plan".into()).map_err(named)?;
         if let Some(times) = times {
             // A kernel may be several dispatches.
             let mut kernels = vec![Duration::ZERO; plan.kernels.len()];

@@ -5,7 +5,7 @@ use super::context::Context;
 use super::memory::GpuBuffer;
 use super::storage::Stored;
 use crate::dtype::DType;
-use crate::engine::count_host_copy;
+use crate::engine::{count_read, count_upload};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use std::borrow::Cow;
@@ -42,8 +42,8 @@ pub(super) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Resu
     for (piece, part) in buffer.pieces.iter().zip(data.chunks(context.rules.block)) {
         context.queue.write_buffer(&piece.buffer, 0, part);
     }
-    count_host_copy();
-    context.check(&format!("uploading {} bytes", data.len()))?;
+    count_upload();
+    context.check(|| format!("uploading {} bytes", data.len()))?;
     Ok(Arc::new(buffer))
 }
 
@@ -74,7 +74,7 @@ fn stage<'a>(
     context.queue.submit([encoder.finish()]);
     let (giver, mapped) = answer();
     buffer.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
-    context.check(&format!("reading {bytes} bytes"))?;
+    context.check(|| format!("reading {bytes} bytes"))?;
     Ok(Staged { buffer, mapped })
 }
 
@@ -84,15 +84,14 @@ impl Staged {
         #[cfg(not(target_arch = "wasm32"))]
         wait(context)?;
         let failed = |why: String| {
-            context.check("reading a tensor").err().unwrap_or_else(|| {
-                let message =
-                    format!("gpu:{} ({}): a tensor could not be read: {why}", context.index, context.name);
+            context.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
+                let message = format!("{}: a tensor could not be read: {why}", context.who());
                 Error::new(ErrorKind::Device, message)
             })
         };
         self.mapped.await.map_err(|e| failed(e.to_string()))?;
         let view = self.buffer.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
-        count_host_copy();
+        count_read();
         Ok(look(&view))
     }
 }
@@ -124,17 +123,18 @@ pub(super) fn read_raw(context: &Context, buffer: &wgpu::Buffer) -> Result<Vec<u
 pub(super) fn wait(context: &Context) -> Result<()> {
     /// How long to ask again and again: what is nearly done is there sooner than a sleeping thread wakes up.
     const PATIENCE: Duration = Duration::from_millis(2);
+    let waiting = || "waiting for the device".to_string();
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
         match context.device.poll(wgpu::PollType::Poll) {
-            Ok(status) if status.is_queue_empty() => return context.check("waiting for the device"),
+            Ok(status) if status.is_queue_empty() => return context.check(waiting),
             Ok(_) => std::hint::spin_loop(),
             Err(_) => break,
         }
     }
     let waited = context.device.poll(wgpu::PollType::wait_indefinitely());
-    context.check("waiting for the device")?;
-    waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("gpu:{}: {e}", context.index)))
+    context.check(waiting)?;
+    waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("{}: {e}", context.who())))
 }
 
 /// A tab cannot wait.

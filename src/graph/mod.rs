@@ -19,6 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Memory of some device, shared by the nodes that name it.
 pub(crate) trait Buffer: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
+
+    /// Whether its values were lost, with their device.
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// A node's values: a whole buffer, row-major.

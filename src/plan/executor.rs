@@ -43,6 +43,11 @@ pub(crate) trait Executor: Send + Sync {
 
 /// A plan made ready by its executor.
 pub(crate) trait Program: Send + Sync {
+    /// Whether its device is gone, and the program with it.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// Runs it; the result holds the plan's outputs in order.
     fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>>;
 }

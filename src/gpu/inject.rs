@@ -1,0 +1,43 @@
+//! Faults on demand, for tests: what a driver does once in a long while, now.
+
+use super::context;
+use crate::error::Result;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// What a context was told to do wrong.
+pub(super) struct Injected {
+    /// Bytes that can be had of it, in all.
+    pub memory: AtomicU64,
+    /// The next shader that is compiled is not valid.
+    pub bad_shader: AtomicBool,
+}
+
+impl Default for Injected {
+    fn default() -> Self {
+        Injected { memory: AtomicU64::new(u64::MAX), bad_shader: AtomicBool::new(false) }
+    }
+}
+
+/// Destroys the device of `gpu:index`, as if its driver had reset it. For tests.
+#[doc(hidden)]
+pub fn lose_device(index: usize) -> Result<()> {
+    let context = context::open(index)?;
+    context.device.destroy();
+    // The loss is told when what was submitted is done with.
+    let _ = context.device.poll(wgpu::PollType::wait_indefinitely());
+    Ok(())
+}
+
+/// Lets `gpu:index` have no more than so many bytes, as if it were a smaller device. For tests.
+#[doc(hidden)]
+pub fn limit_memory(index: usize, bytes: u64) -> Result<()> {
+    context::open(index)?.injected.memory.store(bytes, Relaxed);
+    Ok(())
+}
+
+/// Spoils the next shader that `gpu:index` compiles. For tests.
+#[doc(hidden)]
+pub fn spoil_next_shader(index: usize) -> Result<()> {
+    context::open(index)?.injected.bad_shader.store(true, Relaxed);
+    Ok(())
+}

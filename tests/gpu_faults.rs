@@ -1,0 +1,175 @@
+//! What a GPU may do to a program: refuse memory or a shader, or vanish. Each is an error that names the ops, the
+//! process lives on, other devices keep their tensors, and the GPU can be used again. Runs where `VOLTA_ADAPTER`
+//! names an adapter (`llvmpipe` will do) or there is a GPU; says so and passes where there is none.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use volta::gpu::{limit_memory, lose_device, spoil_next_shader};
+use volta::{DType, Device, Error, ErrorKind, Optimizer, SGD, Tensor, mse_loss, with_device};
+
+/// The device, for one test at a time.
+fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    match Device::gpu() {
+        Ok(device) => Some((device, guard)),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Device);
+            eprintln!("not tested: {error}");
+            None
+        }
+    }
+}
+
+/// A test with the device as the place of new tensors, if there is one.
+macro_rules! on_gpu {
+    ($($name:ident() $body:block)*) => {$(
+        #[test]
+        fn $name() {
+            let Some((device, _guard)) = gpu() else { return };
+            with_device(device, || $body);
+        }
+    )*};
+}
+
+fn assert_names(error: &Error, kind: ErrorKind, words: &[&str]) {
+    assert_eq!(error.kind(), kind, "{error}");
+    for word in words {
+        assert!(error.to_string().contains(word), "{word:?} is missing: {error}");
+    }
+}
+
+fn works_again() {
+    let x = Tensor::new(&[1.0, 2.0, 3.0]);
+    assert_eq!((&x * 2.0 + 1.0).to_vec::<f32>(), [3.0, 5.0, 7.0]);
+}
+
+on_gpu! {
+    a_tensor_larger_than_any_device_is_an_error_with_its_shape() {
+        let huge = Tensor::zeros([1usize << 38]) + Tensor::ones([1]);
+        let error = huge.try_realize().unwrap_err();
+        assert_names(&error, ErrorKind::Memory, &["274877906944", "add"]);
+        works_again();
+    }
+
+    a_device_out_of_memory_names_the_ops_and_keeps_what_it_has() {
+        let x = Tensor::new(&[1.0, 2.0, 3.0]);
+        x.realize();
+        limit_memory(0, 1 << 20).unwrap();
+        let wide = x.unsqueeze(1).expand([3, 1 << 20]).exp();
+        assert_names(&wide.try_realize().unwrap_err(), ErrorKind::Memory, &["out of memory", "exp", "[3, 1048576]"]);
+        // Inside of a plan, too: nothing of this is kept.
+        let sorted = wide.cumsum(1).max_dim(1, false);
+        assert_names(&sorted.try_to_vec::<f32>().unwrap_err(), ErrorKind::Memory, &["cumsum"]);
+        let error = Tensor::try_from_vec(vec![0f32; 1 << 20], [1 << 20]).unwrap_err();
+        assert_names(&error, ErrorKind::Memory, &["allocating"]);
+        assert_eq!((&x + 1.0).to_vec::<f32>(), [2.0, 3.0, 4.0]);
+        limit_memory(0, u64::MAX).unwrap();
+        assert_eq!(wide.sum_dim(1, false).to_vec::<f32>().len(), 3);
+    }
+
+    idle_memory_is_given_back_before_memory_is_missing() {
+        // A device of its own: what other tests left does not count.
+        lose_device(0).unwrap();
+        let megabytes = |n: usize| Tensor::try_from_vec(vec![2f32; n << 18], [n << 18]);
+        limit_memory(0, (6 << 20) + (1 << 16)).unwrap();
+        let four = megabytes(4).unwrap();
+        assert_names(&megabytes(6).unwrap_err(), ErrorKind::Memory, &["allocating 6291456 bytes"]);
+        drop(four);
+        assert_eq!(megabytes(6).unwrap().sum().item::<f32>(), (3 << 20) as f32);
+        limit_memory(0, u64::MAX).unwrap();
+    }
+
+    a_shader_that_the_driver_refuses_is_an_error_with_its_op() {
+        let x = Tensor::new(&[1.0, 4.0, 9.0]).realize().clone();
+        spoil_next_shader(0).unwrap();
+        let error = x.sqrt().try_to_vec::<f32>().unwrap_err();
+        assert_names(&error, ErrorKind::Device, &["compiling sqrt", "[3]"]);
+        assert_eq!(x.sqrt().to_vec::<f32>(), [1.0, 2.0, 3.0]);
+    }
+
+    a_lost_device_is_an_error_and_opens_again() {
+        let here = with_device(Device::Cpu, || Tensor::new(&[1.0, 2.0]));
+        let there = Tensor::new(&[3.0, 4.0]);
+        let pending = there.exp();
+        there.realize();
+        lose_device(0).unwrap();
+        assert_names(&there.try_to_vec::<f32>().unwrap_err(), ErrorKind::Device, &["was lost", "gpu:0"]);
+        assert_names(&pending.try_to_vec::<f32>().unwrap_err(), ErrorKind::Device, &["gone", "exp", "[2]"]);
+        let moved = there.try_to_device(Device::Cpu);
+        assert_names(&moved.unwrap_err(), ErrorKind::Device, &["was lost"]);
+        // Whatever is elsewhere is as it was, and the device opens again.
+        assert_eq!((&here + 1.0).to_vec::<f32>(), [2.0, 3.0]);
+        assert!(Device::gpu().is_ok());
+        assert_eq!(here.to_device(Device::Gpu(0)).exp().to_vec::<f32>().len(), 2);
+        works_again();
+    }
+
+    a_read_that_is_under_way_fails_when_the_device_is_lost() {
+        let x = Tensor::new(&[1.0, 2.0]).realize().clone();
+        let before = x.to_vec_async::<f32>();
+        lose_device(0).unwrap();
+        // The copy may have been made in time; if not, it says why.
+        match pollster::block_on(before) {
+            Ok(values) => assert_eq!(values, [1.0, 2.0]),
+            Err(error) => assert_names(&error, ErrorKind::Device, &["gpu:0"]),
+        }
+        let after = x.to_vec_async::<f32>();
+        assert_names(&pollster::block_on(after).unwrap_err(), ErrorKind::Device, &["was lost"]);
+        works_again();
+    }
+
+    training_goes_on_with_new_tensors_while_old_ones_are_still_held() {
+        let data = |n: usize| Tensor::from_vec(vec![0.5f32; n], [n / 2, 2]);
+        let model = || Tensor::ones([2, 1]).requires_grad(true);
+        let step = |w: &Tensor| {
+            let mut sgd = SGD::new(vec![w.clone()], 0.1, 0.0, 0.0);
+            mse_loss(&data(8).matmul(w), &Tensor::zeros([4, 1])).backward();
+            sgd.try_step()
+        };
+        let old = model();
+        step(&old).unwrap();
+        // Pending, and held beyond the loss.
+        let held = old.exp();
+        lose_device(0).unwrap();
+        assert_names(&step(&old).unwrap_err(), ErrorKind::Device, &["gone"]);
+        let new = model();
+        let held_too = (&held * 2.0).sum();
+        step(&new).unwrap();
+        assert!(new.to_vec::<f32>().iter().all(|w| *w < 1.0));
+        assert!(held_too.try_item::<f32>().is_err());
+    }
+
+    an_index_out_of_range_reads_and_writes_nothing_else() {
+        let wild32 = [-1, 4, i32::MIN, i32::MAX, 1 << 30, -(1 << 20)];
+        let wild64 = [-1i64, 4, 1 << 32, (1 << 32) + 1, i64::MIN, i64::MAX];
+        let indices = [
+            Tensor::from_vec(wild32.to_vec(), [6]),
+            Tensor::from_vec(wild64.to_vec(), [6]),
+            Tensor::from_vec(vec![4u8, 5, 100, 128, 254, 255], [6]),
+        ];
+        for index in &indices {
+            // Neighbours in the pool, before and behind.
+            let before = Tensor::from_vec(vec![7f32; 32], [4, 8]).realize().clone();
+            let table = (Tensor::zeros([4, 8]) + 3.0).realize().clone();
+            let behind = Tensor::from_vec(vec![9f32; 32], [4, 8]).realize().clone();
+            let rows = table.embedding(index).to_vec::<f32>();
+            assert!(rows.iter().all(|x| x.is_nan()), "{}: {rows:?}", index.dtype());
+            let picked = table.gather(0, &index.unsqueeze(1)).to_vec::<f32>();
+            assert!(picked.iter().all(|x| x.is_nan()), "{}: {picked:?}", index.dtype());
+            let whole = table.to_dtype(DType::I32).index_select(0, index).to_vec::<i32>();
+            assert!(whole.iter().all(|x| *x == 0), "{}: {whole:?}", index.dtype());
+            let spread = index.unsqueeze(1).expand([6, 8]);
+            let added = table.scatter_add(0, &spread, &Tensor::full([6, 8], 100.0));
+            assert_eq!(added.to_vec::<f32>(), [3.0; 32], "{}", index.dtype());
+            // Enough values for the lists that large tables sort, with one place inside.
+            let many = Tensor::cat(&[&index.repeat(&[100]), &Tensor::from_vec(vec![2i32], [1]).to_dtype(index.dtype())], 0);
+            let spread = many.unsqueeze(1).expand([601, 8]);
+            let added = Tensor::zeros([4, 8]).scatter_add(0, &spread, &Tensor::ones([601, 8])).to_vec::<f32>();
+            let expected: Vec<f32> = (0..32).map(|k| if k / 8 == 2 { 1.0 } else { 0.0 }).collect();
+            assert_eq!(added, expected, "{}", index.dtype());
+            assert_eq!(before.to_vec::<f32>(), [7.0; 32]);
+            assert_eq!(table.to_vec::<f32>(), [3.0; 32]);
+            assert_eq!(behind.to_vec::<f32>(), [9.0; 32]);
+        }
+    }
+}
