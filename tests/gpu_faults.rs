@@ -39,7 +39,7 @@ fn assert_names(error: &Error, kind: ErrorKind, words: &[&str]) {
 }
 
 fn works_again() {
-    let x = Tensor::new(&[1.0, 2.0, 3.0]);
+    let x = Tensor::vector(&[1.0, 2.0, 3.0]);
     assert_eq!((&x * 2.0 + 1.0).to_vec::<f32>(), [3.0, 5.0, 7.0]);
 }
 
@@ -52,7 +52,7 @@ on_gpu! {
     }
 
     a_device_out_of_memory_names_the_ops_and_keeps_what_it_has() {
-        let x = Tensor::new(&[1.0, 2.0, 3.0]);
+        let x = Tensor::vector(&[1.0, 2.0, 3.0]);
         x.realize();
         limit_memory(0, 1 << 20).unwrap();
         let wide = x.unsqueeze(1).expand([3, 1 << 20]).exp();
@@ -80,7 +80,7 @@ on_gpu! {
     }
 
     a_shader_that_the_driver_refuses_is_an_error_with_its_op() {
-        let x = Tensor::new(&[1.0, 4.0, 9.0]).realize().clone();
+        let x = Tensor::vector(&[1.0, 4.0, 9.0]).realize().clone();
         spoil_next_shader(0).unwrap();
         let error = x.sqrt().try_to_vec::<f32>().unwrap_err();
         assert_names(&error, ErrorKind::Device, &["compiling sqrt", "[3]"]);
@@ -88,8 +88,8 @@ on_gpu! {
     }
 
     a_lost_device_is_an_error_and_opens_again() {
-        let here = with_device(Device::Cpu, || Tensor::new(&[1.0, 2.0]));
-        let there = Tensor::new(&[3.0, 4.0]);
+        let here = with_device(Device::Cpu, || Tensor::vector(&[1.0, 2.0]));
+        let there = Tensor::vector(&[3.0, 4.0]);
         let pending = there.exp();
         there.realize();
         lose_device(0).unwrap();
@@ -105,7 +105,7 @@ on_gpu! {
     }
 
     a_read_that_is_under_way_fails_when_the_device_is_lost() {
-        let x = Tensor::new(&[1.0, 2.0]).realize().clone();
+        let x = Tensor::vector(&[1.0, 2.0]).realize().clone();
         let before = x.to_vec_async::<f32>();
         lose_device(0).unwrap();
         // The copy may have been made in time; if not, it says why.

@@ -81,7 +81,7 @@ fn every_bad_element_is_counted_in_every_float_type() {
 #[test]
 fn an_update_that_overwrites_its_parameter_is_checked_too() {
     set_guards(true);
-    let w = Tensor::new(&[4.0, -4.0, 9.0]);
+    let w = Tensor::vector(&[4.0, -4.0, 9.0]);
     assert_eq!(w.to_vec::<f32>(), [4.0, -4.0, 9.0]);
     w.assign(&w.sqrt());
     let error = w.try_to_vec::<f32>().unwrap_err();
@@ -91,8 +91,8 @@ fn an_update_that_overwrites_its_parameter_is_checked_too() {
 #[test]
 fn of_two_faults_the_first_is_named() {
     set_guards(true);
-    let x = Tensor::new(&[-1.0, 2.0]);
-    let y = x.sqrt().relu().sum() + Tensor::new(&[0.0]).log();
+    let x = Tensor::vector(&[-1.0, 2.0]);
+    let y = x.sqrt().relu().sum() + Tensor::vector(&[0.0]).log();
     let text = y.try_to_vec::<f32>().unwrap_err().to_string();
     assert!(text.starts_with("sqrt:"), "{text}");
 }
