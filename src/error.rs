@@ -33,6 +33,8 @@ pub enum ErrorKind {
     Io,
     /// A file or a saved state that is not what it should be.
     Data,
+    /// A plan that was made by `plan_only`, which runs none.
+    NotRun,
 }
 
 /// An error with the op that was called, what was wrong, and the caller's line.

@@ -47,7 +47,8 @@ pub use cpu::set_threads;
 pub use device::{Device, default_device, set_default_device, with_device};
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{
-    Counters, KernelTime, Profile, counters, guards_enabled, last_plan, profile, set_guards, with_fusion,
+    Counters, KernelTime, Profile, counters, guards_enabled, last_plan, plan_only, profile, set_guards,
+    with_fusion,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};

@@ -4,11 +4,13 @@
 mod cache;
 mod capture;
 mod counters;
+mod preview;
 mod profile;
 mod settings;
 
 pub use counters::{Counters, counters};
 pub(crate) use counters::{change_pool_bytes, count_kernels, count_read, count_upload};
+pub use preview::plan_only;
 pub use profile::{KernelTime, Profile, profile};
 pub(crate) use profile::{is_profiled, record_time};
 pub use settings::{guards_enabled, set_guards, with_fusion};
@@ -125,6 +127,7 @@ fn compute(
         None => {
             let nodes = &capture.nodes;
             let plan = crate::plan::compile(&capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
+            preview::look(&plan)?;
             // Programs of a device that was lost hold on to it.
             plans.retain(|prepared| !prepared.program.is_lost());
             let program = executor.prepare(&plan, guarded)?;
