@@ -53,8 +53,12 @@ pub use engine::{
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use nn::{
-    ELU, GELU, GELUTanh, LeakyReLU, Linear, LogSoftmax, Mish, Module, ReLU, Sequential, SiLU, Sigmoid,
-    Softmax, Tanh,
+    AdaptiveAvgPool2d, AttentionMask, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, ConvTranspose2d,
+    Dropout, ELU, Embedding, FeedForwardActivation, Flatten, GELU, GELUTanh, GRU, GRUCell, GroupNorm,
+    Identity, KvCache, LSTM, LSTMCell, LayerNorm, LeakyReLU, Linear, LogSoftmax, MaxPool2d, Mish, Module,
+    MultiHeadAttention, MultiHeadOptions, PixelShuffle, RMSNorm, RNN, RNNCell, ReLU, RecurrentOptions,
+    Rotary, Sequential, SiLU, Sigmoid, Softmax, Tanh, TransformerDecoderLayer, TransformerEncoderLayer,
+    TransformerOptions, Unflatten, Upsample,
 };
 pub use optim::{Adam, AdamW, GradScaler, Optimizer, SGD};
 pub use plan::report::{KernelReport, PlanReport};

@@ -2,8 +2,9 @@
 //! learn which layer they belong to.
 
 use super::Module;
-use crate::call::{Layer, LayerScope};
-use crate::error::Result;
+use crate::call::{Call, Layer, LayerScope};
+use crate::device::{Device, with_device};
+use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use std::cell::RefCell;
@@ -22,16 +23,34 @@ thread_local! {
 #[track_caller]
 pub(crate) fn layer<M: Module>(module: &M, body: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
     let layer = Layer::of(module);
-    let output = {
-        let _scope = LayerScope::enter(layer);
-        body()?
-    };
+    let output = within(module, body)?;
     WATCH.with_borrow_mut(|watch| {
         if let (Some(seen), Some(layer)) = (watch, layer) {
             seen.push(Seen { layer, shape: output.shape() });
         }
     });
     Ok(output)
+}
+
+/// Runs `body` as part of `module`: its ops name the caller's line.
+#[track_caller]
+pub(super) fn within<M: Module, R>(module: &M, body: impl FnOnce() -> R) -> R {
+    let _scope = LayerScope::enter(Layer::of(module));
+    body()
+}
+
+/// Runs `make` with `device` as the place where tensors are created; its ops name the caller's line.
+#[track_caller]
+pub(super) fn on_device<R>(device: Device, make: impl FnOnce() -> R) -> R {
+    let _scope = LayerScope::enter(None);
+    with_device(device, make)
+}
+
+/// Misuse that the layer called `name` found itself, before any op did.
+#[track_caller]
+pub(super) fn misuse(name: &'static str, kind: ErrorKind, message: impl Into<String>) -> Error {
+    let _call = Call::enter(name);
+    Error::new(kind, message)
 }
 
 /// Runs `f` and tells which layers ran, in the order in which they ended.

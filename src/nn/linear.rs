@@ -1,8 +1,8 @@
 //! x·Wᵀ + b.
 
-use super::call::{forward, layer};
+use super::call::{forward, layer, on_device};
 use super::{Module, Visitor, init};
-use crate::device::{Device, with_device};
+use crate::device::Device;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -25,7 +25,7 @@ impl Linear {
     /// [`new`](Self::new) on a device of choice.
     #[track_caller]
     pub fn new_on_device(inputs: usize, outputs: usize, bias: bool, device: Device) -> Linear {
-        with_device(device, || Linear::new(inputs, outputs, bias))
+        on_device(device, || Linear::new(inputs, outputs, bias))
     }
 }
 

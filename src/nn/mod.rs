@@ -1,23 +1,51 @@
 //! Layers and what they have in common: names, shapes, layouts and first values are PyTorch's.
 //!
 //! `module` holds the trait, `visit` the walk over a module's tensors that everything else is made of, `state`
-//! taking over all values by name, `summary` a printed overview, `init` first values. A layer is a file.
+//! taking over all values by name, `summary` a printed overview, `init` first values. A layer is a file, a family of layers a folder.
 
 mod activation;
+mod attention;
+mod batch_norm;
 mod call;
+mod conv;
+mod conv_transpose;
+mod dropout;
+mod embedding;
 pub mod init;
 mod linear;
 mod module;
+mod norm;
+mod pair;
+mod pool;
+mod recurrent;
+mod reshape;
+mod rotary;
 mod sequential;
 mod state;
 mod summary;
+mod transformer;
 mod visit;
 
 pub use activation::{ELU, GELU, GELUTanh, LeakyReLU, LogSoftmax, Mish, ReLU, SiLU, Sigmoid, Softmax, Tanh};
+pub use attention::{AttentionMask, KvCache, MultiHeadAttention, MultiHeadOptions};
+pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, RunningStatistics};
+pub use conv::{Conv1d, Conv2d};
+pub use conv_transpose::ConvTranspose2d;
+pub use dropout::Dropout;
+pub use embedding::Embedding;
 pub use linear::Linear;
 pub use module::{Module, num_parameters};
+pub use norm::{GroupNorm, LayerNorm, RMSNorm};
+pub use pair::Pair;
+pub use pool::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d};
+pub use recurrent::{GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell, RecurrentOptions, RecurrentWeights};
+pub use reshape::{Flatten, Identity, PixelShuffle, Resize, Unflatten, Upsample};
+pub use rotary::Rotary;
 pub use sequential::Sequential;
 pub use state::LoadReport;
 pub use summary::{Summary, summary};
+pub use transformer::{
+    FeedForwardActivation, TransformerDecoderLayer, TransformerEncoderLayer, TransformerOptions,
+};
 pub use visit::{Field, Item, Mode, Visitor};
 pub use volta_derive::Module;
