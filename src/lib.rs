@@ -29,6 +29,7 @@ mod engine;
 mod error;
 pub mod gpu;
 mod graph;
+pub mod models;
 pub mod nn;
 mod op;
 mod optim;

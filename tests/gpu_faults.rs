@@ -162,7 +162,7 @@ on_gpu! {
             let added = table.scatter_add(0, &spread, &Tensor::full([6, 8], 100.0));
             assert_eq!(added.to_vec::<f32>(), [3.0; 32], "{}", index.dtype());
             // Enough values for the lists that large tables sort, with one place inside.
-            let many = Tensor::cat(&[&index.repeat(&[100]), &Tensor::from_vec(vec![2i32], [1]).to_dtype(index.dtype())], 0);
+            let many = Tensor::cat(&[&index.repeat([100]), &Tensor::from_vec(vec![2i32], [1]).to_dtype(index.dtype())], 0);
             let spread = many.unsqueeze(1).expand([601, 8]);
             let added = Tensor::zeros([4, 8]).scatter_add(0, &spread, &Tensor::ones([601, 8])).to_vec::<f32>();
             let expected: Vec<f32> = (0..32).map(|k| if k / 8 == 2 { 1.0 } else { 0.0 }).collect();

@@ -65,7 +65,7 @@ impl Module for Embedding {
         layer(self, || {
             let rows = self.weight.try_embedding(x)?;
             match self.padding_idx {
-                Some(index) => x.try_eq(index)?.try_unsqueeze(-1)?.try_where_(&rows.detach(), &rows),
+                Some(index) => x.try_eq(index)?.try_unsqueeze(-1)?.try_where_(rows.detach(), &rows),
                 None => Ok(rows),
             }
         })

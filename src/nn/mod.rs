@@ -29,6 +29,7 @@ mod visit;
 pub use activation::{ELU, GELU, GELUTanh, LeakyReLU, LogSoftmax, Mish, ReLU, SiLU, Sigmoid, Softmax, Tanh};
 pub use attention::{AttentionMask, KvCache, MultiHeadAttention, MultiHeadOptions};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, RunningStatistics};
+pub(crate) use call::layer;
 pub use conv::{Conv1d, Conv2d};
 pub use conv_transpose::ConvTranspose2d;
 pub use dropout::Dropout;

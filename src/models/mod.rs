@@ -1,0 +1,8 @@
+//! Whole networks that are used again and again.
+
+mod gpt;
+mod gpt_block;
+mod gpt_cache;
+
+pub use gpt::{Activation, Gpt, GptOptions, Norm, Positions};
+pub use gpt_cache::GptCache;
