@@ -15,6 +15,7 @@
 //! | `cpu` `gpu` | two executors of plans |
 //! | `tensor` | what users hold |
 //! | `state` | what is saved |
+//! | `data` | datasets, transforms, loaders |
 //! | `nn` `optim` | layers, optimizers |
 
 // `#[derive(Module)]` names this crate by its name, here too.
@@ -23,6 +24,7 @@ extern crate self as volta;
 mod autograd;
 mod call;
 mod cpu;
+pub mod data;
 mod device;
 mod dtype;
 mod engine;
@@ -45,6 +47,7 @@ pub use autograd::{
     try_grad,
 };
 pub use cpu::set_threads;
+pub use data::{DataLoader, Dataset};
 pub use device::{Device, default_device, set_default_device, with_device};
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{

@@ -37,8 +37,8 @@ impl RngState {
     }
 }
 
-/// A key for one tensor of random numbers; its elements count under it.
-fn next_key() -> [u32; 2] {
+/// A key for one tensor of random numbers, or for a loader; its elements count under it.
+pub(crate) fn next_key() -> [u32; 2] {
     let mut rng = RNG.lock().expect("no panic while the generator is held");
     let stream = rng.drawn;
     rng.drawn += 1;

@@ -35,6 +35,7 @@ mod transfer;
 pub use attention::AttentionOptions;
 pub use autocast::autocast;
 pub use conv::ConvOptions;
+pub(crate) use create::next_key;
 pub use create::{RngState, manual_seed};
 pub use cross_entropy::{
     CrossEntropyOptions, NllOptions, cross_entropy, cross_entropy_with, nll_loss, nll_loss_with,
