@@ -13,6 +13,8 @@ pub struct KernelTime {
     pub label: String,
     /// What kind of kernel it is: `map`, `reduce`, `matmul`, …
     pub kind: &'static str,
+    /// The type and shape of its last result.
+    pub result: String,
     /// How often it ran.
     pub calls: u64,
     /// The time of all calls.
@@ -30,8 +32,11 @@ pub struct Profile {
     pub kernels: Vec<KernelTime>,
 }
 
+/// What kernels have in common that are one line of a profile: label, kind, result.
+type Key = (String, &'static str, String);
+
 thread_local! {
-    static TIMES: RefCell<Option<HashMap<(String, &'static str), KernelTime>>> = const { RefCell::new(None) };
+    static TIMES: RefCell<Option<HashMap<Key, KernelTime>>> = const { RefCell::new(None) };
 }
 
 /// Runs `f` and times every kernel that this thread runs meanwhile.
@@ -53,9 +58,13 @@ pub(crate) fn is_profiled() -> bool {
 pub(crate) fn record_time(kernel: &Kernel, time: Duration) {
     TIMES.with_borrow_mut(|times| {
         let Some(times) = times else { return };
-        let entry = times.entry((kernel.label.clone(), kernel.kind())).or_insert_with(|| KernelTime {
+        let last = kernel.parts.iter().rev().find(|p| p.stored);
+        let result = last.map_or(String::new(), |p| format!("{} {}", p.dtype, p.shape));
+        let key = (kernel.label.clone(), kernel.kind(), result.clone());
+        let entry = times.entry(key).or_insert_with(|| KernelTime {
             label: kernel.label.clone(),
             kind: kernel.kind(),
+            result,
             calls: 0,
             time: Duration::ZERO,
             flops: 0,
@@ -80,20 +89,21 @@ impl fmt::Display for Profile {
         let total = self.total().as_secs_f64().max(f64::MIN_POSITIVE);
         writeln!(
             f,
-            "{:>7} {:>10} {:>6} {:>8} {:>7}  {:<16} computes",
-            "share", "ms", "calls", "GFLOP/s", "GB/s", "kernel"
+            "{:>7} {:>10} {:>6} {:>8} {:>7}  {:<16} {:<22} computes",
+            "share", "ms", "calls", "GFLOP/s", "GB/s", "kernel", "result"
         )?;
         for k in &self.kernels {
             let seconds = k.time.as_secs_f64().max(1e-9);
             writeln!(
                 f,
-                "{:>6.1}% {:>10.3} {:>6} {:>8.1} {:>7.1}  {:<16} {}",
+                "{:>6.1}% {:>10.3} {:>6} {:>8.1} {:>7.1}  {:<16} {:<22} {}",
                 100.0 * seconds / total,
                 seconds * 1e3,
                 k.calls,
                 k.flops as f64 / seconds / 1e9,
                 k.bytes as f64 / seconds / 1e9,
                 k.kind,
+                k.result,
                 k.label
             )?;
         }
