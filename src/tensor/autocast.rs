@@ -3,6 +3,7 @@
 use super::Tensor;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
+use crate::op::Op;
 use std::cell::Cell;
 
 thread_local! {
@@ -33,8 +34,21 @@ impl Tensor {
     /// The operand of a product: in half precision where that is asked for.
     pub(super) fn lowered(&self) -> Result<Tensor> {
         match LOWER.get() {
-            Some(dtype) if self.dtype() == DType::F32 => self.cast(dtype),
+            Some(dtype) if self.dtype() == DType::F32 => self.cast_as_it_lies(dtype),
             _ => Ok(self.clone()),
+        }
+    }
+
+    /// Converts what a permuted tensor is made of, and permutes that: values are read and written in the order they lie
+    /// in, and gradients come back in it.
+    fn cast_as_it_lies(&self, dtype: DType) -> Result<Tensor> {
+        let node = self.node();
+        match (&node.op, node.sources().first()) {
+            (Op::Permute(order), Some(source)) => {
+                let order: Vec<usize> = order[..self.rank()].iter().map(|&axis| axis as usize).collect();
+                Tensor::from_node(source.clone()).cast(dtype)?.permute_order(&order)
+            }
+            _ => self.cast(dtype),
         }
     }
 
