@@ -4,19 +4,13 @@ use super::adapter;
 use super::dispatch::Caps;
 use super::inject::Injected;
 use super::memory::{Arena, Pool};
+use super::pipeline::Pipelines;
 use super::storage::Stored;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::memory::MemoryRules;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// A compiled shader.
-pub(super) struct Pipeline {
-    pub pipeline: wgpu::ComputePipeline,
-    pub layout: wgpu::BindGroupLayout,
-}
 
 pub(super) struct Context {
     pub index: usize,
@@ -30,7 +24,7 @@ pub(super) struct Context {
     pub pool: Mutex<Pool>,
     pub arena: Mutex<Arena>,
     pub timestamps: bool,
-    pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
+    pub pipelines: Pipelines,
     fault: Arc<Mutex<Option<wgpu::Error>>>,
     lost: Arc<OnceLock<String>>,
     /// Bytes that were allocated and not given back.
@@ -187,20 +181,25 @@ impl Context {
         if fault.is_none() && !self.is_lost() {
             return Ok(());
         }
+        Err(self.failure(fault, &doing()))
+    }
+
+    /// What the user is told of a fault.
+    pub fn failure(&self, fault: Option<wgpu::Error>, doing: &str) -> Error {
         // Losing the device may be the reason; it says so when it is asked.
         let _ = self.device.poll(wgpu::PollType::Poll);
-        let (who, doing) = (self.who(), doing());
-        Err(match (self.lost.get(), fault) {
+        let who = self.who();
+        match (self.lost.get(), fault) {
             (Some(reason), _) => Error::new(
                 ErrorKind::Device,
                 format!("{who} was lost ({reason}), {doing}; tensors on it are gone, new ones open it again"),
             ),
-            (None, Some(wgpu::Error::OutOfMemory { .. })) => self.out_of_memory(&doing),
+            (None, Some(wgpu::Error::OutOfMemory { .. })) => self.out_of_memory(doing),
             (None, fault) => {
                 let why = fault.map_or(String::new(), |f| f.to_string());
                 Error::new(ErrorKind::Device, format!("{who}, {doing}: {why}"))
             }
-        })
+        }
     }
 
     pub fn out_of_memory(&self, doing: &str) -> Error {
@@ -212,70 +211,5 @@ impl Context {
     /// Whether it was lost: everything on it is gone.
     pub fn is_lost(&self) -> bool {
         self.lost.get().is_some()
-    }
-
-    /// The pipeline of a shader, compiled the first time: `writable` has a flag for each binding, and
-    /// `arguments` tells whether a uniform buffer follows.
-    pub fn pipeline(
-        &self,
-        source: &str,
-        writable: &[bool],
-        arguments: bool,
-        what: &str,
-    ) -> Result<Arc<Pipeline>> {
-        let mut pipelines = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = pipelines.get(source) {
-            return Ok(found.clone());
-        }
-        let made = Arc::new(self.compile(source, writable, arguments, what)?);
-        pipelines.insert(source.to_string(), made.clone());
-        Ok(made)
-    }
-
-    fn compile(&self, source: &str, writable: &[bool], arguments: bool, what: &str) -> Result<Pipeline> {
-        let buffer = |k: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
-            binding: k as u32,
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
-            count: None,
-        };
-        let mut entries: Vec<wgpu::BindGroupLayoutEntry> = Vec::new();
-        for (k, writable) in writable.iter().enumerate() {
-            entries.push(buffer(k, wgpu::BufferBindingType::Storage { read_only: !writable }));
-        }
-        if arguments {
-            entries.push(buffer(writable.len(), wgpu::BufferBindingType::Uniform));
-        }
-        let device = &self.device;
-        let layout = device
-            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
-        let spoiled = self.injected.bad_shader.swap(false, Ordering::Relaxed);
-        let source = if spoiled { "fn main() { return 1; }" } else { source };
-        let descriptor = wgpu::ShaderModuleDescriptor {
-            label: Some(what),
-            source: wgpu::ShaderSource::Wgsl(source.into()),
-        };
-        // SAFETY: generated shaders check every index they do not know to be inside, and their loops end.
-        let module = unsafe {
-            device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
-        };
-        self.check(|| format!("compiling {what}"))?;
-        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(what),
-            layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-                label: None,
-                bind_group_layouts: &[Some(&layout)],
-                immediate_size: 0,
-            })),
-            module: &module,
-            entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                zero_initialize_workgroup_memory: false,
-                ..Default::default()
-            },
-            cache: None,
-        });
-        self.check(|| format!("compiling {what}"))?;
-        Ok(Pipeline { pipeline, layout })
     }
 }

@@ -1,6 +1,6 @@
 //! The executor on GPUs, through WebGPU: Vulkan, Metal, DirectX 12, and the browser.
 //!
-//! `adapter` finds the GPUs; `context` is one that was opened, with its `memory` and pipelines. A plan's kernels
+//! `adapter` finds the GPUs; `context` is one that was opened, with its `memory` and `pipeline`s. A plan's kernels
 //! become `dispatch`es: generated from loops by `map`, from templates by `gemm`, `attention` and `index`; `shader`
 //! puts the declarations of their memory in front, in the `storage` forms of the types, and `math` the functions
 //! they use, picked by the `library`. `program` binds a plan's memory to them and submits it, with a `profile` of its
@@ -21,6 +21,7 @@ mod library;
 mod map;
 mod math;
 mod memory;
+mod pipeline;
 mod profile;
 mod program;
 mod shader;

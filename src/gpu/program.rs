@@ -1,10 +1,11 @@
 //! A plan on a GPU: its kernels as pipelines, its memory as bindings, one submission a run.
 
-use super::context::{Context, Pipeline};
+use super::context::Context;
 use super::dispatch::{Binding, Caps, Dispatch, Memory};
 use super::guard::{self as check, COUNT_NONFINITE, Guard};
 use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
 use super::memory::{GpuBuffer, Piece};
+use super::pipeline::{Pipeline, Shader};
 use super::profile::{self, Stopwatch};
 use super::shader::{Accessor, Declared, Frame};
 use super::special;
@@ -58,14 +59,19 @@ enum Source {
     Guard,
 }
 
-struct Ready {
-    pipeline: Arc<Pipeline>,
+/// What is known of a dispatch before its shader is compiled.
+struct Draft {
     sources: Vec<Source>,
     groups: [u32; 2],
     /// Bytes of uniform memory from an offset.
     uniforms: Option<(u64, u64)>,
     /// The kernel it belongs to; a guard's check belongs to none.
     kernel: Option<usize>,
+}
+
+struct Ready {
+    pipeline: Arc<Pipeline>,
+    draft: Draft,
     remembered: Mutex<Vec<(SmallVec<[u64; 12]>, wgpu::BindGroup)>>,
 }
 
@@ -75,13 +81,14 @@ impl GpuProgram {
         let mut builder = Builder {
             context: &context,
             plan,
-            dispatches: Vec::new(),
+            drafts: Vec::new(),
+            shaders: Vec::new(),
             arena_bytes: plan.layout.arena_bytes,
             words: Vec::new(),
             uniform_bytes: 0,
         };
         if guarded {
-            guard::inputs(plan).try_for_each(|slot| builder.count_nonfinite(slot))?;
+            guard::inputs(plan).for_each(|slot| builder.count_nonfinite(slot));
         }
         for (k, kernel) in plan.kernels.iter().enumerate() {
             builder.add(k, kernel)?;
@@ -89,7 +96,10 @@ impl GpuProgram {
                 builder.check(kernel, guard.indices_of(k, kernel))?;
             }
         }
-        let Builder { dispatches, arena_bytes, words, uniform_bytes, .. } = builder;
+        let Builder { drafts, shaders, arena_bytes, words, uniform_bytes, .. } = builder;
+        let pipelines = context.pipelines(&shaders)?.into_iter().zip(drafts);
+        let ready = |(pipeline, draft)| Ready { pipeline, draft, remembered: Mutex::default() };
+        let dispatches = pipelines.map(ready).collect();
         let uniforms = (uniform_bytes > 0).then(|| {
             context.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("arguments"),
@@ -142,7 +152,9 @@ fn argument_words(argument: Argument, dtype: DType) -> [u32; 2] {
 struct Builder<'a> {
     context: &'a Arc<Context>,
     plan: &'a Plan,
-    dispatches: Vec<Ready>,
+    drafts: Vec<Draft>,
+    /// One for each draft.
+    shaders: Vec<Shader>,
     arena_bytes: usize,
     words: Vec<(usize, Uniform)>,
     uniform_bytes: usize,
@@ -209,17 +221,23 @@ impl Builder<'_> {
             );
             return Err(Error::new(ErrorKind::Memory, message));
         }
-        let pipeline = self.context.pipeline(&source, &writable, !uniforms.is_empty(), &kernel.label)?;
+        let shader = Shader {
+            source,
+            writable,
+            arguments: !uniforms.is_empty(),
+            what: kernel.label.clone(),
+            kernel: describe(kernel),
+        };
         let across = groups.min(MOST_GROUPS);
         let groups = [across as u32, groups.div_ceil(across) as u32];
-        self.push(k, pipeline, sources, groups, &uniforms);
+        self.push(k, shader, sources, groups, &uniforms);
         Ok(())
     }
 
     fn push(
         &mut self,
         kernel: Option<usize>,
-        pipeline: Arc<Pipeline>,
+        shader: Shader,
         sources: Vec<Source>,
         groups: [u32; 2],
         uniforms: &[Uniform],
@@ -231,8 +249,8 @@ impl Builder<'_> {
             self.uniform_bytes = start + bytes;
             (start as u64, bytes as u64)
         });
-        let remembered = Mutex::default();
-        self.dispatches.push(Ready { pipeline, sources, groups, uniforms, kernel, remembered });
+        self.shaders.push(shader);
+        self.drafts.push(Draft { sources, groups, uniforms, kernel });
     }
 
     /// Checks what a kernel wrote, and its indices.
@@ -240,13 +258,13 @@ impl Builder<'_> {
         for (index, word) in indices {
             self.add_dispatch(None, kernel, map::check_bounds(&index, word), &[])?;
         }
-        guard::results(kernel).try_for_each(|slot| self.count_nonfinite(slot))
+        guard::results(kernel).for_each(|slot| self.count_nonfinite(slot));
+        Ok(())
     }
 
     /// Counts what is not finite in a slot, piece by piece.
-    fn count_nonfinite(&mut self, slot: Slot) -> Result<()> {
+    fn count_nonfinite(&mut self, slot: Slot) {
         let (dtype, f16) = (self.plan.slot_dtypes[slot], self.context.caps.f16);
-        let pipeline = self.context.pipeline(COUNT_NONFINITE, &[false, true], true, "guards")?;
         let size = Stored::of(dtype, f16).size();
         let mut rest = self.plan.slot_bytes[slot] / size;
         for source in self.slot_sources(slot) {
@@ -256,10 +274,16 @@ impl Builder<'_> {
                 let [low, high] = check::masks(dtype, f16);
                 let uniforms = [count as u32, slot as u32, low, high].map(Uniform::Count);
                 let groups = [check::groups(count), 1];
-                self.push(None, pipeline.clone(), vec![source, Source::Guard], groups, &uniforms);
+                let shader = Shader {
+                    source: COUNT_NONFINITE.into(),
+                    writable: vec![false, true],
+                    arguments: true,
+                    what: "guards".into(),
+                    kernel: "guards".into(),
+                };
+                self.push(None, shader, vec![source, Source::Guard], groups, &uniforms);
             }
         }
-        Ok(())
     }
 
     /// The pieces of memory behind the names: names of one piece of memory share its bindings.
@@ -444,7 +468,7 @@ impl Program for GpuProgram {
             let pass = pass.as_mut().expect("begun above");
             pass.set_pipeline(&ready.pipeline.pipeline);
             pass.set_bind_group(0, &group, &[]);
-            pass.dispatch_workgroups(ready.groups[0], ready.groups[1], 1);
+            pass.dispatch_workgroups(ready.draft.groups[0], ready.draft.groups[1], 1);
         }
         drop(pass);
         let times = stopwatch.map(|s| s.resolve(context, &mut encoder));
@@ -456,7 +480,7 @@ impl Program for GpuProgram {
             // A kernel may be several dispatches.
             let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
             for (ready, time) in self.dispatches.iter().zip(profile::read(context, &times)?) {
-                if let Some(k) = ready.kernel {
+                if let Some(k) = ready.draft.kernel {
                     kernels[k] += time;
                 }
             }
@@ -483,13 +507,13 @@ impl GpuProgram {
             Source::Arena { block, .. } => &blocks[block],
             Source::Guard => &self.guard.as_ref().expect("made for checks").memory,
         };
-        let ids: SmallVec<[u64; 12]> = ready.sources.iter().map(|s| piece(s).id).collect();
+        let ids: SmallVec<[u64; 12]> = ready.draft.sources.iter().map(|s| piece(s).id).collect();
         let mut remembered = ready.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, group)) = remembered.iter().find(|(known, _)| *known == ids) {
             return group.clone();
         }
         let mut entries: Vec<wgpu::BindGroupEntry> = Vec::with_capacity(ids.len() + 1);
-        for (k, source) in ready.sources.iter().enumerate() {
+        for (k, source) in ready.draft.sources.iter().enumerate() {
             let (offset, size) = match *source {
                 Source::Arena { start, bytes, .. } => (start as u64, wgpu::BufferSize::new(bytes as u64)),
                 _ => (0, None),
@@ -500,10 +524,10 @@ impl GpuProgram {
                 resource: wgpu::BindingResource::Buffer(binding),
             });
         }
-        if let (Some((offset, bytes)), Some(buffer)) = (ready.uniforms, &self.uniforms) {
+        if let (Some((offset, bytes)), Some(buffer)) = (ready.draft.uniforms, &self.uniforms) {
             let binding = wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) };
             let resource = wgpu::BindingResource::Buffer(binding);
-            entries.push(wgpu::BindGroupEntry { binding: ready.sources.len() as u32, resource });
+            entries.push(wgpu::BindGroupEntry { binding: ready.draft.sources.len() as u32, resource });
         }
         let group = self.context.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,

@@ -1,0 +1,161 @@
+//! Compiled shaders, remembered by their text. Those that a plan needs and that are new are compiled side by side, since
+//! some take a second.
+
+use super::context::Context;
+use crate::error::Result;
+use std::collections::HashMap;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A compiled shader.
+pub(super) struct Pipeline {
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+/// The pipelines of a device, by the text of their shaders.
+pub(super) type Pipelines = Mutex<HashMap<String, Arc<Pipeline>>>;
+
+/// A shader to be compiled.
+pub(super) struct Shader {
+    pub source: String,
+    /// A flag for each binding.
+    pub writable: Vec<bool>,
+    /// Whether a uniform buffer follows.
+    pub arguments: bool,
+    /// The ops it computes, and those of its kernel with their shape, for errors.
+    pub what: String,
+    pub kernel: String,
+}
+
+impl Context {
+    /// The pipelines of these shaders, compiled where they are new.
+    pub fn pipelines(&self, shaders: &[Shader]) -> Result<Vec<Arc<Pipeline>>> {
+        let mut known = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new: Vec<&Shader> = Vec::new();
+        for shader in shaders {
+            if !known.contains_key(&shader.source) && !new.iter().any(|n| n.source == shader.source) {
+                new.push(shader);
+            }
+        }
+        let compiled = self.compile_all(&new)?;
+        known.extend(new.iter().map(|s| s.source.clone()).zip(compiled));
+        Ok(shaders.iter().map(|s| known[&s.source].clone()).collect())
+    }
+
+    fn compile_all(&self, shaders: &[&Shader]) -> Result<Vec<Arc<Pipeline>>> {
+        let compiled = side_by_side(shaders.len(), |k| self.compile(shaders[k]).map(Arc::new));
+        self.check(|| "compiling shaders".into())?;
+        compiled.into_iter().collect()
+    }
+
+    fn compile(&self, shader: &Shader) -> Result<Pipeline> {
+        let buffer = |k: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
+            binding: k as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            count: None,
+        };
+        let mut entries: Vec<wgpu::BindGroupLayoutEntry> = Vec::new();
+        for (k, writable) in shader.writable.iter().enumerate() {
+            entries.push(buffer(k, wgpu::BufferBindingType::Storage { read_only: !writable }));
+        }
+        if shader.arguments {
+            entries.push(buffer(shader.writable.len(), wgpu::BufferBindingType::Uniform));
+        }
+        let (device, what) = (&self.device, Some(shader.what.as_str()));
+        let spoiled = self.injected.bad_shader.swap(false, Ordering::Relaxed);
+        let source = if spoiled { "fn main() { return 1; }" } else { &shader.source };
+        // A scope belongs to its thread: so every fault finds its shader.
+        let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let layout = device
+            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+        let descriptor =
+            wgpu::ShaderModuleDescriptor { label: what, source: wgpu::ShaderSource::Wgsl(source.into()) };
+        // SAFETY: generated shaders check every index they do not know to be inside, and their loops end.
+        let module = unsafe {
+            device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
+        };
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: what,
+            layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label: None,
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            })),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        });
+        match fault(scope) {
+            None => Ok(Pipeline { pipeline, layout }),
+            fault => {
+                let doing = format!("compiling {}", shader.what);
+                Err(self.failure(fault, &doing).with_context(&shader.kernel))
+            }
+        }
+    }
+}
+
+/// What went wrong since the scope began.
+#[cfg(not(target_arch = "wasm32"))]
+fn fault(scope: wgpu::ErrorScopeGuard) -> Option<wgpu::Error> {
+    super::now(scope.pop())
+}
+
+/// A tab cannot wait for it: the device tells it later.
+#[cfg(target_arch = "wasm32")]
+fn fault(scope: wgpu::ErrorScopeGuard) -> Option<wgpu::Error> {
+    drop(scope);
+    None
+}
+
+/// `make` of every number under `count`, by as many threads as there are processors.
+#[cfg(not(target_arch = "wasm32"))]
+fn side_by_side<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut made = Vec::new();
+        loop {
+            let k = next.fetch_add(1, Ordering::Relaxed);
+            if k >= count {
+                return made;
+            }
+            made.push((k, make(k)));
+        }
+    };
+    let mut all = std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for helper in helpers {
+            all.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_unstable_by_key(|made| made.0);
+    all.into_iter().map(|made| made.1).collect()
+}
+
+/// A tab has one thread.
+#[cfg(target_arch = "wasm32")]
+fn side_by_side<T>(count: usize, make: impl Fn(usize) -> T) -> Vec<T> {
+    (0..count).map(make).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::side_by_side;
+
+    #[test]
+    fn what_is_made_side_by_side_comes_in_order() {
+        assert_eq!(side_by_side(100, |k| k * k), (0..100).map(|k| k * k).collect::<Vec<_>>());
+        assert!(side_by_side(0, |k| k).is_empty());
+    }
+}
