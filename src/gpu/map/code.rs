@@ -256,6 +256,25 @@ impl Writer<'_> {
             return self.bind(v, &value, wide);
         }
         let fill = expr::literal(fill, dtype);
+        // Copies of the code stand together so that their loads wait together: a branch would part them.
+        if !self.mark.is_empty() && !checked_apart {
+            let inside = format!("inside{v}{}", self.mark);
+            let line = format!("let {inside} = {};", self.check(checks, 0));
+            self.line(line);
+            let at = |place: String| format!("select(0u, {place}, {inside})");
+            let value = if wide && straight {
+                self.slots.widen(access.slot);
+                format!("load4_{slot}({})", at(self.position(&access.position)))
+            } else if wide {
+                let lane = |k| format!("load_{slot}({})", at(self.lane_position(&access.position, k)));
+                let all: Vec<String> = (0..4).map(lane).collect();
+                format!("{}({})", Lane::of(dtype).name(true), all.join(", "))
+            } else {
+                format!("load_{slot}({})", at(self.position(&access.position)))
+            };
+            let fill = if wide { format!("{}({fill})", Lane::of(dtype).name(true)) } else { fill };
+            return self.bind(v, &format!("select({fill}, {value}, {inside})"), wide);
+        }
         let name = self.declare(v, &fill, wide);
         if checked_apart {
             for k in 0..4 {

@@ -9,6 +9,8 @@ use crate::plan::kernel::{MapKernel, Rank, Step, Value};
 const MOST_KEPT: usize = 96;
 /// The most copies of the code that an unrolled row may have, in instructions.
 const MOST_UNROLLED: usize = 480;
+/// The most values that a turn of the loop along a row computes.
+const MOST_TOGETHER: usize = 240;
 /// Invocations that keep a large GPU busy.
 const MANY: usize = 1 << 16;
 
@@ -26,6 +28,8 @@ pub(super) struct Layout {
     pub wide: bool,
     /// How often the members of a team go on to the next part of their row; none if in a loop.
     pub unrolled: Option<usize>,
+    /// Places of a row that a turn of the loop takes, so that their loads wait for memory together.
+    pub together: usize,
     /// Workgroups that share a row.
     pub splits: usize,
 }
@@ -75,7 +79,10 @@ impl Layout {
         let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
         let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= MOST_UNROLLED;
         let unrolled = (unroll && splits == 1).then_some(chunks);
-        Layout { rows, width, team, rows_at_once, columns, wide, unrolled, splits }
+        let turns = chunks / splits;
+        let fits = |&n: &usize| n <= turns && n * full.len() * lanes <= MOST_TOGETHER;
+        let together = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
+        Layout { rows, width, team, rows_at_once, columns, wide, unrolled, together, splits }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Fused loops as generated WGSL: `elementwise` programs give every invocation its elements, `reduce` gives every
-//! row a `team` of them, as a `layout` says. `code` writes the instructions, `expression` the ops, `slots` names the memory;
-//! `epilogue` is the program that runs on a product's elements as they are finished; `bounds` checks indices for the guards.
+//! row a `team` of them, as a `layout` says, and a `split` row several. `code` writes the instructions, `expression` the
+//! ops, `slots` names the memory; `epilogue` is the program that runs on a product's elements as they are finished;
+//! `bounds` checks indices for the guards.
 
 mod bounds;
 mod code;
@@ -10,6 +11,7 @@ mod expression;
 mod layout;
 mod reduce;
 mod slots;
+mod split;
 mod team;
 
 pub(super) use bounds::check_bounds;

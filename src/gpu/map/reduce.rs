@@ -44,7 +44,7 @@ fn lane_bytes(dtype: DType) -> usize {
 }
 
 /// A type whose memory holds a lane as it is.
-fn lane_dtype(dtype: DType) -> DType {
+pub(super) fn lane_dtype(dtype: DType) -> DType {
     match Lane::of(dtype) {
         Lane::F32 | Lane::F16 => DType::F32,
         Lane::I32 => DType::I32,
@@ -53,24 +53,45 @@ fn lane_dtype(dtype: DType) -> DType {
     }
 }
 
-struct Reduce<'a> {
-    kernel: &'a MapKernel,
-    layout: Layout,
+pub(super) struct Reduce<'a> {
+    pub kernel: &'a MapKernel,
+    pub layout: Layout,
     /// The number of reductions before each value.
     stage: Vec<usize>,
     stages: usize,
 }
 
+/// One of several places of the loops that are written about by turns.
+struct Place {
+    indices: Vec<String>,
+    names: Vec<Option<Name>>,
+    mark: String,
+}
+
+impl Place {
+    /// Writes something at this place.
+    fn visit(&mut self, w: &mut Writer, write: impl FnOnce(&mut Writer)) {
+        let swap = |place: &mut Place, w: &mut Writer| {
+            std::mem::swap(&mut place.indices, &mut w.indices);
+            std::mem::swap(&mut place.names, &mut w.names);
+            std::mem::swap(&mut place.mark, &mut w.mark);
+        };
+        swap(self, w);
+        write(w);
+        swap(self, w);
+    }
+}
+
 /// Text in the making: a shader's declarations come before the code that needs them.
 #[derive(Default)]
-struct Shader {
+pub(super) struct Shader {
     slots: Slots,
     arguments: Arguments,
-    shared: Shared,
+    pub shared: Shared,
 }
 
 impl Shader {
-    fn finish(self, main: &str, layout: &Layout, groups: usize) -> MapDispatch {
+    pub fn finish(self, main: &str, layout: &Layout, groups: usize) -> MapDispatch {
         let Team { group, subgroup, .. } = layout.team;
         let lane = match subgroup.filter(|_| main.contains("subgroupShuffleXor")) {
             // The order of lanes in subgroups need not be that of the invocations.
@@ -104,11 +125,11 @@ impl<'a> Reduce<'a> {
         Reduce { kernel, layout, stage, stages }
     }
 
-    fn row_groups(&self) -> usize {
+    pub fn row_groups(&self) -> usize {
         self.layout.rows.div_ceil(self.layout.rows_at_once)
     }
 
-    fn folds_of_stage(&self, s: usize) -> Vec<Value> {
+    pub fn folds_of_stage(&self, s: usize) -> Vec<Value> {
         let code = &self.kernel.code;
         (0..code.len()).filter(|&v| code[v].step.is_fold() && self.stage[v] == s).collect()
     }
@@ -123,14 +144,14 @@ impl<'a> Reduce<'a> {
     }
 
     /// The type a fold is computed in: that of its operand for extremes and their places.
-    fn fold_dtype(&self, v: Value) -> DType {
+    pub fn fold_dtype(&self, v: Value) -> DType {
         match self.kernel.code[v].step {
             Step::ArgReduce { of, .. } => self.kernel.code[of].dtype,
             _ => self.kernel.code[v].dtype,
         }
     }
 
-    fn writer<'w>(&'w self, shader: &'w mut Shader, text: String) -> Writer<'w> {
+    pub fn writer<'w>(&'w self, shader: &'w mut Shader, text: String) -> Writer<'w> {
         Writer {
             kernel: self.kernel,
             slots: &mut shader.slots,
@@ -144,7 +165,7 @@ impl<'a> Reduce<'a> {
     }
 
     /// The row and the part of an invocation, and the indices of the outer loops.
-    fn place(&self, w: &mut Writer, row_group: &str) {
+    pub fn place(&self, w: &mut Writer, row_group: &str) {
         let Layout { rows, rows_at_once, columns, team, .. } = &self.layout;
         let parts = team.parts;
         let (row, part) = if *columns {
@@ -162,7 +183,7 @@ impl<'a> Reduce<'a> {
         w.text = text;
     }
 
-    fn by_rank(&self, rank: Rank) -> Vec<Value> {
+    pub fn by_rank(&self, rank: Rank) -> Vec<Value> {
         (0..self.kernel.code.len()).filter(|&v| self.kernel.code[v].rank == rank).collect()
     }
 
@@ -191,7 +212,7 @@ impl<'a> Reduce<'a> {
     }
 
     /// What is computed once a row, in stage `s`.
-    fn row_values(&self, w: &mut Writer, s: usize) {
+    pub fn row_values(&self, w: &mut Writer, s: usize) {
         for v in self.by_rank(Rank::Row) {
             if self.stage[v] == s && !self.kernel.code[v].step.is_fold() {
                 w.compute(v);
@@ -239,7 +260,7 @@ impl<'a> Reduce<'a> {
     }
 
     /// One pass along the rows. With `split`, along a part of them, given by names for its start and end.
-    fn stage(&self, w: &mut Writer, shared: &mut Shared, s: usize, split: Option<(&str, &str)>) {
+    pub fn stage(&self, w: &mut Writer, shared: &mut Shared, s: usize, split: Option<(&str, &str)>) {
         let folds = self.folds_of_stage(s);
         let stores = self.stores_of_stage(s);
         if folds.is_empty() && stores.is_empty() && self.layout.unrolled.is_none() {
@@ -266,11 +287,19 @@ impl<'a> Reduce<'a> {
             None => {
                 let (from, to) = split.unwrap_or(("0u", ""));
                 let to = if split.is_some() { to.to_string() } else { format!("{width}u") };
-                w.line(format!("for (var e = {from} + part * {lanes}u; e < {to}; e += {stride}u) {{"));
+                w.line(format!("{{\nvar e = {from} + part * {lanes}u;"));
                 let outside = w.names.clone();
+                let together = self.layout.together;
+                if together > 1 {
+                    let (rest, all) = ((together - 1) * stride, together * stride);
+                    w.line(format!("for (; e + {rest}u < {to}; e += {all}u) {{"));
+                    self.elements_together(w, s, &folds, &stores, stride);
+                    w.line("}");
+                }
+                w.line(format!("for (; e < {to}; e += {stride}u) {{"));
                 self.elements(w, s, &folds, &stores, ("e", "", None, false));
                 w.names = outside;
-                w.line("}");
+                w.line("}\n}");
             }
         }
         for &v in &folds {
@@ -333,6 +362,44 @@ impl<'a> Reduce<'a> {
         }
     }
 
+    /// The elements at `e` and further places, `stride` apart, of a stage in a loop: every instruction for all of them
+    /// before the next, and stores last, so that no load waits for another one's value.
+    fn elements_together(
+        &self,
+        w: &mut Writer,
+        s: usize,
+        folds: &[Value],
+        stores: &[(Value, &Access)],
+        stride: usize,
+    ) {
+        let rows = w.indices.clone();
+        let inner = &self.kernel.extents[self.kernel.outer..];
+        let mut places = Vec::new();
+        for c in 0..self.layout.together {
+            w.line(format!("let e_{c} = e + {}u;", c * stride));
+            let mut indices = rows.clone();
+            indices.extend(split_index(&mut w.text, &format!("e_{c}"), inner, &format!("y_{c}_{s}_")));
+            places.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
+        }
+        w.wide = self.layout.wide;
+        for v in self.full_values(s, false) {
+            places.iter_mut().for_each(|place| place.visit(w, |w| w.compute(v)));
+        }
+        for (c, place) in places.iter_mut().enumerate() {
+            for &v in folds {
+                place.visit(w, |w| self.fold_element(w, v, &format!("e_{c}"), ""));
+            }
+        }
+        if !stores.is_empty() {
+            w.line("if (live) {");
+            for place in &mut places {
+                place.visit(w, |w| stores.iter().for_each(|(value, access)| w.store(*value, access)));
+            }
+            w.line("}");
+        }
+        w.wide = false;
+    }
+
     /// The name of a kept value at another place of the row: names end with the mark of their place.
     fn marked(&self, v: Value, name: &Name, mark: &str) -> Name {
         match &self.kernel.code[v].step {
@@ -343,7 +410,7 @@ impl<'a> Reduce<'a> {
         }
     }
 
-    fn declare_fold(&self, w: &mut Writer, v: Value) {
+    pub fn declare_fold(&self, w: &mut Writer, v: Value) {
         let dtype = self.fold_dtype(v);
         let lane = Lane::of(dtype);
         let line = match &self.kernel.code[v].step {
@@ -403,92 +470,6 @@ impl<'a> Reduce<'a> {
             _ => unreachable!("a fold"),
         }
         w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
-    }
-
-    /// The dispatch in which several workgroups share a row: each leaves its part in scratch memory.
-    fn split(&self) -> MapDispatch {
-        let Layout { width, splits, team, wide, .. } = self.layout;
-        let unit = team.parts as usize * if wide { 4 } else { 1 };
-        let length = width.div_ceil(splits).next_multiple_of(unit);
-        let mut shader = Shader::default();
-        let mut shared = Shared::default();
-        let mut w = self.writer(&mut shader, String::new());
-        for v in self.by_rank(Rank::Uniform) {
-            w.compute(v);
-        }
-        w.line(format!("let row_group = group / {splits}u;\nlet split = group % {splits}u;"));
-        self.place(&mut w, "row_group");
-        self.row_values(&mut w, 0);
-        w.line(format!("let begin = split * {length}u;\nlet end = min(begin + {length}u, {width}u);"));
-        self.stage(&mut w, &mut shared, 0, Some(("begin", "end")));
-        w.line("if (live && part == 0u) {");
-        let mut scratch = 0;
-        for v in self.folds_of_stage(0) {
-            let dtype = lane_dtype(self.fold_dtype(v));
-            let arg = matches!(self.kernel.code[v].step, Step::ArgReduce { .. });
-            let name = w.slots.write_memory(Memory::Scratch(scratch), dtype);
-            let value = if arg { format!("best_{v}") } else { format!("whole{v}") };
-            w.line(format!("store_{name}(row * {splits}u + split, {value});"));
-            scratch += 1;
-            if arg {
-                let name = w.slots.write_memory(Memory::Scratch(scratch), DType::Bool);
-                w.line(format!("store_{name}(row * {splits}u + split, at_{v});"));
-                scratch += 1;
-            }
-        }
-        w.line("}");
-        let text = w.text;
-        shader.shared = shared;
-        shader.finish(&text, &self.layout, self.row_groups() * splits)
-    }
-
-    /// Folds what the workgroups of a split row left.
-    fn fold_partials(&self, w: &mut Writer, shared: &mut Shared) {
-        let Layout { splits, team, .. } = self.layout;
-        let mut scratch = 0;
-        for v in self.folds_of_stage(0) {
-            let dtype = self.fold_dtype(v);
-            let name = w.slots.read_memory(Memory::Scratch(scratch), lane_dtype(dtype));
-            scratch += 1;
-            let walk = format!("for (var e = part; e < {splits}u; e += {}u) {{", team.parts);
-            match &self.kernel.code[v].step {
-                Step::Reduce(op, _) => {
-                    let t = Lane::of(dtype).scalar();
-                    w.line(format!("var sum{v}: {t} = {};", expr::identity(*op, dtype)));
-                    w.line(walk);
-                    let part = format!("load_{name}(row * {splits}u + e)");
-                    let sum = expr::combine(*op, &format!("sum{v}"), &part, dtype, false);
-                    w.line(format!("sum{v} = {sum};\n}}"));
-                    team.fold(
-                        &mut w.text,
-                        shared,
-                        (*op, dtype),
-                        &format!("sum{v}"),
-                        &format!("whole{v}"),
-                        "part",
-                    );
-                    let value = expr::rounded(format!("whole{v}"), dtype, false);
-                    w.line(format!("let v{v} = {value};"));
-                }
-                Step::ArgReduce { max, .. } => {
-                    let places = w.slots.read_memory(Memory::Scratch(scratch), DType::Bool);
-                    scratch += 1;
-                    self.declare_fold(w, v);
-                    w.line(walk);
-                    w.line(format!("let x = load_{name}(row * {splits}u + e);"));
-                    w.line(format!("let place = load_{places}(row * {splits}u + e);"));
-                    // Parts come in order, so the first of equals wins.
-                    let wins = better(*max, dtype, "x", (&format!("best_{v}"), &format!("at_{v}")));
-                    w.line(format!(
-                        "if (place != {NOWHERE} && ({wins})) {{ best_{v} = x; at_{v} = place; }}\n}}"
-                    ));
-                    team.best(&mut w.text, shared, *max, dtype, &v.to_string(), "part");
-                    w.line(format!("let v{v} = i32(at_{v});"));
-                }
-                _ => unreachable!("a fold"),
-            }
-            w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
-        }
     }
 
     /// Folds rows: those of the workgroup, and if there is only one, that is all.

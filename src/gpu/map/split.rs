@@ -1,0 +1,99 @@
+//! Few long rows: workgroups fold parts of them, and whoever goes on with the rows folds these.
+
+use super::MapDispatch;
+use super::code::{Name, Writer};
+use super::expression as expr;
+use super::layout::Layout;
+use super::reduce::{Reduce, Shader, lane_dtype};
+use super::team::{NOWHERE, Shared, better};
+use crate::dtype::DType;
+use crate::gpu::dispatch::{Lane, Memory};
+use crate::plan::kernel::{Rank, Step};
+
+impl Reduce<'_> {
+    /// The dispatch in which several workgroups share a row: each leaves its part in scratch memory.
+    pub fn split(&self) -> MapDispatch {
+        let Layout { width, splits, team, wide, .. } = self.layout;
+        let unit = team.parts as usize * if wide { 4 } else { 1 };
+        let length = width.div_ceil(splits).next_multiple_of(unit);
+        let mut shader = Shader::default();
+        let mut shared = Shared::default();
+        let mut w = self.writer(&mut shader, String::new());
+        for v in self.by_rank(Rank::Uniform) {
+            w.compute(v);
+        }
+        w.line(format!("let row_group = group / {splits}u;\nlet split = group % {splits}u;"));
+        self.place(&mut w, "row_group");
+        self.row_values(&mut w, 0);
+        w.line(format!("let begin = split * {length}u;\nlet end = min(begin + {length}u, {width}u);"));
+        self.stage(&mut w, &mut shared, 0, Some(("begin", "end")));
+        w.line("if (live && part == 0u) {");
+        let mut scratch = 0;
+        for v in self.folds_of_stage(0) {
+            let dtype = lane_dtype(self.fold_dtype(v));
+            let arg = matches!(self.kernel.code[v].step, Step::ArgReduce { .. });
+            let name = w.slots.write_memory(Memory::Scratch(scratch), dtype);
+            let value = if arg { format!("best_{v}") } else { format!("whole{v}") };
+            w.line(format!("store_{name}(row * {splits}u + split, {value});"));
+            scratch += 1;
+            if arg {
+                let name = w.slots.write_memory(Memory::Scratch(scratch), DType::Bool);
+                w.line(format!("store_{name}(row * {splits}u + split, at_{v});"));
+                scratch += 1;
+            }
+        }
+        w.line("}");
+        let text = w.text;
+        shader.shared = shared;
+        shader.finish(&text, &self.layout, self.row_groups() * splits)
+    }
+
+    /// Folds what the workgroups of a split row left.
+    pub fn fold_partials(&self, w: &mut Writer, shared: &mut Shared) {
+        let Layout { splits, team, .. } = self.layout;
+        let mut scratch = 0;
+        for v in self.folds_of_stage(0) {
+            let dtype = self.fold_dtype(v);
+            let name = w.slots.read_memory(Memory::Scratch(scratch), lane_dtype(dtype));
+            scratch += 1;
+            let walk = format!("for (var e = part; e < {splits}u; e += {}u) {{", team.parts);
+            match &self.kernel.code[v].step {
+                Step::Reduce(op, _) => {
+                    let t = Lane::of(dtype).scalar();
+                    w.line(format!("var sum{v}: {t} = {};", expr::identity(*op, dtype)));
+                    w.line(walk);
+                    let part = format!("load_{name}(row * {splits}u + e)");
+                    let sum = expr::combine(*op, &format!("sum{v}"), &part, dtype, false);
+                    w.line(format!("sum{v} = {sum};\n}}"));
+                    team.fold(
+                        &mut w.text,
+                        shared,
+                        (*op, dtype),
+                        &format!("sum{v}"),
+                        &format!("whole{v}"),
+                        "part",
+                    );
+                    let value = expr::rounded(format!("whole{v}"), dtype, false);
+                    w.line(format!("let v{v} = {value};"));
+                }
+                Step::ArgReduce { max, .. } => {
+                    let places = w.slots.read_memory(Memory::Scratch(scratch), DType::Bool);
+                    scratch += 1;
+                    self.declare_fold(w, v);
+                    w.line(walk);
+                    w.line(format!("let x = load_{name}(row * {splits}u + e);"));
+                    w.line(format!("let place = load_{places}(row * {splits}u + e);"));
+                    // Parts come in order, so the first of equals wins.
+                    let wins = better(*max, dtype, "x", (&format!("best_{v}"), &format!("at_{v}")));
+                    w.line(format!(
+                        "if (place != {NOWHERE} && ({wins})) {{ best_{v} = x; at_{v} = place; }}\n}}"
+                    ));
+                    team.best(&mut w.text, shared, *max, dtype, &v.to_string(), "part");
+                    w.line(format!("let v{v} = i32(at_{v});"));
+                }
+                _ => unreachable!("a fold"),
+            }
+            w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
+        }
+    }
+}
