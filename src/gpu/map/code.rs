@@ -51,6 +51,27 @@ pub(super) struct Writer<'a> {
     pub mark: String,
 }
 
+/// One of several places of the loops that are written about by turns.
+pub(super) struct Place {
+    pub indices: Vec<String>,
+    pub names: Vec<Option<Name>>,
+    pub mark: String,
+}
+
+impl Place {
+    /// Writes something at this place.
+    pub fn visit(&mut self, w: &mut Writer, write: impl FnOnce(&mut Writer)) {
+        let swap = |place: &mut Place, w: &mut Writer| {
+            std::mem::swap(&mut place.indices, &mut w.indices);
+            std::mem::swap(&mut place.names, &mut w.names);
+            std::mem::swap(&mut place.mark, &mut w.mark);
+        };
+        swap(self, w);
+        write(w);
+        swap(self, w);
+    }
+}
+
 /// A constant as u32 arithmetic sees it: it wraps, so negative numbers are large ones.
 fn word(x: isize) -> u32 {
     x as i64 as u32

@@ -1,10 +1,10 @@
-//! Programs without reductions: every invocation computes one element, or four neighbours.
+//! Programs without reductions: every invocation computes one element, or four neighbours, or several of these.
 
-use super::code::{Arguments, Writer, split_index};
+use super::code::{Arguments, Place, Writer, split_index};
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch, Uniform, can_be_wide};
 use crate::gpu::dispatch::Dispatch;
-use crate::plan::kernel::{Access, MapKernel, Step};
+use crate::plan::kernel::{Access, MapKernel, Step, Value};
 
 /// Programs that one shader holds at most: more make it slow to compile.
 const MOST_TOGETHER: usize = 16;
@@ -27,30 +27,131 @@ fn is_wide(kernel: &MapKernel) -> bool {
     rest.is_empty() && loads && kernel.stores.iter().all(|s| s.access.is_straight(4))
 }
 
-fn invocations(kernel: &MapKernel) -> u64 {
+/// Which values are the same everywhere.
+fn same_everywhere(kernel: &MapKernel) -> Vec<bool> {
+    let mut same = Vec::with_capacity(kernel.code.len());
+    for i in &kernel.code {
+        same.push(match &i.step {
+            Step::Load { access, checks, .. } => {
+                checks.is_empty() && access.position.coefficients.iter().all(|&c| c == 0)
+            }
+            Step::Argument(_) | Step::Literal(_) => true,
+            Step::Gather { .. } | Step::Iota(_) | Step::Random { .. } | Step::Valid(_) => false,
+            step => step.operands().iter().all(|&o| same[o]),
+        });
+    }
+    same
+}
+
+/// What an invocation computes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// One element, or four neighbours.
+    One,
+    /// So many elements, far apart, whose loads wait together: of single elements too few bytes would be on their way.
+    Together(u64),
+    /// So many fours one after the other: what is loaded from one place for all is loaded less often. A word that every
+    /// invocation of a large dispatch asks for is slower than all the rest.
+    Turns(u64),
+}
+
+/// Elements, or fours, that are worth sharing out otherwise than one by one, and values of places that are computed
+/// together.
+const MANY: u64 = 1 << 18;
+const MOST_VALUES: usize = 160;
+
+impl Share {
+    fn of(kernel: &MapKernel) -> Share {
+        let loads_for_all = || {
+            let same = same_everywhere(kernel);
+            (0..same.len()).any(|v| same[v] && matches!(kernel.code[v].step, Step::Load { .. }))
+        };
+        match is_wide(kernel) {
+            _ if units(kernel) < MANY => Share::One,
+            true if loads_for_all() => Share::Turns(8),
+            false if 4 * kernel.code.len() <= MOST_VALUES => Share::Together(4),
+            _ => Share::One,
+        }
+    }
+
+    /// Invocations for so many elements or fours.
+    fn invocations(self, units: u64) -> u64 {
+        match self {
+            Share::One => units,
+            Share::Together(n) | Share::Turns(n) => units.div_ceil(n),
+        }
+    }
+}
+
+/// Elements, or fours where the kernel is wide.
+fn units(kernel: &MapKernel) -> u64 {
     let all = kernel.iterations() as u64;
     if is_wide(kernel) { all.div_ceil(4) } else { all }
 }
 
-/// The program of one invocation, whose number is `i`.
-fn program(kernel: &MapKernel, slots: &mut Slots, arguments: &mut Arguments) -> String {
+/// Names for the loops' indices at the element, or the four, of number `flat`.
+fn indices(kernel: &MapKernel, text: &mut String, flat: &str, prefix: &str) -> Vec<String> {
     let wide = is_wide(kernel);
-    let mut text = String::new();
     let mut extents = kernel.extents.clone();
     if wide && let Some(last) = extents.last_mut() {
         *last = last.div_ceil(4);
     }
-    let mut indices = split_index(&mut text, "i", &extents, "x");
+    let mut indices = split_index(text, flat, &extents, prefix);
     if wide && let Some(last) = indices.last_mut() {
         *last = format!("({last} * 4u)");
     }
+    indices
+}
+
+/// The program of one invocation, whose number is `i`, of `threads`, for `count` elements or fours.
+fn program(
+    kernel: &MapKernel,
+    slots: &mut Slots,
+    arguments: &mut Arguments,
+    [threads, count]: [&str; 2],
+) -> String {
     let names = vec![None; kernel.code.len()];
-    let mut w = Writer { kernel, slots, arguments, text, indices, wide, names, mark: String::new() };
-    for v in 0..kernel.code.len() {
-        w.compute(v);
+    let (wide, share) = (is_wide(kernel), Share::of(kernel));
+    let (text, mark) = (String::new(), String::new());
+    let mut w = Writer { kernel, slots, arguments, text, indices: Vec::new(), wide, names, mark };
+    let mut rest: Vec<Value> = (0..kernel.code.len()).collect();
+    if share != Share::One {
+        let same = same_everywhere(kernel);
+        w.indices = vec!["0u".to_string(); kernel.extents.len()];
+        rest.extract_if(.., |v| same[*v]).for_each(|v| w.compute(v));
     }
-    for store in &kernel.stores {
-        w.store(store.value, &store.access);
+    let store = |w: &mut Writer| kernel.stores.iter().for_each(|s| w.store(s.value, &s.access));
+    match share {
+        Share::One => {
+            w.indices = indices(kernel, &mut w.text, "i", "x");
+            rest.iter().for_each(|&v| w.compute(v));
+            store(&mut w);
+        }
+        Share::Turns(_) => {
+            w.line(format!("for (var j = i; j < {count}; j += {threads}) {{"));
+            w.indices = indices(kernel, &mut w.text, "j", "x");
+            rest.iter().for_each(|&v| w.compute(v));
+            store(&mut w);
+            w.line("}");
+        }
+        Share::Together(n) => {
+            let mut places = Vec::new();
+            for c in 0..n {
+                w.line(format!(
+                    "let j_{c} = i + {c}u * {threads};\nlet near_{c} = min(j_{c}, {count} - 1u);"
+                ));
+                let indices = indices(kernel, &mut w.text, &format!("near_{c}"), &format!("x_{c}_"));
+                places.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
+            }
+            for v in rest {
+                places.iter_mut().for_each(|place| place.visit(&mut w, |w| w.compute(v)));
+            }
+            for (c, place) in places.iter_mut().enumerate() {
+                w.line(format!("if (j_{c} < {count}) {{"));
+                place.visit(&mut w, store);
+                w.line("}");
+            }
+        }
     }
     w.text
 }
@@ -61,15 +162,17 @@ pub(super) fn uniforms(arguments: Arguments) -> Vec<Uniform> {
 
 pub(super) fn lower(kernel: &MapKernel) -> Vec<MapDispatch> {
     let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
-    let count = invocations(kernel);
-    let program = program(kernel, &mut slots, &mut arguments);
+    let count = units(kernel);
+    let threads = Share::of(kernel).invocations(count);
+    let sizes = [format!("{threads}u"), format!("{count}u")];
+    let program = program(kernel, &mut slots, &mut arguments, [&sizes[0], &sizes[1]]);
     let body = format!(
         "@compute @workgroup_size({GROUP})\n\
          fn main({BUILTINS}, @builtin(local_invocation_index) lane: u32) {{\n\
          let i = (wg.x + wg.y * nwg.x) * {GROUP}u + lane;\n\
-         if (i >= {count}u) {{ return; }}\n{program}}}\n"
+         if (i >= {threads}u) {{ return; }}\n{program}}}\n"
     );
-    let dispatch = Dispatch { body, bindings: slots.bindings, groups: count.div_ceil(u64::from(GROUP)) };
+    let dispatch = Dispatch { body, bindings: slots.bindings, groups: threads.div_ceil(u64::from(GROUP)) };
     vec![MapDispatch { dispatch, uniforms: uniforms(arguments) }]
 }
 
@@ -80,38 +183,40 @@ pub(super) fn lower_many(kernels: &[MapKernel], most_slots: usize) -> Vec<MapDis
     let mut rest = kernels;
     while !rest.is_empty() {
         let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
-        let mut programs: Vec<(String, u64)> = Vec::new();
+        let mut programs: Vec<(String, [u64; 2])> = Vec::new();
         for kernel in rest.iter().take(MOST_TOGETHER) {
             let mut more = Slots { bindings: slots.bindings.clone() };
-            let text = program(kernel, &mut more, &mut arguments);
+            let text = program(kernel, &mut more, &mut arguments, ["threads", "count"]);
             if more.bindings.len() > most_slots && !programs.is_empty() {
                 break;
             }
             slots = more;
-            programs.push((text, invocations(kernel)));
+            let count = units(kernel);
+            programs.push((text, [Share::of(kernel).invocations(count), count]));
         }
         rest = &rest[programs.len()..];
         let mut uniforms = uniforms(arguments);
         let mut body = String::new();
         let mut main = String::new();
-        for (k, (text, count)) in programs.iter().enumerate() {
-            body += &format!("fn program{k}(i: u32) {{\n{text}}}\n");
-            let place = uniforms.len();
-            let word = if place.is_multiple_of(2) { "x" } else { "z" };
+        for (k, (text, sizes)) in programs.iter().enumerate() {
+            body += &format!("fn program{k}(i: u32, threads: u32, count: u32) {{\n{text}}}\n");
+            let word = |place: usize| {
+                format!("arguments[{}].{}", place / 2, if place.is_multiple_of(2) { "x" } else { "z" })
+            };
+            let [threads, count] = [0, 1].map(|n| word(uniforms.len() + n));
             main += &format!(
-                "if (i < arguments[{}].{word}) {{ program{k}(i); return; }}\ni -= arguments[{}].{word};\n",
-                place / 2,
-                place / 2
+                "if (i < {threads}) {{ program{k}(i, {threads}, {count}); return; }}\ni -= {threads};\n"
             );
-            uniforms.push(Uniform::Count(*count as u32));
+            uniforms.extend(sizes.map(|size| Uniform::Count(size as u32)));
         }
         body += &format!(
             "@compute @workgroup_size({GROUP})\n\
              fn main({BUILTINS}, @builtin(local_invocation_index) lane: u32) {{\n\
              var i = (wg.x + wg.y * nwg.x) * {GROUP}u + lane;\n{main}}}\n"
         );
-        let count: u64 = programs.iter().map(|p| p.1).sum();
-        let dispatch = Dispatch { body, bindings: slots.bindings, groups: count.div_ceil(u64::from(GROUP)) };
+        let threads: u64 = programs.iter().map(|p| p.1[0]).sum();
+        let dispatch =
+            Dispatch { body, bindings: slots.bindings, groups: threads.div_ceil(u64::from(GROUP)) };
         dispatches.push(MapDispatch { dispatch, uniforms });
     }
     dispatches

@@ -2,7 +2,7 @@
 //! next one knows. Few long rows are split among workgroups, whose parts a second dispatch folds; sums over all
 //! rows are folded by a last one.
 
-use super::code::{Arguments, Name, Writer, split_index};
+use super::code::{Arguments, Name, Place, Writer, split_index};
 use super::expression as expr;
 use super::layout::Layout;
 use super::slots::Slots;
@@ -59,27 +59,6 @@ pub(super) struct Reduce<'a> {
     /// The number of reductions before each value.
     stage: Vec<usize>,
     stages: usize,
-}
-
-/// One of several places of the loops that are written about by turns.
-struct Place {
-    indices: Vec<String>,
-    names: Vec<Option<Name>>,
-    mark: String,
-}
-
-impl Place {
-    /// Writes something at this place.
-    fn visit(&mut self, w: &mut Writer, write: impl FnOnce(&mut Writer)) {
-        let swap = |place: &mut Place, w: &mut Writer| {
-            std::mem::swap(&mut place.indices, &mut w.indices);
-            std::mem::swap(&mut place.names, &mut w.names);
-            std::mem::swap(&mut place.mark, &mut w.mark);
-        };
-        swap(self, w);
-        write(w);
-        swap(self, w);
-    }
 }
 
 /// Text in the making: a shader's declarations come before the code that needs them.
