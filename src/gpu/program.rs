@@ -29,6 +29,10 @@ const MOST_GROUPS: u64 = 65_535;
 const UNIFORM_ALIGNMENT: usize = 256;
 /// Slots that the programs of one dispatch use together: more make a shader slow to compile.
 const MOST_TOGETHER: usize = 64;
+/// Dispatches that are submitted while those behind them are still being encoded: first few, so that the device begins
+/// early, then more.
+const BEGIN_EARLY: usize = 24;
+const AT_ONCE: usize = 96;
 /// Bind groups that a dispatch remembers: inputs may come in a few buffers by turns.
 const REMEMBERED: usize = 8;
 
@@ -457,7 +461,14 @@ impl Program for GpuProgram {
         }
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, self.dispatches.len())).flatten();
         let mut pass = None;
+        let mut until = if stopwatch.is_none() { BEGIN_EARLY.min(self.dispatches.len()) } else { usize::MAX };
         for (k, ready) in self.dispatches.iter().enumerate() {
+            if k >= until && self.dispatches.len() - k >= BEGIN_EARLY {
+                drop(pass.take());
+                let next = context.device.create_command_encoder(&Default::default());
+                context.queue.submit([std::mem::replace(&mut encoder, next).finish()]);
+                until = k + AT_ONCE;
+            }
             let group = self.bind_group(ready, inputs, &outputs, blocks);
             let writes = stopwatch.as_ref().map(|s| s.writes(k));
             if pass.is_none() || writes.is_some() {
