@@ -9,7 +9,8 @@ use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Lowered};
 
 /// Lanes and terms under which operands are not worth the splitting, and multiplications likewise.
-const SHORTEST: usize = 256;
+const FEWEST_LANES: usize = 256;
+const SHORTEST: usize = 128;
 const FEWEST: usize = 1_000_000_000;
 
 /// Positions of halves must be u32.
@@ -34,7 +35,8 @@ const PACE: f64 = 4.0;
 pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<(CoopTile, usize)> {
     let floats = [product.a.dtype, product.b.dtype, dtype].iter().all(|&d| d == DType::F32);
     let depth = product.steps.depth();
-    let large = product.m.min(product.n).min(depth) >= SHORTEST
+    let large = product.m.min(product.n) >= FEWEST_LANES
+        && depth >= SHORTEST
         && product.items * product.m * product.n >= FEWEST.div_ceil(depth);
     if !floats || !large || !coop::able(caps) {
         return None;
