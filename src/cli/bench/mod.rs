@@ -135,8 +135,12 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
     let start = Instant::now();
     let Workload { mut step, work } = workload(name, half, options)?;
     let device = options.device;
+    // How long the host is busy with a step; the rest of the time it waits.
+    let mut host = Vec::new();
     let mut step = || {
+        let start = Instant::now();
         let loss = step();
+        host.push(start.elapsed().as_secs_f64() * 1e3);
         device.synchronize().expect("the device answers");
         loss
     };
@@ -164,13 +168,15 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
         eprintln!("{name}: where a step's time goes\n{profile}");
     }
     times.sort_by(f64::total_cmp);
+    host.sort_by(f64::total_cmp);
     let median = times[times.len() / 2];
     let mut line = format!(
         "{{\"peer\": \"volta {}\", \"device\": \"{}\", \"workload\": \"{name}\", \"mode\": \"{mode}\", \
-         \"median_ms\": {median:.4}, \"min_ms\": {:.4}, \"first_ms\": {first:.1}, \"peak_mib\": {:.1}",
+         \"median_ms\": {median:.4}, \"min_ms\": {:.4}, \"host_ms\": {:.4}, \"first_ms\": {first:.1}, \"peak_mib\": {:.1}",
         env!("CARGO_PKG_VERSION"),
         if device.is_gpu() { "gpu" } else { "cpu" },
         times[0],
+        host[host.len() / 2],
         peak as f64 / (1 << 20) as f64,
     );
     line += &match work {
