@@ -1,7 +1,10 @@
-//! The networks that are trained in the benchmark, written out with tensors alone.
+//! The networks that are trained in the benchmark.
 
+use volta::models::{Gpt, GptOptions};
+use volta::nn::Flatten;
 use volta::{
-    Adam, AdamW, AttentionOptions, ConvOptions, Optimizer, PoolOptions, SGD, Tensor, cross_entropy, mse_loss,
+    Adam, AdamW, BatchNorm2d, Conv2d, Linear, MaxPool2d, Module, Optimizer, ReLU, SGD, Sequential, Tensor,
+    cross_entropy, mse_loss,
 };
 
 /// A step to be timed: the loss of a forward pass, and what moves the parameters.
@@ -14,229 +17,154 @@ pub struct Training {
     pub read_loss: bool,
 }
 
-/// Parameters as they are made.
-#[derive(Default)]
-struct Parameters(Vec<Tensor>);
-
-impl Parameters {
-    fn add(&mut self, t: Tensor) -> Tensor {
-        let t = t.requires_grad(true);
-        t.realize();
-        self.0.push(t.clone());
-        t
-    }
-
-    fn uniform(&mut self, shape: &[usize], fan_in: usize) -> Tensor {
-        let bound = 1.0 / (fan_in as f64).sqrt();
-        self.add((Tensor::rand(shape) * 2.0 - 1.0) * bound)
-    }
-
-    fn linear(&mut self, inputs: usize, outputs: usize) -> Linear {
-        Linear { weight: self.uniform(&[outputs, inputs], inputs), bias: self.uniform(&[outputs], inputs) }
-    }
-
-    fn conv(&mut self, inputs: usize, outputs: usize, kernel: usize) -> Tensor {
-        self.uniform(&[outputs, inputs, kernel, kernel], inputs * kernel * kernel)
-    }
-
-    fn norm(&mut self, width: usize) -> Norm {
-        Norm { weight: self.add(Tensor::ones([width])), bias: self.add(Tensor::zeros([width])) }
-    }
+fn adam(model: &impl Module) -> Box<dyn Optimizer> {
+    Box::new(Adam::new(model.parameters(), 1e-3, (0.9, 0.999), 1e-8, 0.0))
 }
 
-#[derive(Clone)]
-struct Linear {
-    weight: Tensor,
-    bias: Tensor,
+/// Inputs and classes that are there before the clock starts.
+fn given(t: Tensor) -> Tensor {
+    t.realize();
+    t
 }
 
-impl Linear {
-    fn forward(&self, x: &Tensor) -> Tensor {
-        x.linear(&self.weight, Some(&self.bias))
-    }
+fn classes(batch: usize) -> Tensor {
+    given(Tensor::randint(0, 10, [batch]))
 }
 
-struct Norm {
-    weight: Tensor,
-    bias: Tensor,
+/// Training a model to classify a batch of `x`.
+fn classifier(model: impl Module + 'static, x: Tensor, optimizer: Box<dyn Optimizer>) -> Training {
+    let (y, units) = (classes(x.size(0)), x.size(0));
+    let x = given(x);
+    let loss = move || cross_entropy(&model.forward(&x), &y);
+    Training { loss: Box::new(loss), optimizer, units, read_loss: false }
 }
 
-impl Norm {
-    fn layer(&self, x: &Tensor) -> Tensor {
-        x.layer_norm([self.weight.numel()], Some(&self.weight), Some(&self.bias), 1e-5)
-    }
-
-    fn batch(&self, x: &Tensor) -> Tensor {
-        x.batch_norm_train(Some(&self.weight), Some(&self.bias), 1e-5).0
-    }
-}
-
-/// How a GPT is built: vocabulary, context, layers, heads, width.
-struct Size(usize, usize, usize, usize, usize);
-
-struct Block {
-    ln1: Norm,
-    qkv: Linear,
-    proj: Linear,
-    ln2: Norm,
-    up: Linear,
-    down: Linear,
-}
-
-impl Block {
-    fn forward(&self, x: &Tensor, heads: usize) -> Tensor {
-        let [batch, context, width] = x.shape()[..] else { unreachable!("three axes") };
-        let split = self.qkv.forward(&self.ln1.layer(x)).chunk(3, 2);
-        let head = |t: &Tensor| t.reshape([batch, context, heads, width / heads]).transpose(1, 2);
-        let options = AttentionOptions { causal: true, ..Default::default() };
-        let y = head(&split[0]).scaled_dot_product_attention(&head(&split[1]), &head(&split[2]), options);
-        let x = x + self.proj.forward(&y.transpose(1, 2).reshape([batch, context, width]));
-        &x + self.down.forward(&self.up.forward(&self.ln2.layer(&x)).gelu_tanh())
-    }
-}
-
-fn gpt(Size(vocabulary, context, layers, heads, width): Size, batch: usize) -> Training {
-    let mut p = Parameters::default();
-    let tokens = p.add(Tensor::randn([vocabulary, width]));
-    let positions = p.add(Tensor::randn([context, width]));
-    let blocks: Vec<Block> = (0..layers)
-        .map(|_| Block {
-            ln1: p.norm(width),
-            ln2: p.norm(width),
-            qkv: p.linear(width, 3 * width),
-            proj: p.linear(width, width),
-            up: p.linear(width, 4 * width),
-            down: p.linear(4 * width, width),
-        })
-        .collect();
-    let last = p.norm(width);
-    let head = p.uniform(&[vocabulary, width], width);
-    let index = Tensor::randint(0, vocabulary as i64, [batch, context]);
-    let target = Tensor::randint(0, vocabulary as i64, [batch * context]);
-    index.realize();
-    target.realize();
-    let place = Tensor::arange(0, context as i64);
-    place.realize();
-    let loss = move || {
-        let mut x = tokens.embedding(&index) + positions.embedding(&place);
-        for b in &blocks {
-            x = b.forward(&x, heads);
-        }
-        let logits = last.layer(&x).reshape([batch * context, width]).matmul(&head.t());
-        cross_entropy(&logits, &target)
-    };
-    let optimizer = AdamW::new(p.0, 3e-4, (0.9, 0.999), 1e-8, 0.01);
+fn gpt(options: GptOptions, batch: usize) -> Training {
+    let model = Gpt::new(options);
+    let optimizer = AdamW::new(model.parameters(), 3e-4, (0.9, 0.999), 1e-8, 0.01);
+    let ids = || given(Tensor::randint(0, options.vocabulary as i64, [batch, options.context]));
+    let (tokens, next) = (ids(), ids());
     Training {
-        loss: Box::new(loss),
+        loss: Box::new(move || model.loss(&tokens, &next)),
         optimizer: Box::new(optimizer),
-        units: batch * context,
+        units: batch * options.context,
         read_loss: false,
     }
 }
 
-fn adam(parameters: Parameters) -> Box<dyn Optimizer> {
-    Box::new(Adam::new(parameters.0, 1e-3, (0.9, 0.999), 1e-8, 0.0))
-}
-
-fn classes(batch: usize) -> Tensor {
-    let y = Tensor::randint(0, 10, [batch]);
-    y.realize();
-    y
-}
-
-fn images(shape: &[usize]) -> Tensor {
-    let x = Tensor::randn(shape);
-    x.realize();
-    x
-}
-
 fn xor() -> Training {
-    let mut p = Parameters::default();
-    let (a, b) = (p.linear(2, 8), p.linear(8, 1));
+    let model = Sequential::new(vec![
+        Box::new(Linear::new(2, 8, true)),
+        Box::new(ReLU),
+        Box::new(Linear::new(8, 1, true)),
+    ]);
     let x = Tensor::from_vec(vec![0f32, 0., 0., 1., 1., 0., 1., 1.], [4, 2]);
     let y = Tensor::from_vec(vec![0f32, 1., 1., 0.], [4, 1]);
-    let loss = move || mse_loss(&b.forward(&a.forward(&x).relu()), &y);
-    Training { loss: Box::new(loss), optimizer: adam(p), units: 4, read_loss: true }
+    let optimizer = adam(&model);
+    let loss = move || mse_loss(&model.forward(&x), &y);
+    Training { loss: Box::new(loss), optimizer, units: 4, read_loss: true }
 }
 
 fn mlp(batch: usize) -> Training {
-    let mut p = Parameters::default();
-    let layers = [p.linear(784, 512), p.linear(512, 512), p.linear(512, 10)];
-    let (x, y) = (images(&[batch, 784]), classes(batch));
-    let loss = move || {
-        let h = layers[0].forward(&x).relu();
-        cross_entropy(&layers[2].forward(&layers[1].forward(&h).relu()), &y)
-    };
-    Training { loss: Box::new(loss), optimizer: adam(p), units: batch, read_loss: false }
+    let model = Sequential::new(vec![
+        Box::new(Linear::new(784, 512, true)),
+        Box::new(ReLU),
+        Box::new(Linear::new(512, 512, true)),
+        Box::new(ReLU),
+        Box::new(Linear::new(512, 10, true)),
+    ]);
+    let optimizer = adam(&model);
+    classifier(model, Tensor::randn([batch, 784]), optimizer)
 }
 
 fn cnn(batch: usize) -> Training {
-    let mut p = Parameters::default();
-    let convs = [(p.conv(1, 32, 3), p.uniform(&[32], 9)), (p.conv(32, 64, 3), p.uniform(&[64], 288))];
-    let (hidden, out) = (p.linear(9216, 128), p.linear(128, 10));
-    let (x, y) = (images(&[batch, 1, 28, 28]), classes(batch));
-    let loss = move || {
-        let mut h = x.clone();
-        for (weight, bias) in &convs {
-            h = h.conv2d(weight, Some(bias), ConvOptions::default()).relu();
-        }
-        let h = h.max_pool2d([2, 2], PoolOptions::default()).flatten(1, -1);
-        cross_entropy(&out.forward(&hidden.forward(&h).relu()), &y)
-    };
-    Training { loss: Box::new(loss), optimizer: adam(p), units: batch, read_loss: false }
+    let model = Sequential::new(vec![
+        Box::new(Conv2d::new(1, 32, 3, 1, 0, true)),
+        Box::new(ReLU),
+        Box::new(Conv2d::new(32, 64, 3, 1, 0, true)),
+        Box::new(ReLU),
+        Box::new(MaxPool2d::new(2, 2, 0)),
+        Box::new(Flatten::default()),
+        Box::new(Linear::new(9216, 128, true)),
+        Box::new(ReLU),
+        Box::new(Linear::new(128, 10, true)),
+    ]);
+    let optimizer = adam(&model);
+    classifier(model, Tensor::randn([batch, 1, 28, 28]), optimizer)
 }
 
 /// Two convolutions around which the input flows on.
+#[derive(Module)]
 struct Residual {
-    convs: [(Tensor, Norm, usize); 2],
-    short: Option<(Tensor, Norm)>,
+    conv1: Conv2d,
+    norm1: BatchNorm2d,
+    conv2: Conv2d,
+    norm2: BatchNorm2d,
+    short: Option<Sequential>,
 }
 
 impl Residual {
+    fn new(inputs: usize, outputs: usize, stride: usize) -> Residual {
+        Residual {
+            conv1: Conv2d::new(inputs, outputs, 3, stride, 1, false),
+            norm1: BatchNorm2d::new(outputs),
+            conv2: Conv2d::new(outputs, outputs, 3, 1, 1, false),
+            norm2: BatchNorm2d::new(outputs),
+            short: (stride != 1 || inputs != outputs).then(|| {
+                Sequential::new(vec![
+                    Box::new(Conv2d::new(inputs, outputs, 1, stride, 0, false)),
+                    Box::new(BatchNorm2d::new(outputs)),
+                ])
+            }),
+        }
+    }
+
     fn forward(&self, x: &Tensor) -> Tensor {
-        let conv = |x: &Tensor, w: &Tensor, stride: usize, padding: usize| {
-            x.conv2d(
-                w,
-                None,
-                ConvOptions { stride: [stride; 2], padding: [padding; 2], ..Default::default() },
-            )
-        };
-        let [(w1, n1, stride), (w2, n2, _)] = &self.convs;
-        let y = n1.batch(&conv(x, w1, *stride, 1)).relu();
-        let y = n2.batch(&conv(&y, w2, 1, 1));
-        let short = match &self.short {
-            Some((w, norm)) => norm.batch(&conv(x, w, *stride, 0)),
-            None => x.clone(),
-        };
+        let y = self.norm1.forward(&self.conv1.forward(x)).relu();
+        let y = self.norm2.forward(&self.conv2.forward(&y));
+        let short = self.short.as_ref().map_or(x.clone(), |s| s.forward(x));
         (y + short).relu()
     }
 }
 
-fn resnet18(batch: usize) -> Training {
-    let mut p = Parameters::default();
-    let (stem, stem_norm) = (p.conv(3, 64, 3), p.norm(64));
-    let mut blocks = Vec::new();
-    let mut width = 64;
-    for (out, stride) in [(64, 1), (128, 2), (256, 2), (512, 2)] {
-        for stride in [stride, 1] {
-            let convs = [(p.conv(width, out, 3), p.norm(out), stride), (p.conv(out, out, 3), p.norm(out), 1)];
-            let short = (stride != 1 || width != out).then(|| (p.conv(width, out, 1), p.norm(out)));
-            blocks.push(Residual { convs, short });
-            width = out;
+#[derive(Module)]
+struct ResNet {
+    stem: Conv2d,
+    norm: BatchNorm2d,
+    blocks: Vec<Residual>,
+    head: Linear,
+}
+
+impl ResNet {
+    fn new() -> ResNet {
+        let mut width = 64;
+        let mut blocks = Vec::new();
+        for (outputs, stride) in [(64, 1), (128, 2), (256, 2), (512, 2)] {
+            for stride in [stride, 1] {
+                blocks.push(Residual::new(width, outputs, stride));
+                width = outputs;
+            }
         }
+        let (stem, norm) = (Conv2d::new(3, 64, 3, 1, 1, false), BatchNorm2d::new(64));
+        ResNet { stem, norm, blocks, head: Linear::new(512, 10, true) }
     }
-    let head = p.linear(512, 10);
-    let (x, y) = (images(&[batch, 3, 32, 32]), classes(batch));
-    let loss = move || {
-        let padded = ConvOptions { padding: [1, 1], ..Default::default() };
-        let mut h = stem_norm.batch(&x.conv2d(&stem, None, padded)).relu();
-        for b in &blocks {
-            h = b.forward(&h);
-        }
-        cross_entropy(&head.forward(&h.mean_dim([2, 3], false)), &y)
-    };
-    let optimizer = SGD::new(p.0, 0.1, 0.9, 0.0);
-    Training { loss: Box::new(loss), optimizer: Box::new(optimizer), units: batch, read_loss: false }
+
+    fn forward(&self, x: &Tensor) -> Tensor {
+        let x = self.norm.forward(&self.stem.forward(x)).relu();
+        let x = self.blocks.iter().fold(x, |x, block| block.forward(&x));
+        self.head.forward(&x.mean_dim([2, 3], false))
+    }
+}
+
+fn resnet18(batch: usize) -> Training {
+    let model = ResNet::new();
+    let optimizer = Box::new(SGD::new(model.parameters(), 0.1, 0.9, 0.0));
+    classifier(model, Tensor::randn([batch, 3, 32, 32]), optimizer)
+}
+
+/// Vocabulary, context, layers, heads, width.
+fn size(vocabulary: usize, context: usize, layers: usize, heads: usize, width: usize) -> GptOptions {
+    GptOptions { vocabulary, context, layers, heads, width, ..GptOptions::default() }
 }
 
 pub fn training(name: &str, batch: usize) -> Result<Training, String> {
@@ -246,9 +174,9 @@ pub fn training(name: &str, batch: usize) -> Result<Training, String> {
         "mlp" => mlp(or(128)),
         "cnn" => cnn(or(64)),
         "resnet18" => resnet18(or(128)),
-        "gpt-small" => gpt(Size(65, 256, 6, 6, 384), or(64)),
-        "gpt2" => gpt(Size(50304, 1024, 12, 12, 768), or(4)),
-        "wikitext" => gpt(Size(33278, 64, 2, 4, 128), or(16)),
+        "gpt-small" => gpt(size(65, 256, 6, 6, 384), or(64)),
+        "gpt2" => gpt(size(50304, 1024, 12, 12, 768), or(4)),
+        "wikitext" => gpt(size(33278, 64, 2, 4, 128), or(16)),
         _ => return Err(format!("unknown workload {name}")),
     })
 }
