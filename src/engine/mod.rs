@@ -167,6 +167,12 @@ fn device_number(device: Device) -> u64 {
     }
 }
 
+/// Looks at the plan that ran last on this thread.
+#[cfg(test)]
+pub(crate) fn with_last_plan<R>(look: impl FnOnce(&Plan) -> R) -> R {
+    LAST.with_borrow(|last| look(&last.as_ref().expect("a plan ran").plan))
+}
+
 /// The plan that ran last on this thread.
 pub fn last_plan() -> Option<PlanReport> {
     LAST.with_borrow(|last| last.as_ref().map(|p| PlanReport::of(&p.plan)))

@@ -66,7 +66,7 @@ pub(super) fn instance() -> &'static wgpu::Instance {
     })
 }
 
-fn kind(info: &wgpu::AdapterInfo) -> AdapterKind {
+pub(super) fn kind(info: &wgpu::AdapterInfo) -> AdapterKind {
     match info.device_type {
         wgpu::DeviceType::DiscreteGpu => AdapterKind::Discrete,
         wgpu::DeviceType::IntegratedGpu => AdapterKind::Integrated,

@@ -1,9 +1,11 @@
 //! A GPU that was opened: its device and queue, what it can do, its memory, its pipelines, and what went wrong.
 
 use super::adapter;
+use super::disk_cache::DiskCache;
 use super::dispatch::Caps;
 use super::inject::Injected;
 use super::memory::{Arena, Pool};
+use super::pace::Pace;
 use super::pipeline::Pipelines;
 use super::storage::Stored;
 use crate::dtype::DType;
@@ -25,6 +27,9 @@ pub(super) struct Context {
     pub arena: Mutex<Arena>,
     pub timestamps: bool,
     pub pipelines: Pipelines,
+    /// Pipelines of earlier runs.
+    pub disk_cache: Option<DiskCache>,
+    pub pace: Pace,
     fault: Arc<Mutex<Option<wgpu::Error>>>,
     lost: Arc<OnceLock<String>>,
     /// Bytes that were allocated and not given back.
@@ -97,7 +102,8 @@ impl Context {
         use wgpu::Features as F;
         let info = adapter.get_info();
         let cooperative = adapter::has_cooperative(&adapter) && !only_webgpu();
-        let mut wanted = F::SHADER_F16 | F::SHADER_INT64 | F::SUBGROUP | F::TIMESTAMP_QUERY;
+        let mut wanted =
+            F::SHADER_F16 | F::SHADER_INT64 | F::SUBGROUP | F::TIMESTAMP_QUERY | F::PIPELINE_CACHE;
         if cooperative {
             wanted |= F::EXPERIMENTAL_COOPERATIVE_MATRIX;
         }
@@ -154,6 +160,8 @@ impl Context {
         Ok(Context {
             index,
             generation: GENERATIONS.fetch_add(1, Ordering::Relaxed),
+            pace: Pace::of(adapter::kind(&info)),
+            disk_cache: DiskCache::open(&device, &info),
             name: info.name,
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,

@@ -57,22 +57,19 @@ pub(super) fn groups(count: usize) -> u32 {
 }
 
 /// Where a plan's checks note what they find: a word a slot, and a few for every index.
-pub(super) struct Guard {
-    pub memory: Piece,
+pub(super) struct Notes {
     slots: usize,
     /// The kernel and the extent of every index that is checked.
     indices: Vec<(usize, usize)>,
 }
 
-impl Guard {
-    pub fn new(context: &Context, plan: &Plan) -> Result<Guard> {
+impl Notes {
+    pub fn of(plan: &Plan) -> Notes {
         let of_kernel = |(k, kernel): (usize, &Kernel)| -> Vec<(usize, usize)> {
             guard::indices(kernel).iter().map(|index| (k, index.extent)).collect()
         };
         let indices: Vec<_> = plan.kernels.iter().enumerate().flat_map(of_kernel).collect();
-        let slots = plan.slot_bytes.len();
-        let words = slots + INDEX_WORDS * indices.len();
-        Ok(Guard { memory: create(context, 4 * words as u64)?, slots, indices })
+        Notes { slots: plan.slot_bytes.len(), indices }
     }
 
     /// The indices of kernel `k`, each with its first word.
@@ -82,14 +79,31 @@ impl Guard {
         guard::indices(kernel).into_iter().enumerate().map(|(n, index)| (index, word(n))).collect()
     }
 
+    fn bytes(&self) -> u64 {
+        4 * (self.slots + INDEX_WORDS * self.indices.len()) as u64
+    }
+}
+
+/// The memory of the notes.
+pub(super) struct Guard {
+    pub memory: Piece,
+    notes: Notes,
+}
+
+impl Guard {
+    pub fn new(context: &Context, notes: Notes) -> Result<Guard> {
+        Ok(Guard { memory: create(context, notes.bytes())?, notes })
+    }
+
     /// The first error that the checks of a run have found.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn verdict(&self, context: &Context, plan: &Plan, arguments: &[Argument]) -> Result<()> {
         let bytes = super::transfer::read_raw(context, &self.memory.buffer)?;
         let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|&b| u32::from_le_bytes(b)).collect();
+        let Notes { slots, indices } = &self.notes;
         let mut bad: Vec<Option<(i64, usize)>> = vec![None; plan.kernels.len()];
-        for (n, &(k, extent)) in self.indices.iter().enumerate() {
-            let [hit, low, high] = [0, 1, 2].map(|w| words[self.slots + INDEX_WORDS * n + w]);
+        for (n, &(k, extent)) in indices.iter().enumerate() {
+            let [hit, low, high] = [0, 1, 2].map(|w| words[slots + INDEX_WORDS * n + w]);
             if hit != 0 {
                 bad[k].get_or_insert(((u64::from(high) << 32 | u64::from(low)) as i64, extent));
             }

@@ -105,10 +105,6 @@ mod tests {
         let names: Vec<&str> =
             text.lines().filter_map(|l| l.strip_prefix("fn ")?.split('(').next()).collect();
         assert!(names.iter().enumerate().all(|(k, name)| !names[..k].contains(name)));
-        let module =
-            naga::front::wgsl::parse_str(text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(text)));
-        let flags = naga::valid::ValidationFlags::all();
-        let mut validator = naga::valid::Validator::new(flags, naga::valid::Capabilities::SHADER_INT64);
-        validator.validate(&module).unwrap_or_else(|e| panic!("{}", e.emit_to_string(text)));
+        crate::gpu::snapshots::validate(text, naga::valid::Capabilities::SHADER_INT64);
     }
 }

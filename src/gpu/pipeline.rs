@@ -8,6 +8,10 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What took less time to compile is not worth writing the file for.
+const WORTH_KEEPING: Duration = Duration::from_millis(100);
 
 /// A compiled shader.
 pub(super) struct Pipeline {
@@ -40,7 +44,13 @@ impl Context {
                 new.push(shader);
             }
         }
+        let kept = self.disk_cache.as_ref().map(|kept| (kept, Instant::now()));
         let compiled = self.compile_all(&new)?;
+        if let Some((kept, start)) = kept
+            && start.elapsed() >= WORTH_KEEPING
+        {
+            kept.save();
+        }
         known.extend(new.iter().map(|s| s.source.clone()).zip(compiled));
         Ok(shaders.iter().map(|s| known[&s.source].clone()).collect())
     }
@@ -91,7 +101,7 @@ impl Context {
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
-            cache: None,
+            cache: self.disk_cache.as_ref().map(|kept| &kept.cache),
         });
         match fault(scope) {
             None => Ok(Pipeline { pipeline, layout }),

@@ -18,6 +18,7 @@ pub(crate) enum Place {
     Arena(usize),
 }
 
+#[derive(Clone)]
 pub(crate) struct Layout {
     pub places: Vec<Place>,
     pub arena_bytes: usize,

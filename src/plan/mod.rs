@@ -24,6 +24,7 @@ use kernel::{Kernel, MapKernel, Part, Rank, Special, SpecialKernel, Step, Work};
 use memory::{Layout, MemoryRules};
 
 /// A compiled graph: kernels in order, and where their slots are.
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub kernels: Vec<Kernel>,
     pub layout: Layout,

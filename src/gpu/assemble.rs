@@ -1,0 +1,366 @@
+//! A plan as shaders, and the memory that each of them sees. Needs no device: what it is made for is said by the
+//! adapter's abilities and limits.
+
+use super::dispatch::{Binding, Caps, Dispatch, Memory};
+use super::guard::{self as check, COUNT_NONFINITE, Notes};
+use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
+use super::pipeline::Shader;
+use super::shader::{Accessor, Declared, Frame};
+use super::special;
+use super::storage::Stored;
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::Plan;
+use crate::plan::guard::{self, Index};
+use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
+use crate::plan::memory::{MemoryRules, Place};
+
+/// Workgroups in one dimension of a dispatch.
+const MOST_GROUPS: u64 = 65_535;
+/// A uniform binding starts at a multiple of this.
+const UNIFORM_ALIGNMENT: usize = 256;
+/// Slots that the programs of one dispatch use together: more make a shader slow to compile.
+const MOST_TOGETHER: usize = 64;
+
+/// What shaders are made for.
+pub(super) struct Target<'a> {
+    /// The adapter's name, for errors.
+    pub who: &'a str,
+    pub caps: &'a Caps,
+    pub rules: &'a MemoryRules,
+}
+
+/// Where a binding's memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Input(usize, usize),
+    Output(usize, usize),
+    /// A block of the arena, and the bytes in it.
+    Arena {
+        block: usize,
+        start: usize,
+        bytes: usize,
+    },
+    /// Where the guards note what they find.
+    Guard,
+}
+
+/// What is known of a dispatch before its shader is compiled.
+pub(super) struct Draft {
+    pub sources: Vec<Source>,
+    pub groups: [u32; 2],
+    /// Bytes of uniform memory from an offset.
+    pub uniforms: Option<(u64, u64)>,
+    /// The kernel it belongs to; a guard's check belongs to none.
+    pub kernel: Option<usize>,
+}
+
+/// All of a plan.
+pub(super) struct Assembly {
+    pub drafts: Vec<Draft>,
+    /// One for each draft.
+    pub shaders: Vec<Shader>,
+    /// Bytes of the arena, scratch memory included.
+    pub arena_bytes: usize,
+    /// Where in the uniform memory each number goes.
+    pub words: Vec<(usize, Uniform)>,
+    pub uniform_bytes: usize,
+    /// Where the guards note what they find.
+    pub notes: Option<Notes>,
+}
+
+pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<Assembly> {
+    let notes = guarded.then(|| Notes::of(plan));
+    let mut builder = Builder {
+        target,
+        plan,
+        drafts: Vec::new(),
+        shaders: Vec::new(),
+        arena_bytes: plan.layout.arena_bytes,
+        words: Vec::new(),
+        uniform_bytes: 0,
+    };
+    if guarded {
+        guard::inputs(plan).for_each(|slot| builder.count_nonfinite(slot));
+    }
+    for (k, kernel) in plan.kernels.iter().enumerate() {
+        builder.add(k, kernel)?;
+        if let Some(notes) = &notes {
+            builder.check(kernel, notes.indices_of(k, kernel))?;
+        }
+    }
+    let Builder { drafts, shaders, arena_bytes, words, uniform_bytes, .. } = builder;
+    Ok(Assembly { drafts, shaders, arena_bytes, words, uniform_bytes, notes })
+}
+
+struct Builder<'a> {
+    target: &'a Target<'a>,
+    plan: &'a Plan,
+    drafts: Vec<Draft>,
+    shaders: Vec<Shader>,
+    arena_bytes: usize,
+    words: Vec<(usize, Uniform)>,
+    uniform_bytes: usize,
+}
+
+impl Builder<'_> {
+    fn add(&mut self, k: usize, kernel: &Kernel) -> Result<()> {
+        let named = |error: Error| error.with_context(&describe(kernel));
+        check_count(self.target, kernel).map_err(named)?;
+        let Target { caps, rules, .. } = self.target;
+        let lowered = match &kernel.work {
+            Work::Map(maps) => map::lower(maps, caps, rules.slots.min(MOST_TOGETHER)),
+            Work::Special(s) => lower_special(s, kernel, caps),
+        };
+        let mut scratch = Vec::new();
+        let mut end = self.plan.layout.arena_bytes;
+        for &bytes in &lowered.scratch {
+            let bytes = bytes as usize;
+            end = end.next_multiple_of(self.target.rules.alignment);
+            let left = self.target.rules.block - end % self.target.rules.block;
+            if bytes > left {
+                end += left;
+            }
+            scratch.push((end, bytes));
+            end += bytes;
+        }
+        self.arena_bytes = self.arena_bytes.max(end.next_multiple_of(self.target.rules.alignment));
+        for dispatch in lowered.dispatches {
+            self.add_dispatch(Some(k), kernel, dispatch, &scratch).map_err(named)?;
+        }
+        Ok(())
+    }
+
+    fn add_dispatch(
+        &mut self,
+        k: Option<usize>,
+        kernel: &Kernel,
+        MapDispatch { dispatch, uniforms }: MapDispatch,
+        scratch: &[(usize, usize)],
+    ) -> Result<()> {
+        let Dispatch { body, bindings, groups } = dispatch;
+        if groups == 0 {
+            return Ok(());
+        }
+        let (declared, accessors, sources) = self.declare(kernel, &bindings, scratch);
+        let frame = Frame {
+            declared: &declared,
+            accessors: &accessors,
+            arguments: uniforms.len(),
+            block: self.target.rules.block,
+            caps: self.target.caps,
+        };
+        let source = frame.source(&body);
+        let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces]).collect();
+        debug_assert_eq!(writable.len(), frame.bindings());
+        let most = self.target.rules.slots;
+        if writable.len() > most {
+            let message = format!(
+                "a kernel needs {} pieces of memory at once, and {} lets it see {most}: make the tensors smaller \
+                 than {} bytes",
+                writable.len(),
+                self.target.who,
+                self.target.rules.block
+            );
+            return Err(Error::new(ErrorKind::Memory, message));
+        }
+        let shader = Shader {
+            source,
+            writable,
+            arguments: !uniforms.is_empty(),
+            what: kernel.label.clone(),
+            kernel: describe(kernel),
+        };
+        let across = groups.min(MOST_GROUPS);
+        let groups = [across as u32, groups.div_ceil(across) as u32];
+        self.push(k, shader, sources, groups, &uniforms);
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        kernel: Option<usize>,
+        shader: Shader,
+        sources: Vec<Source>,
+        groups: [u32; 2],
+        uniforms: &[Uniform],
+    ) {
+        let uniforms = (!uniforms.is_empty()).then(|| {
+            let start = self.uniform_bytes.next_multiple_of(UNIFORM_ALIGNMENT);
+            self.words.extend(uniforms.iter().enumerate().map(|(n, &u)| (start + 8 * n, u)));
+            let bytes = (8 * uniforms.len()).next_multiple_of(16);
+            self.uniform_bytes = start + bytes;
+            (start as u64, bytes as u64)
+        });
+        self.shaders.push(shader);
+        self.drafts.push(Draft { sources, groups, uniforms, kernel });
+    }
+
+    /// Checks what a kernel wrote, and its indices.
+    fn check(&mut self, kernel: &Kernel, indices: Vec<(Index, u32)>) -> Result<()> {
+        for (index, word) in indices {
+            self.add_dispatch(None, kernel, map::check_bounds(&index, word), &[])?;
+        }
+        guard::results(kernel).for_each(|slot| self.count_nonfinite(slot));
+        Ok(())
+    }
+
+    /// Counts what is not finite in a slot, piece by piece.
+    fn count_nonfinite(&mut self, slot: Slot) {
+        let (dtype, f16) = (self.plan.slot_dtypes[slot], self.target.caps.f16);
+        let size = Stored::of(dtype, f16).size();
+        let mut rest = self.plan.slot_bytes[slot] / size;
+        for source in self.slot_sources(slot) {
+            let count = rest.min(self.target.rules.block / size);
+            rest -= count;
+            if count > 0 {
+                let [low, high] = check::masks(dtype, f16);
+                let uniforms = [count as u32, slot as u32, low, high].map(Uniform::Count);
+                let groups = [check::groups(count), 1];
+                let shader = Shader {
+                    source: COUNT_NONFINITE.into(),
+                    writable: vec![false, true],
+                    arguments: true,
+                    what: "guards".into(),
+                    kernel: "guards".into(),
+                };
+                self.push(None, shader, vec![source, Source::Guard], groups, &uniforms);
+            }
+        }
+    }
+
+    /// The pieces of memory behind the names: names of one piece of memory share its bindings.
+    fn declare(
+        &self,
+        kernel: &Kernel,
+        bindings: &[Binding],
+        scratch: &[(usize, usize)],
+    ) -> (Vec<Declared>, Vec<Accessor>, Vec<Source>) {
+        let mut declared: Vec<(Declared, Vec<Source>)> = Vec::new();
+        let mut accessors = Vec::new();
+        for b in bindings {
+            let sources = self.sources(kernel, b.memory, scratch);
+            let stored = Stored::of(b.dtype, self.target.caps.f16);
+            let k = declared.iter().position(|(_, s)| *s == sources).unwrap_or_else(|| {
+                let pieces = sources.len();
+                declared.push((Declared { stored, width: 1, writable: false, pieces }, sources));
+                declared.len() - 1
+            });
+            let d = &mut declared[k].0;
+            debug_assert_eq!(d.stored, stored, "one piece of memory in two forms");
+            d.width = d.width.max(b.width);
+            d.writable |= b.writes;
+            let Binding { name, dtype, lane, reads, writes, .. } = *b;
+            accessors.push(Accessor { name, declared: k, dtype, lane, reads, writes });
+        }
+        // A buffer that is written somewhere in a dispatch is writable wherever the dispatch sees it.
+        let in_arena = |sources: &[Source]| matches!(sources[0], Source::Arena { .. });
+        if declared.iter().any(|(d, s)| d.writable && in_arena(s)) {
+            declared.iter_mut().filter(|(_, s)| in_arena(s)).for_each(|(d, _)| d.writable = true);
+        }
+        let sources = declared.iter().flat_map(|(_, s)| s.clone()).collect();
+        (declared.into_iter().map(|(d, _)| d).collect(), accessors, sources)
+    }
+
+    fn sources(&self, kernel: &Kernel, memory: Memory, scratch: &[(usize, usize)]) -> Vec<Source> {
+        let slot = |slot: Slot| self.slot_sources(slot);
+        match (memory, &kernel.work) {
+            (Memory::Slot(n), _) => slot(n),
+            (Memory::Operand(n), Work::Special(s)) => slot(s.operands[n].slot),
+            (Memory::Output, Work::Special(s)) => slot(s.output.slot),
+            (Memory::Guard, _) => vec![Source::Guard],
+            (Memory::Scratch(n), _) => self.arena(scratch[n].0, scratch[n].1),
+            _ => unreachable!("operands belong to kernels of their own kind"),
+        }
+    }
+
+    fn slot_sources(&self, slot: Slot) -> Vec<Source> {
+        let bytes = self.plan.slot_bytes[slot];
+        let pieces = bytes.div_ceil(self.target.rules.block).max(1);
+        match self.plan.layout.places[slot] {
+            Place::Nowhere => unreachable!("slot {slot} has no memory"),
+            Place::Input(k) => (0..pieces).map(|p| Source::Input(k, p)).collect(),
+            Place::Output(k) => match self.plan.layout.outputs[k].over {
+                // It is the same memory under two names.
+                Some(input) => (0..pieces).map(|p| Source::Input(input, p)).collect(),
+                None => (0..pieces).map(|p| Source::Output(k, p)).collect(),
+            },
+            Place::Arena(at) => self.arena(at, bytes),
+        }
+    }
+
+    fn arena(&self, at: usize, bytes: usize) -> Vec<Source> {
+        let block = self.target.rules.block;
+        let mut rest = bytes.max(1).next_multiple_of(self.target.rules.alignment);
+        let mut at = at;
+        let mut pieces = Vec::new();
+        while rest > 0 {
+            let bytes = rest.min(block - at % block);
+            pieces.push(Source::Arena { block: at / block, start: at % block, bytes });
+            (at, rest) = (at + bytes, rest - bytes);
+        }
+        pieces
+    }
+}
+
+/// Dispatches of a kernel from a template, with `finish` before bodies that use it.
+fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &Caps) -> MapLowered {
+    if s.output.shape.numel() == 0 {
+        return MapLowered::default();
+    }
+    let lowered = special::lower(s, caps);
+    let read_elsewhere = kernel.parts.iter().any(|p| p.stored && p.slot == s.output.slot);
+    let mut dispatches = Vec::new();
+    for mut dispatch in lowered.dispatches {
+        let output = dispatch.bindings.iter().position(|b| b.memory == Memory::Output && b.writes);
+        let mut uniforms = Vec::new();
+        if let Some(k) = output.filter(|_| dispatch.body.contains("finish")) {
+            let Binding { name, width, reads, .. } = dispatch.bindings[k];
+            let keep = s.epilogue.is_none() || read_elsewhere;
+            let mut slots = Slots::default();
+            let (text, used) = map::write_epilogue(
+                s.epilogue.as_ref(),
+                &s.output,
+                keep.then_some(name),
+                width == 4,
+                &mut slots,
+            );
+            dispatch.body = text + &dispatch.body;
+            uniforms = used;
+            if !keep && !reads {
+                dispatch.bindings.remove(k);
+            }
+            dispatch.bindings.extend(slots.bindings);
+        }
+        dispatches.push(MapDispatch { dispatch, uniforms });
+    }
+    MapLowered { dispatches, scratch: lowered.scratch }
+}
+
+/// An error if the kernel counts further than shaders do: in words of 32 bits.
+fn check_count(target: &Target, kernel: &Kernel) -> Result<()> {
+    let stored = kernel.parts.iter().map(|p| p.shape.numel());
+    let most = stored.chain(kernel.maps().map(|m| m.iterations())).max().unwrap_or(0);
+    if u32::try_from(most).is_ok() {
+        return Ok(());
+    }
+    let message =
+        format!("{most} elements are more than the kernels of {} can count: 2^32; split it", target.who);
+    Err(Error::new(ErrorKind::Memory, message))
+}
+
+/// The first kernels' ops and shapes, for errors of the whole plan.
+pub(super) fn describe_plan(plan: &Plan) -> String {
+    /// Kernels that are named.
+    const NAMED: usize = 4;
+    let mut text = plan.kernels.iter().take(NAMED).map(describe).collect::<Vec<_>>().join("; ");
+    if plan.kernels.len() > NAMED {
+        text += &format!("; and {} more kernels", plan.kernels.len() - NAMED);
+    }
+    text
+}
+
+/// The kernel's ops and shapes, for errors.
+fn describe(kernel: &Kernel) -> String {
+    let shape = kernel.parts.last().map_or(String::new(), |p| p.shape.to_string());
+    format!("{} of {} {shape}", kernel.kind(), kernel.label)
+}

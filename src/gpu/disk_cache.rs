@@ -1,0 +1,131 @@
+//! Compiled pipelines on disk, where the backend lets them be kept: the driver compiles a shader once a machine and not
+//! once a run. `VOLTA_CACHE` names the folder, `off` turns it off; otherwise it is the user's folder for caches.
+//! A file that cannot be read, was cut off or is another driver's is as good as none.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The first bytes of a file, with the version of its form.
+const MAGIC: &[u8; 8] = b"voltapc1";
+
+/// The cache of one device.
+pub(super) struct DiskCache {
+    pub cache: wgpu::PipelineCache,
+    file: PathBuf,
+}
+
+impl DiskCache {
+    /// The cache for an adapter, with what the disk has; none where the backend has no such thing, or nobody wants it.
+    pub fn open(device: &wgpu::Device, info: &wgpu::AdapterInfo) -> Option<DiskCache> {
+        if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            return None;
+        }
+        let file = folder(|name| std::env::var(name).ok())?.join(wgpu::util::pipeline_cache_key(info)?);
+        let data = std::fs::read(&file).ok().and_then(|bytes| unwrap(&bytes).map(<[u8]>::to_vec));
+        let descriptor =
+            wgpu::PipelineCacheDescriptor { label: Some("volta"), data: data.as_deref(), fallback: true };
+        // SAFETY: the data is what a cache gave, as its checksum tells; wgpu looks whether it is this driver's.
+        let cache = unsafe { device.create_pipeline_cache(&descriptor) };
+        Some(DiskCache { cache, file })
+    }
+
+    /// Writes what there is now. A disk that does not take it costs time on the next run and nothing else.
+    pub fn save(&self) {
+        if let Some(data) = self.cache.get_data() {
+            let _ = write_whole(&self.file, &wrap(&data));
+        }
+    }
+}
+
+/// The folder, from the environment.
+fn folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    match set("VOLTA_CACHE") {
+        Some(off) if off == "off" => return None,
+        Some(folder) => return Some(folder.into()),
+        None => {}
+    }
+    let user = if cfg!(target_os = "windows") {
+        set("LOCALAPPDATA").map(PathBuf::from)
+    } else if cfg!(target_os = "macos") {
+        set("HOME").map(|home| Path::new(&home).join("Library/Caches"))
+    } else {
+        set("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| set("HOME").map(|h| Path::new(&h).join(".cache")))
+    };
+    user.map(|user| user.join("volta"))
+}
+
+/// FNV-1a: enough to tell a file that was cut off or scribbled on.
+fn checksum(data: &[u8]) -> u64 {
+    data.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+}
+
+fn wrap(data: &[u8]) -> Vec<u8> {
+    [MAGIC, &checksum(data).to_le_bytes()[..], data].concat()
+}
+
+/// The data of a whole file.
+fn unwrap(file: &[u8]) -> Option<&[u8]> {
+    let (sum, data) = file.strip_prefix(MAGIC)?.split_at_checked(8)?;
+    (sum == checksum(data).to_le_bytes()).then_some(data)
+}
+
+/// Writes a file so that others see the old one or the new one, never half of it.
+fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let name = format!(".volta-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let part = folder.join(name);
+    let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, file));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_whole_is_none() {
+        let whole = wrap(b"what the driver gave");
+        assert_eq!(unwrap(&whole), Some(&b"what the driver gave"[..]));
+        for cut in 0..whole.len() {
+            assert_eq!(unwrap(&whole[..cut]), None, "cut off at {cut}");
+            let mut scribbled = whole.clone();
+            scribbled[cut] ^= 4;
+            assert_eq!(unwrap(&scribbled), None, "scribbled on at {cut}");
+        }
+        assert_eq!(unwrap(&wrap(b"")), Some(&b""[..]));
+    }
+
+    #[test]
+    fn the_folder_is_the_one_asked_for_or_the_users() {
+        let with = |all: &'static [(&str, &str)]| {
+            folder(move |name| all.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+        };
+        assert_eq!(with(&[("VOLTA_CACHE", "off"), ("HOME", "/h")]), None);
+        assert_eq!(with(&[("VOLTA_CACHE", "/c"), ("HOME", "/h")]), Some("/c".into()));
+        assert_eq!(with(&[]), None);
+        if cfg!(target_os = "linux") {
+            assert_eq!(with(&[("VOLTA_CACHE", ""), ("HOME", "/h")]), Some("/h/.cache/volta".into()));
+            assert_eq!(with(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]), Some("/x/volta".into()));
+        }
+    }
+
+    #[test]
+    fn writing_replaces_the_whole_file_and_leaves_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("volta-cache-{}", std::process::id()));
+        let file = folder.join("deep").join("cache");
+        for text in ["first", "second"] {
+            write_whole(&file, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        }
+        assert_eq!(std::fs::read_dir(folder.join("deep")).unwrap().count(), 1);
+        // A folder that cannot be made is an error, and no harm.
+        assert!(write_whole(&file.join("under a file"), b"").is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,178 @@
+//! The shaders of some plans, for adapters that are fixed here: their text is kept under `tests/snapshots`, so that a
+//! change of a generator is read as a difference; and those for tensor cores, which no software adapter has, are
+//! validated and translated as the driver's front end would.
+
+use super::assemble::{Target, assemble};
+use super::dispatch::Caps;
+use super::pipeline::Shader;
+use crate::dtype::DType;
+use crate::engine::with_last_plan;
+use crate::optim::{Adam, Optimizer};
+use crate::plan::Plan;
+use crate::plan::kernel::Work;
+use crate::plan::memory::MemoryRules;
+use crate::tensor::{AttentionOptions, ConvOptions, Tensor};
+use crate::{Device, with_device};
+use naga::valid::Capabilities;
+use std::path::Path;
+
+/// An adapter with what WebGPU promises and no more.
+const LEAST: Caps = Caps {
+    f16: false,
+    i64: false,
+    subgroup: None,
+    cooperative: false,
+    invocations: 256,
+    workgroup_bytes: 16384,
+};
+
+/// One with all that is made use of.
+const MOST: Caps = Caps {
+    f16: true,
+    i64: true,
+    subgroup: Some(32),
+    cooperative: true,
+    invocations: 1024,
+    workgroup_bytes: 49152,
+};
+
+/// The module, if it is valid with these capabilities.
+pub(super) fn validate(text: &str, capabilities: Capabilities) -> (naga::Module, naga::valid::ModuleInfo) {
+    let module = naga::front::wgsl::parse_str(text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(text)));
+    let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
+    validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE);
+    validator.subgroup_operations(naga::valid::SubgroupOperationSet::all());
+    let info = validator.validate(&module).unwrap_or_else(|e| panic!("{}", e.emit_to_string(text)));
+    (module, info)
+}
+
+/// The shaders of the plan that `f` runs last. The plan is made, and run, on the CPU.
+fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
+    with_device(Device::Cpu, f);
+    with_last_plan(|plan| of_plan(plan, caps))
+}
+
+fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
+    let sizes = DType::ALL.map(DType::size);
+    let rules = MemoryRules { alignment: 256, block: 1 << 31, slots: 64, longest_row: 1 << 16, sizes };
+    let target = Target { who: "a GPU of the tests", caps, rules: &rules };
+    assemble(plan, &target, false).expect("the plan has shaders").shaders
+}
+
+/// The same of attention alone, with halves for queries, keys and values, which the CPU does not use.
+fn shaders_of_halves(backward: bool) -> Vec<Shader> {
+    with_device(Device::Cpu, || attention(backward));
+    let mut plan = with_last_plan(Plan::clone);
+    plan.kernels.retain_mut(|kernel| match &mut kernel.work {
+        Work::Special(s) if s.special.name().starts_with("attention") => {
+            s.operands[..3].iter_mut().for_each(|o| o.dtype = DType::F16);
+            true
+        }
+        _ => false,
+    });
+    of_plan(&plan, &MOST)
+}
+
+fn numbers<const N: usize>(shape: [usize; N]) -> Tensor {
+    Tensor::from_vec(vec![0.5f32; shape.iter().product()], shape)
+}
+
+fn adam_step() {
+    let parameters = [numbers([8, 128]).requires_grad(true), numbers([33]).requires_grad(true)];
+    let mut adam = Adam::new(parameters.to_vec(), 0.01, (0.9, 0.999), 1e-8, 0.0);
+    for p in &parameters {
+        p.square().sum().backward();
+        p.grad().expect("a gradient").realize();
+    }
+    adam.step();
+}
+
+fn attention(backward: bool) {
+    let [q, k, v] = [(); 3].map(|()| numbers([1, 2, 128, 64]).requires_grad(backward));
+    let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+    let out = q.scaled_dot_product_attention(&k, &v, options);
+    if backward {
+        out.sum().backward();
+        q.grad().expect("a gradient").realize();
+    } else {
+        out.realize();
+    }
+}
+
+fn product(dtype: DType, n: usize) {
+    let [a, b] = [(); 2].map(|()| numbers([n, n]).to_dtype(dtype).realize().clone());
+    a.matmul(&b).realize();
+}
+
+/// Name, adapter, and what runs.
+const SNAPSHOTS: [(&str, &Caps, fn()); 7] = [
+    ("softmax", &LEAST, || {
+        numbers([64, 128]).softmax(-1).realize();
+    }),
+    ("softmax_subgroups", &MOST, || {
+        numbers([64, 128]).softmax(-1).realize();
+    }),
+    ("layer_norm", &LEAST, || {
+        let [weight, bias] = [(); 2].map(|()| numbers([128]));
+        numbers([64, 128]).layer_norm([128], Some(&weight), Some(&bias), 1e-5).realize();
+    }),
+    ("adam", &LEAST, adam_step),
+    ("matmul_bias_relu", &LEAST, || {
+        (numbers([256, 256]).matmul(&numbers([256, 256])) + numbers([256])).relu().realize();
+    }),
+    ("conv", &LEAST, || {
+        let options = ConvOptions { padding: [1, 1].into(), ..ConvOptions::default() };
+        numbers([2, 16, 32, 32]).conv2d(&numbers([32, 16, 3, 3]), None, options).realize();
+    }),
+    ("attention", &LEAST, || attention(false)),
+];
+
+#[test]
+fn shaders_are_those_of_the_snapshots() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
+    let write = std::env::var("VOLTA_SNAPSHOTS").is_ok_and(|v| v == "write");
+    let mut changed = Vec::new();
+    for (name, caps, run) in SNAPSHOTS {
+        let mut text = String::new();
+        for shader in shaders(caps, run) {
+            validate(&shader.source, Capabilities::SHADER_INT64 | Capabilities::SUBGROUP);
+            text += &format!("// {}\n{}\n", shader.kernel, shader.source);
+        }
+        let file = folder.join(name).with_extension("wgsl");
+        if write {
+            std::fs::write(&file, text).expect("the snapshots can be written");
+        } else if std::fs::read_to_string(&file).unwrap_or_default() != text {
+            changed.push(name);
+        }
+    }
+    assert!(
+        changed.is_empty(),
+        "shaders have changed: {changed:?}. If they should, run this test with VOLTA_SNAPSHOTS=write and read the \
+         difference in tests/snapshots"
+    );
+}
+
+#[test]
+fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
+    let kernels = [
+        ("f16 product", shaders(&MOST, || product(DType::F16, 512))),
+        ("f32 product by halves", shaders(&MOST, || product(DType::F32, 1024))),
+        ("attention", shaders_of_halves(false)),
+        ("attention's gradient", shaders_of_halves(true)),
+    ];
+    let capabilities =
+        Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16 | Capabilities::SUBGROUP;
+    for (name, shaders) in kernels {
+        let mut cooperative = 0;
+        for Shader { source, .. } in shaders {
+            let (module, info) = validate(&source, capabilities);
+            let options = naga::back::spv::Options { lang_version: (1, 3), ..Default::default() };
+            let words = naga::back::spv::write_vec(&module, &info, &options, None)
+                .unwrap_or_else(|e| panic!("{name}: {e}\n{source}"));
+            // The number that every SPIR-V module starts with.
+            assert_eq!(words[0], 0x0723_0203);
+            cooperative += usize::from(source.contains("coopMultiplyAdd"));
+        }
+        assert!(cooperative > 0, "{name} uses no cooperative matrices");
+    }
+}

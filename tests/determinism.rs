@@ -1,0 +1,134 @@
+//! The same program gives the same bits, on every device: no sum is made in an order that chance decides. And a step
+//! of training copies nothing between the host and the device. The counters are those of the whole process, so the
+//! tests take turns.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use volta::{
+    AdamW, AttentionOptions, ConvOptions, DType, Optimizer, Tensor, counters, cross_entropy, manual_seed,
+};
+
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const WORDS: i64 = 50;
+const WIDTH: usize = 32;
+
+/// A small language model: a table, one block with attention, and a head.
+struct Model {
+    parameters: Vec<Tensor>,
+    optimizer: AdamW,
+    text: Tensor,
+    next: Tensor,
+}
+
+impl Model {
+    fn new() -> Model {
+        manual_seed(11);
+        let matrix = |rows: usize, columns: usize| {
+            (Tensor::randn([rows, columns]) * 0.1).realize().requires_grad(true)
+        };
+        let ones = |n: usize| (Tensor::zeros([n]) + 1.0).realize().requires_grad(true);
+        let parameters = vec![
+            matrix(WORDS as usize, WIDTH),
+            matrix(3 * WIDTH, WIDTH),
+            ones(WIDTH),
+            matrix(WIDTH, WIDTH),
+            matrix(WORDS as usize, WIDTH),
+        ];
+        let optimizer = AdamW::new(parameters.clone(), 0.01, (0.9, 0.999), 1e-8, 0.01);
+        let (text, next) = (Tensor::randint(0, WORDS, [4, 24]), Tensor::randint(0, WORDS, [4 * 24]));
+        Model { parameters, optimizer, text: text.realize().clone(), next: next.realize().clone() }
+    }
+
+    fn step(&mut self) -> Tensor {
+        self.optimizer.zero_grad();
+        let [table, qkv, scale, mix, head] = &self.parameters[..] else { unreachable!("five of them") };
+        let x = table.embedding(&self.text);
+        let heads = |t: Tensor| t.reshape([4, 24, 2, WIDTH / 2]).transpose(1, 2);
+        let parts = x.layer_norm([WIDTH], Some(scale), None, 1e-5).linear(qkv, None).chunk(3, -1);
+        let [q, k, v] = <[Tensor; 3]>::try_from(parts).expect("three").map(heads);
+        let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+        let seen = q.scaled_dot_product_attention(&k, &v, options).transpose(1, 2).reshape([4, 24, WIDTH]);
+        let x = (x + seen.linear(mix, None)).dropout(0.1, true).gelu();
+        let loss = cross_entropy(&x.linear(head, None).reshape([4 * 24, WORDS as usize]), &self.next);
+        loss.backward();
+        self.optimizer.step();
+        loss
+    }
+}
+
+/// The bits of f32 values.
+fn bits(t: &Tensor) -> Vec<u32> {
+    t.to_vec::<f32>().into_iter().map(f32::to_bits).collect()
+}
+
+#[test]
+fn a_training_run_gives_the_same_bits_again() {
+    let _turn = alone();
+    let run = || {
+        let mut model = Model::new();
+        let losses: Vec<Tensor> = (0..8).map(|_| model.step()).collect();
+        let mut all: Vec<Vec<u32>> = losses.iter().map(bits).collect();
+        all.extend(model.parameters.iter().map(bits));
+        all
+    };
+    let (first, second) = (run(), run());
+    assert!(f32::from_bits(first[7][0]) < f32::from_bits(first[0][0]), "it learns");
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_step_copies_nothing_between_the_host_and_the_device() {
+    let _turn = alone();
+    let mut model = Model::new();
+    for _ in 0..3 {
+        model.step();
+    }
+    let before = counters();
+    let losses: Vec<Tensor> = (0..10).map(|_| model.step()).collect();
+    let after = counters();
+    assert_eq!((after.uploads, after.reads), (before.uploads, before.reads));
+    assert_eq!(after.plans_replayed, before.plans_replayed + 10, "one plan a step");
+    assert_eq!(after.plans_compiled, before.plans_compiled);
+    losses[9].item::<f32>();
+    assert_eq!(counters().reads, after.reads + 1, "a read is counted");
+    Tensor::vector(&[1.0]);
+    assert_eq!(counters().uploads, after.uploads + 1, "an upload is counted");
+}
+
+#[test]
+fn sums_that_meet_in_one_place_are_made_in_one_order() {
+    let _turn = alone();
+    manual_seed(5);
+    let values = Tensor::randn([4096, 8]).realize().clone();
+    let index = Tensor::randint(0, 7, [4096, 1]).expand([4096, 8]).realize().clone();
+    let ops: [(&str, &dyn Fn() -> Tensor); 7] = [
+        ("scatter_add", &|| Tensor::zeros([7, 8]).scatter_add(0, &index, &values)),
+        ("sum", &|| values.sum()),
+        ("column sums", &|| values.sum_dim(0, false)),
+        ("variance", &|| values.var(true)),
+        ("long product", &|| values.t().matmul(&values)),
+        ("cumsum", &|| values.cumsum(0)),
+        ("conv", &|| {
+            let image = values.reshape([2, 16, 32, 32]);
+            image.conv2d(&values.reshape([32, 16, 8, 8]), None, ConvOptions::default())
+        }),
+    ];
+    for (name, op) in ops {
+        let first = bits(&op());
+        assert!((0..3).all(|_| bits(&op()) == first), "{name}");
+    }
+}
+
+#[test]
+fn dropout_depends_on_the_seed_alone() {
+    let _turn = alone();
+    let draw = |seed: u64| {
+        manual_seed(seed);
+        bits(&Tensor::ones([1000]).to_dtype(DType::F32).dropout(0.3, true))
+    };
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+}
