@@ -17,6 +17,7 @@
 //! | `state` | what is saved |
 //! | `data` | datasets, transforms, loaders |
 //! | `nn` `optim` | layers, optimizers |
+//! | `io` | files: weights, checkpoints |
 
 // `#[derive(Module)]` names this crate by its name, here too.
 extern crate self as volta;
@@ -31,6 +32,7 @@ mod engine;
 mod error;
 pub mod gpu;
 mod graph;
+pub mod io;
 pub mod models;
 pub mod nn;
 mod op;
@@ -56,6 +58,9 @@ pub use engine::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
+pub use io::{Checkpoint, NameMap, Weights};
+#[cfg(not(target_arch = "wasm32"))]
+pub use io::{CheckpointFolder, inspect, load, load_safetensors, save, save_safetensors};
 pub use nn::{
     AdaptiveAvgPool2d, AttentionMask, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, ConvTranspose2d,
     Dropout, ELU, Embedding, FeedForwardActivation, Flatten, GELU, GELUTanh, GRU, GRUCell, GroupNorm,

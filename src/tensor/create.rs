@@ -9,6 +9,7 @@ use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::op::{Op, RandomKind};
 use crate::shape::{Dims, Shape};
+use crate::state::{State, Stateful};
 use std::sync::Mutex;
 
 /// The state of the random numbers: a seed and how many tensors were drawn since.
@@ -34,6 +35,19 @@ impl RngState {
     /// Goes on from here.
     pub fn restore(self) {
         *RNG.lock().expect("no panic while the generator is held") = self;
+    }
+}
+
+/// Both numbers are saved by their bits.
+impl Stateful for RngState {
+    fn state(&self) -> State {
+        State::new().with("seed", self.seed as i64).with("drawn", self.drawn as i64)
+    }
+
+    /// Only this copy changes; [`restore`](RngState::restore) makes the random numbers go on from it.
+    fn load_state(&mut self, state: &State) -> Result<()> {
+        *self = RngState { seed: state.int("seed")? as u64, drawn: state.int("drawn")? as u64 };
+        Ok(())
     }
 }
 
@@ -229,10 +243,15 @@ impl Tensor {
         if data.len() != shape.numel() {
             bail!(Shape, "{} elements do not fill shape {shape}, which has {}", data.len(), shape.numel());
         }
-        let device = default_device();
-        require(device, T::DTYPE)?;
-        let storage = crate::engine::executor(device)?.upload(T::DTYPE, bytes_of(data))?;
-        Ok(Tensor::from_node(Node::realized(shape, T::DTYPE, device, storage)))
+        Tensor::from_bytes(T::DTYPE, bytes_of(data), shape, default_device())
+    }
+
+    /// A tensor of elements as they lie in the host's memory, as many as `shape` has; a truth value is 0 or 1.
+    pub(crate) fn from_bytes(dtype: DType, bytes: &[u8], shape: Shape, device: Device) -> Result<Tensor> {
+        debug_assert_eq!(bytes.len(), shape.numel() * dtype.size());
+        require(device, dtype)?;
+        let storage = crate::engine::executor(device)?.upload(dtype, bytes)?;
+        Ok(Tensor::from_node(Node::realized(shape, dtype, device, storage)))
     }
 
     /// What `make` makes, on this tensor's device and in its type.

@@ -51,6 +51,7 @@ pub use loss::{
 };
 pub use movement::Range;
 pub use pool::PoolOptions;
+pub(crate) use read::bytes_of_all;
 pub use read::{realize_all, try_realize_all};
 pub use resize::Interpolation;
 

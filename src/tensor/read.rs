@@ -107,6 +107,19 @@ fn reading(node: &Arc<Node>) -> Result<Reading> {
     Ok(engine::executor(node.device)?.read(storage, node.dtype, node.shape.numel()))
 }
 
+/// The elements of tensors as they are now, row by row, as they lie in the host's memory. What is pending is computed
+/// in one plan, at once; a tensor's bytes are copied when the iterator comes to it.
+pub(crate) fn bytes_of_all<'t>(
+    tensors: impl Iterator<Item = &'t Tensor>,
+) -> Result<impl Iterator<Item = Result<Vec<u8>>>> {
+    let nodes: Vec<Arc<Node>> = tensors.map(Tensor::node).collect();
+    let pending: Vec<&Arc<Node>> = nodes.iter().filter(|n| !n.is_realized()).collect();
+    if !pending.is_empty() {
+        engine::realize(&pending)?;
+    }
+    Ok(nodes.into_iter().map(|node| wait_for(reading(&node)?.as_mut())))
+}
+
 /// The bytes of a node's elements as `T`.
 fn elements<T: Element>(node: &Node, bytes: Vec<u8>) -> Result<Vec<T>> {
     if node.dtype != T::DTYPE {

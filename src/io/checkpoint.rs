@@ -1,0 +1,279 @@
+//! Everything that a training needs to go on where it stopped, in one file.
+//!
+//! The file is safetensors, so that other programs can look into it. What is no tensor stands as JSON in its
+//! metadata, beside the format's name and version.
+
+use super::json::Json;
+use super::safetensors::{self, Metadata, Writing};
+use super::source::Source;
+use super::values;
+use super::weights::Weights;
+use crate::call::Call;
+use crate::device::Device;
+use crate::error::{Error, Result, bail};
+use crate::nn::Module;
+use crate::state::{State, StateDict, Stateful, Value};
+use crate::tensor::RngState;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const FORMAT: &str = "volta-checkpoint";
+
+/// Grows when files can no longer be read by the programs before.
+const VERSION: u64 = 1;
+
+/// The part that holds the random numbers.
+const RNG: &str = "rng";
+
+/// Parts of a training by name: models, optimizers, schedulers, loaders, the random numbers, and free values.
+///
+/// A part is kept as it is when it is added. Saving is all or nothing: whatever happens meanwhile, the file at the path
+/// is the old one or the new one.
+///
+/// ```
+/// use volta::{Checkpoint, Linear, Module};
+///
+/// # let folder = std::env::temp_dir().join(format!("volta-doc-checkpoint-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("last.safetensors");
+/// let net = Linear::new(3, 2, true);
+/// Checkpoint::new().with_module("model", &net).with_rng().with_value("epoch", 7).save(&path)?;
+/// // Optimizers and whatever else is `Stateful` go in by `.with("optimizer", &adam)`,
+/// // and get their state back by `.restore("optimizer", &mut adam)?`.
+///
+/// let other = Linear::new(3, 2, true);
+/// let saved = Checkpoint::load(&path)?;
+/// saved.restore_module("model", &other)?;
+/// saved.restore_rng()?;
+/// assert_eq!(saved.int("epoch")?, 7);
+/// assert_eq!(net.parameters()[0].to_vec::<f32>(), other.parameters()[0].to_vec::<f32>());
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), volta::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Checkpoint {
+    parts: BTreeMap<String, State>,
+    values: State,
+    /// What messages call it.
+    label: String,
+}
+
+impl Checkpoint {
+    /// Nothing yet.
+    pub fn new() -> Checkpoint {
+        Checkpoint { label: "the checkpoint".to_string(), ..Checkpoint::default() }
+    }
+
+    /// With what `part` must remember.
+    #[must_use]
+    pub fn with(self, name: &str, part: &(impl Stateful + ?Sized)) -> Checkpoint {
+        self.with_state(name, part.state())
+    }
+
+    /// With the parameters and buffers of a module; one that has two names comes once, under the first.
+    #[must_use]
+    pub fn with_module(self, name: &str, module: &(impl Module + ?Sized)) -> Checkpoint {
+        self.with_state(name, State { tensors: super::once_each(&module.state_dict()), ..State::new() })
+    }
+
+    /// With the state of the random numbers.
+    #[must_use]
+    pub fn with_rng(self) -> Checkpoint {
+        self.with(RNG, &RngState::save())
+    }
+
+    /// With a number or a text of your own.
+    #[must_use]
+    pub fn with_value(mut self, name: &str, value: impl Into<Value>) -> Checkpoint {
+        self.values = self.values.with(name, value);
+        self
+    }
+
+    fn with_state(mut self, name: &str, mut state: State) -> Checkpoint {
+        // What is assigned to these tensors later is none of this checkpoint's business.
+        state.tensors = state.tensors.iter().map(|(name, t)| (name.to_string(), t.detach())).collect();
+        self.parts.insert(name.to_string(), state);
+        self
+    }
+
+    /// The names of all parts.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        self.parts.keys().map(String::as_str)
+    }
+
+    /// What a part remembers; its tensors are on the CPU if it was loaded.
+    #[track_caller]
+    pub fn state(&self, name: &str) -> Result<&State> {
+        match self.parts.get(name) {
+            Some(state) => Ok(state),
+            None => {
+                let all: Vec<&str> = self.parts().collect();
+                bail!(Data, "{} has no part {name:?}; it has {}", self.label, all.join(", "))
+            }
+        }
+    }
+
+    /// Lets `part` go on from what was saved of it. After an error it has not changed.
+    #[track_caller]
+    pub fn restore(&self, name: &str, part: &mut (impl Stateful + ?Sized)) -> Result<()> {
+        let _call = Call::enter("Checkpoint::restore");
+        part.load_state(self.state(name)?).map_err(|e| self.about(name, &e))
+    }
+
+    /// Gives a module the values that were saved of it. Names and shapes must be the same; after an error nothing
+    /// has changed.
+    #[track_caller]
+    pub fn restore_module(&self, name: &str, module: &(impl Module + ?Sized)) -> Result<()> {
+        let _call = Call::enter("Checkpoint::restore_module");
+        let loaded = module.load_state_dict(&self.state(name)?.tensors, true);
+        loaded.map(drop).map_err(|e| self.about(name, &e))
+    }
+
+    /// Lets the random numbers go on from where they were.
+    #[track_caller]
+    pub fn restore_rng(&self) -> Result<()> {
+        let _call = Call::enter("Checkpoint::restore_rng");
+        let mut rng = RngState::save();
+        self.restore(RNG, &mut rng)?;
+        rng.restore();
+        Ok(())
+    }
+
+    #[track_caller]
+    fn about(&self, part: &str, error: &Error) -> Error {
+        Error::new(error.kind(), format!("{}: part {part:?}: {}", self.label, error.message()))
+    }
+
+    /// The whole number of a name.
+    #[track_caller]
+    pub fn int(&self, name: &str) -> Result<i64> {
+        self.values.int(name)
+    }
+
+    /// The number of a name.
+    #[track_caller]
+    pub fn float(&self, name: &str) -> Result<f64> {
+        self.values.float(name)
+    }
+
+    /// The text of a name.
+    #[track_caller]
+    pub fn text(&self, name: &str) -> Result<&str> {
+        self.values.text(name)
+    }
+
+    /// Writes everything to a file: whole, or not at all.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
+        let _call = Call::enter("Checkpoint::save");
+        let (tensors, metadata) = self.contents()?;
+        let writing = Writing::new(&tensors, &metadata)?;
+        super::atomic::write(path.as_ref(), |sink| writing.write(sink))
+    }
+
+    /// The file in memory.
+    #[track_caller]
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let _call = Call::enter("Checkpoint::to_bytes");
+        let (tensors, metadata) = self.contents()?;
+        Writing::new(&tensors, &metadata)?.to_bytes()
+    }
+
+    /// Reads a file that [`save`](Self::save) wrote; its tensors come to the CPU.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[track_caller]
+    pub fn load(path: impl AsRef<std::path::Path>) -> Result<Checkpoint> {
+        let _call = Call::enter("Checkpoint::load");
+        Checkpoint::of(Arc::new(Source::open(path.as_ref())?))
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) gave.
+    #[track_caller]
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Checkpoint> {
+        let _call = Call::enter("Checkpoint::from_bytes");
+        Checkpoint::of(Arc::new(Source::held(bytes)))
+    }
+
+    /// All tensors under their full names, and everything else.
+    fn contents(&self) -> Result<(StateDict, Metadata)> {
+        let mut tensors = StateDict::new();
+        let mut parts = Vec::new();
+        for (part, state) in &self.parts {
+            let mut names = Vec::new();
+            for (name, t) in state.tensors.iter() {
+                let full = format!("{part}.{name}");
+                if tensors.insert(full.clone(), t.clone()).is_some() {
+                    bail!(Argument, "two parts have a tensor {full:?}: call one of them otherwise");
+                }
+                names.push(name.into());
+            }
+            let about = [("values", written(&state.values)), ("tensors", Json::List(names))];
+            parts.push((part.clone(), about.into_iter().map(|(k, v)| (k.to_string(), v)).collect()));
+        }
+        let state = [("values", written(&self.values.values)), ("parts", Json::Object(parts))];
+        let state: Json = state.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
+        let metadata =
+            [("format", FORMAT.to_string()), ("version", VERSION.to_string()), ("state", state.to_string())];
+        Ok((tensors, metadata.into_iter().map(|(k, v)| (k.to_string(), v)).collect()))
+    }
+
+    fn of(source: Arc<Source>) -> Result<Checkpoint> {
+        let weights = safetensors::read(source.clone())?;
+        let state = described(&weights).map_err(|what| source.wrong(what))?;
+        let damaged = |what: &str| source.wrong(format!("the checkpoint is damaged: {what}"));
+        let mut checkpoint = Checkpoint { label: source.label().to_string(), ..Checkpoint::default() };
+        checkpoint.values.values = state.member("values", read).map_err(|e| damaged(&e))?;
+        for (part, about) in state.member("parts", Json::object).map_err(|e| damaged(&e))? {
+            let mut restored = State::new();
+            restored.values =
+                about.member("values", read).map_err(|e| damaged(&format!("part {part:?}: {e}")))?;
+            let names =
+                about.member("tensors", Json::list).map_err(|e| damaged(&format!("part {part:?}: {e}")))?;
+            for name in names {
+                let name =
+                    name.text().ok_or_else(|| damaged(&format!("part {part:?}: {name} is no name")))?;
+                restored.tensors.insert(name, weights.tensor(&format!("{part}.{name}"), Device::Cpu)?);
+            }
+            checkpoint.parts.insert(part.clone(), restored);
+        }
+        Ok(checkpoint)
+    }
+}
+
+impl std::fmt::Debug for Checkpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts: Vec<&str> = self.parts().collect();
+        write!(f, "Checkpoint({}: {})", self.label, parts.join(", "))
+    }
+}
+
+/// What a file says beside its tensors, if it is a checkpoint that can be read here.
+fn described(weights: &Weights) -> Result<Json, String> {
+    let text = |name: &str| weights.metadata().get(name).map(String::as_str);
+    if text("format") != Some(FORMAT) {
+        return Err(
+            "it is a safetensors file, but no checkpoint: open it with Weights::open, or load".to_string()
+        );
+    }
+    match text("version").and_then(|v| v.parse::<u64>().ok()) {
+        Some(1..=VERSION) => {}
+        Some(newer) if newer > VERSION => {
+            return Err(format!(
+                "it was written by a newer Volta: its format has version {newer}, and this one reads up to {VERSION}. \
+                 Update Volta"
+            ));
+        }
+        _ => return Err("the checkpoint is damaged: it has no version".to_string()),
+    }
+    let state = text("state").ok_or("the checkpoint is damaged: it has no \"state\"")?;
+    Json::parse(state).map_err(|e| format!("the checkpoint is damaged: {e}"))
+}
+
+fn written(all: &BTreeMap<String, Value>) -> Json {
+    all.iter().map(|(name, value)| (name.clone(), values::to_json(value))).collect()
+}
+
+fn read(json: &Json) -> Option<BTreeMap<String, Value>> {
+    json.object()?.iter().map(|(name, value)| Some((name.clone(), values::from_json(value)?))).collect()
+}

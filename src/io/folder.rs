@@ -1,0 +1,131 @@
+//! A folder of checkpoints: the last few, and the best.
+
+use super::atomic::UNFINISHED;
+use super::checkpoint::Checkpoint;
+use crate::call::Call;
+use crate::error::{Error, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The last checkpoints of a training and the best one, by the step after which they were saved. The folder belongs to
+/// one training at a time.
+///
+/// ```
+/// use volta::{Checkpoint, CheckpointFolder};
+///
+/// # let path = std::env::temp_dir().join(format!("volta-doc-folder-{}", std::process::id()));
+/// let folder = CheckpointFolder::open(&path)?.keep(2);
+/// for step in 1..=5 {
+///     let checkpoint = Checkpoint::new().with_value("step", step);
+///     folder.save(step as u64, &checkpoint)?;
+///     folder.save_if_best((step - 2).pow(2) as f64, &checkpoint)?;
+/// }
+/// assert_eq!(folder.steps()?, [4, 5]);
+/// assert_eq!(folder.last()?.unwrap().int("step")?, 5);
+/// assert_eq!(folder.best()?.unwrap().int("step")?, 2);
+/// # std::fs::remove_dir_all(&path).unwrap();
+/// # Ok::<(), volta::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CheckpointFolder {
+    path: PathBuf,
+    keep: usize,
+}
+
+const PREFIX: &str = "step-";
+const SUFFIX: &str = ".safetensors";
+const BEST: &str = "best.safetensors";
+/// The value that the best checkpoint gets beside its own.
+const BEST_SCORE: &str = "best_score";
+
+impl CheckpointFolder {
+    /// Opens a folder, makes it if need be, and clears away what a training that was killed left unfinished.
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> Result<CheckpointFolder> {
+        let _call = Call::enter("CheckpointFolder::open");
+        let path = path.as_ref().to_path_buf();
+        fs::create_dir_all(&path).map_err(|e| Error::io(&path, &e, "make the folder"))?;
+        let folder = CheckpointFolder { path, keep: 3 };
+        for name in folder.names()?.iter().filter(|name| name.ends_with(UNFINISHED)) {
+            folder.remove(name)?;
+        }
+        Ok(folder)
+    }
+
+    /// Keeps the last `count` checkpoints, at least one; three unless said otherwise. The best is kept besides.
+    #[must_use]
+    pub fn keep(mut self, count: usize) -> CheckpointFolder {
+        self.keep = count.max(1);
+        self
+    }
+
+    /// Saves a checkpoint, then removes those beyond the last few.
+    #[track_caller]
+    pub fn save(&self, step: u64, checkpoint: &Checkpoint) -> Result<()> {
+        let _call = Call::enter("CheckpointFolder::save");
+        checkpoint.save(self.path.join(file_name(step)))?;
+        let steps = self.steps()?;
+        for old in &steps[..steps.len().saturating_sub(self.keep)] {
+            self.remove(&file_name(*old))?;
+        }
+        Ok(())
+    }
+
+    /// Saves a checkpoint as the best one if its score, say a loss, is lower than that of the best so far. Whether it
+    /// was saved. The score stands in it as the value `best_score`.
+    #[track_caller]
+    pub fn save_if_best(&self, score: f64, checkpoint: &Checkpoint) -> Result<bool> {
+        let _call = Call::enter("CheckpointFolder::save_if_best");
+        let better = match self.best()? {
+            Some(best) => score < best.float(BEST_SCORE)?,
+            None => !score.is_nan(),
+        };
+        if better {
+            checkpoint.clone().with_value(BEST_SCORE, score).save(self.path.join(BEST))?;
+        }
+        Ok(better)
+    }
+
+    /// The steps of the checkpoints that are there, in order.
+    #[track_caller]
+    pub fn steps(&self) -> Result<Vec<u64>> {
+        let step = |name: &String| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok();
+        let mut steps: Vec<u64> = self.names()?.iter().filter_map(step).collect();
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
+    /// The checkpoint of the latest step.
+    #[track_caller]
+    pub fn last(&self) -> Result<Option<Checkpoint>> {
+        let _call = Call::enter("CheckpointFolder::last");
+        self.steps()?.last().map(|&step| Checkpoint::load(self.path.join(file_name(step)))).transpose()
+    }
+
+    /// The best checkpoint.
+    #[track_caller]
+    pub fn best(&self) -> Result<Option<Checkpoint>> {
+        let _call = Call::enter("CheckpointFolder::best");
+        let path = self.path.join(BEST);
+        if path.exists() { Checkpoint::load(path).map(Some) } else { Ok(None) }
+    }
+
+    fn names(&self) -> Result<Vec<String>> {
+        let failed = |e: std::io::Error| Error::io(&self.path, &e, "list the folder");
+        let mut names = Vec::new();
+        for file in fs::read_dir(&self.path).map_err(failed)? {
+            // Names that are not UTF-8 are not ours.
+            names.extend(file.map_err(failed)?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let path = self.path.join(name);
+        fs::remove_file(&path).map_err(|e| Error::io(&path, &e, "remove the file"))
+    }
+}
+
+fn file_name(step: u64) -> String {
+    format!("{PREFIX}{step:08}{SUFFIX}")
+}

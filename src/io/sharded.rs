@@ -1,0 +1,72 @@
+//! Opening paths: a file, an index that spreads a model over several files, or a folder with one of these.
+
+use super::json::Json;
+use super::source::Source;
+use super::weights::Weights;
+use crate::error::{Result, bail};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The names that Hugging Face gives to a model's file, the best first.
+const USUAL: [&str; 4] = [
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+];
+
+#[track_caller]
+pub(super) fn open(path: &Path) -> Result<Weights> {
+    if path.is_dir() {
+        let found = USUAL.iter().map(|name| path.join(name)).find(|p| p.is_file());
+        return match found {
+            Some(file) => open(&file),
+            None => bail!(Io, "the folder {} has none of {}", path.display(), USUAL.join(", ")),
+        };
+    }
+    let source = Arc::new(Source::open(path)?);
+    if source.trim_ascii_start().first() == Some(&b'{') {
+        return spread(&source, path.parent().unwrap_or(Path::new("")));
+    }
+    Weights::of(source)
+}
+
+/// The tensors that an index names, each from the file that the index says it is in.
+fn spread(index: &Source, folder: &Path) -> Result<Weights> {
+    let text = std::str::from_utf8(index).map_err(|e| index.wrong(format!("it is not UTF-8: {e}")))?;
+    let json = Json::parse(text).map_err(|e| index.wrong(format!("it is no index of tensors: {e}")))?;
+    let Ok(map) = json.member("weight_map", Json::object) else {
+        return Err(index.wrong("it is no index of tensors: it has no \"weight_map\""));
+    };
+    let mut files: HashMap<&str, Weights> = HashMap::new();
+    let mut entries = Vec::new();
+    for (name, file) in map {
+        // Files of other folders are nobody's business.
+        let plain = |file: &&str| Path::new(file).file_name().is_some_and(|n| n == *file);
+        let Some(file) = file.text().filter(plain) else {
+            return Err(
+                index.wrong(format!("tensor {name:?} is said to be in {file}, which is no file beside it"))
+            );
+        };
+        let weights = match files.get(file) {
+            Some(weights) => weights,
+            None => {
+                let source = Source::open(&folder.join(file))?;
+                files.entry(file).or_insert(Weights::of(Arc::new(source))?)
+            }
+        };
+        match weights.entry(name) {
+            Some(entry) => entries.push(entry.clone()),
+            None => return Err(index.wrong(format!("tensor {name:?} is said to be in {file:?}, and is not"))),
+        }
+    }
+    let metadata: BTreeMap<String, String> = match json.get("metadata").and_then(Json::object) {
+        Some(members) => members
+            .iter()
+            .map(|(key, value)| (key.clone(), value.text().map_or(value.to_string(), String::from)))
+            .collect(),
+        None => BTreeMap::new(),
+    };
+    Weights::new(index.label(), entries, metadata)
+}

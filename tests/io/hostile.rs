@@ -1,0 +1,130 @@
+//! safetensors files that nobody should trust: each is an error that says what is wrong, and where.
+
+use volta::{Device, ErrorKind, Weights};
+
+/// A file with any header and any elements.
+fn file(header: &str, elements: usize) -> Vec<u8> {
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.resize(bytes.len() + elements, 0);
+    bytes
+}
+
+fn refused(bytes: Vec<u8>, parts: &[&str]) {
+    let error = Weights::from_bytes(bytes).err().unwrap_or_else(|| panic!("{parts:?} was accepted"));
+    assert_eq!(error.kind(), ErrorKind::Data);
+    for part in parts {
+        assert!(error.to_string().contains(part), "{error} does not say {part:?}");
+    }
+}
+
+fn tensor(name: &str, dtype: &str, shape: &str, start: u64, end: u64) -> String {
+    format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[{start},{end}]}}"#)
+}
+
+#[test]
+fn headers_that_cannot_be_are_refused() {
+    let said = |length: u64| {
+        let mut bytes = length.to_le_bytes().to_vec();
+        bytes.extend_from_slice(b"{}      ");
+        bytes
+    };
+    refused(said(u64::MAX), &["the given bytes", "header"]);
+    refused(said(9), &["9 bytes, but only 8 follow"]);
+    refused(said(1 << 40), &["at most"]);
+    refused(said(i64::MAX as u64), &["header"]);
+    refused(vec![], &["neither"]);
+    refused(vec![3, 0, 0], &["neither"]);
+    refused(file("{", 0), &["EOF"]);
+    refused(file("{]", 0), &["header"]);
+    refused(file(r#"{"a":1}"#, 0), &["tensor \"a\"", "dtype"]);
+    refused(file(r#"{"__metadata__":{"a":1}}"#, 0), &["__metadata__"]);
+    refused(file(r#"{"__metadata__":{"a":"1","a":"2"}}"#, 0), &["\"a\" stands there twice"]);
+    let mut not_text = file(r#"{"aaaa":1}"#, 0);
+    not_text[11..13].copy_from_slice(&[0xff, 0xfe]);
+    refused(not_text, &["UTF-8"]);
+}
+
+#[test]
+fn tensors_that_cannot_be_are_refused_by_name() {
+    let one = |tensor: String, elements: usize| file(&format!("{{{tensor}}}"), elements);
+    let w = |shape: &str, start: u64, end: u64| tensor("w", "F32", shape, start, end);
+    refused(one(w("[2]", 0, 16), 8), &["tensor \"w\"", "0 to 16 of 8"]);
+    refused(one(w("[2]", 8, 0), 8), &["tensor \"w\"", "8 to 0"]);
+    refused(one(w("[3]", 0, 8), 8), &["tensor \"w\"", "F32 [3] takes 12 bytes, and it has 8"]);
+    refused(one(w("[-2]", 0, 8), 8), &["tensor \"w\"", "shape"]);
+    refused(one(w("[2.0]", 0, 8), 8), &["tensor \"w\"", "shape"]);
+    refused(one(w("[4611686018427387904,4611686018427387904]", 0, 8), 8), &["tensor \"w\"", "counted"]);
+    refused(one(w("[2]", u64::MAX - 8, u64::MAX), 8), &["tensor \"w\"", "data_offsets"]);
+    refused(one(w("[2]", 4, 12), 12), &["tensor \"w\"", "does not follow"]);
+    refused(one(w("[2]", 0, 8), 12), &["end at byte 8, and it has 12"]);
+    refused(one(r#""w":{"dtype":"F32","shape":[2],"data_offsets":[0]}"#.into(), 8), &["tensor \"w\"", "[0]"]);
+    refused(one(r#""w":{"dtype":"F32","shape":[2]}"#.into(), 8), &["tensor \"w\"", "no \"data_offsets\""]);
+    let twice = format!("{},{}", w("[2]", 0, 8), w("[2]", 8, 16));
+    refused(one(twice, 16), &["\"w\" stands there twice"]);
+    let over = format!("{},{}", w("[2]", 0, 8), tensor("v", "F32", "[2]", 4, 12));
+    refused(one(over, 12), &["tensor \"v\"", "overlaps"]);
+}
+
+#[test]
+fn tensors_may_stand_in_any_order() {
+    let header = format!("{{{},{}}}", tensor("b", "U8", "[2]", 1, 3), tensor("a", "U8", "[1]", 0, 1));
+    let mut bytes = file(&header, 3);
+    let end = bytes.len();
+    bytes[end - 3..].copy_from_slice(&[5, 6, 7]);
+    let weights = Weights::from_bytes(bytes).unwrap();
+    assert_eq!(weights.names().collect::<Vec<_>>(), ["b", "a"]);
+    assert_eq!(weights.tensor("b", Device::Cpu).unwrap().to_vec::<u8>(), [6, 7]);
+}
+
+#[test]
+fn a_type_that_volta_does_not_have_matters_only_to_who_asks_for_it() {
+    for dtype in ["I8", "U16", "F8_E4M3", "SOMETHING_NEW"] {
+        let bytes = if dtype == "U16" { 4 } else { 2 };
+        let header = format!(
+            "{{{},{}}}",
+            tensor("odd", dtype, "[2]", 0, bytes),
+            tensor("fine", "U8", "[2]", bytes, bytes + 2)
+        );
+        let weights = Weights::from_bytes(file(&header, bytes as usize + 2)).unwrap();
+        assert_eq!(weights.entry("odd").unwrap().dtype(), None);
+        assert!(weights.to_string().contains(dtype));
+        assert_eq!(weights.tensor("fine", Device::Cpu).unwrap().to_vec::<u8>(), [0, 0]);
+        let error = weights.tensor("odd", Device::Cpu).unwrap_err();
+        assert!(error.message().contains("\"odd\"") && error.message().contains(dtype), "{error}");
+        assert!(weights.load().err().unwrap().message().contains("\"odd\""));
+    }
+}
+
+#[test]
+fn more_axes_than_volta_has_matter_only_to_who_asks_for_them() {
+    let bytes = file(&format!("{{{}}}", tensor("w", "U8", "[1,1,1,1,1,1,1,1,2]", 0, 2)), 2);
+    let error = Weights::from_bytes(bytes).unwrap().tensor("w", Device::Cpu).unwrap_err();
+    assert!(error.message().contains("\"w\"") && error.message().contains("9 axes"), "{error}");
+}
+
+#[test]
+fn other_files_are_told_from_weights() {
+    refused(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n".to_vec(), &["git lfs pull"]);
+    refused(b"hello, this is no file of weights".to_vec(), &["neither"]);
+}
+
+/// Whatever happens, no byte may bring the program down; prefixes are always refused.
+#[test]
+fn every_prefix_is_refused_and_no_byte_brings_the_program_down() {
+    let whole = std::fs::read(crate::scratch::stored("python.safetensors")).unwrap();
+    for end in 0..whole.len() {
+        refused(whole[..end].to_vec(), &[]);
+    }
+    for at in 0..whole.len() {
+        for value in [0, 1, b'"', b'9', 0x80, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            if let Ok(weights) = Weights::from_bytes(bytes) {
+                for name in weights.names() {
+                    let _ = weights.tensor(name, Device::Cpu);
+                }
+            }
+        }
+    }
+}
