@@ -26,9 +26,11 @@ pub(crate) struct Tile<T> {
     pub b_copy: *mut T,
     /// How to gather the panel of B, unless null: then `b_row` has no meaning, and `b_copy` is given.
     pub gather: *const Gather,
-    /// Memory that will be needed soon: a line at `soon[p * soon_stride]` for every step of k.
+    /// Memory that will be needed soon: a line every `soon_each` (1 or 4) steps of k, the first at
+    /// `soon`, each `soon_stride` after the one before.
     pub soon: *const T,
     pub soon_stride: isize,
+    pub soon_each: usize,
 }
 
 /// A panel of B whose row p is gathered from `b + steps[p]`.

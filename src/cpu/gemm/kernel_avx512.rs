@@ -2,16 +2,16 @@
 //! one broadcast element of A fill the 32 registers.
 
 use super::kernel::{Gather, Kernel, Part, Tile};
-use super::{dot, runs_avx512, transpose_avx512, transpose_portable};
+use super::{dot, full_avx512, runs_avx512, transpose_avx512, transpose_portable};
 use std::arch::x86_64::*;
 
 pub(super) fn supported() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("fma")
 }
 
-const MR: usize = 14;
+pub(super) const MR: usize = 14;
 /// Steps of k that are fetched ahead.
-const AHEAD: isize = 16;
+pub(super) const AHEAD: isize = 16;
 /// The same for a matrix in place, whose rows may compete for the same few lines of the cache.
 const AHEAD_IN_PLACE: isize = 8;
 /// Rows of A that are addressed from one pointer.
@@ -82,6 +82,10 @@ macro_rules! tile {
                 // SAFETY: passed on from the caller; `by_rows` picks a body of exactly `t.rows` rows.
                 unsafe {
                     let packed = t.a_row == 1 && t.a_col == MR as isize;
+                    let panels = packed && t.b_copy.is_null() && t.b_row == 2 * LANES as isize;
+                    if panels && t.rows == MR && t.cols > LANES {
+                        return full_avx512::$module(t);
+                    }
                     match (t.cols > LANES, packed, t.b_copy.is_null()) {
                         (true, true, false) => copying::<2>(t),
                         (false, true, false) => copying::<1>(t),
@@ -173,7 +177,7 @@ macro_rules! tile {
                                 let line = b.wrapping_offset(gather.next).wrapping_add(v * LANES);
                                 _mm_prefetch::<_MM_HINT_T0>(line.cast());
                             }
-                        } else {
+                        } else if p & (t.soon_each - 1) == 0 {
                             _mm_prefetch::<_MM_HINT_T1>(soon.cast());
                             soon = soon.wrapping_offset(t.soon_stride);
                         }

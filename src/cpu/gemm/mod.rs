@@ -4,6 +4,8 @@ pub(crate) mod blocked;
 pub(crate) mod buffer;
 mod dot;
 mod element;
+#[cfg(target_arch = "x86_64")]
+mod full_avx512;
 mod gemv;
 pub(crate) mod kernel;
 #[cfg(target_arch = "x86_64")]

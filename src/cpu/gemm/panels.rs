@@ -27,14 +27,15 @@ impl<T> Panels<T> {
         Panels { data, panel_stride: lane_stride * width as isize, lane_stride, k_stride }
     }
 
-    /// The address and step by which `k` lines of memory cover half of the first panel.
-    fn half(self, half: usize, width: usize, k: usize) -> (*const T, isize) {
-        let (size, step) = if self.k_stride == width as isize {
-            (k * width / 2, width as isize / 2)
-        } else {
-            (width / 2, self.k_stride)
-        };
-        (self.data.wrapping_add(half * size), step)
+    /// The address and step by which a line every `each` of `k` steps covers its part of the first
+    /// panel, two lines wide. There are `2 * each` parts.
+    fn part(self, index: usize, each: usize, width: usize, k: usize) -> (*const T, isize) {
+        let (line, lines) = (width / 2, k.div_ceil(each));
+        if self.k_stride == width as isize {
+            return (self.data.wrapping_add(index * lines * line), line as isize);
+        }
+        let (half, first) = (index / each, index % each * lines);
+        (self.data.wrapping_add(half * line).wrapping_offset(first as isize * self.k_stride), self.k_stride)
     }
 
     /// The panels from the given panel and k on.
@@ -122,12 +123,14 @@ pub(crate) unsafe fn multiply<T: Accumulator>(
             Columns::Ready(b) | Columns::Copied(b, _) if j + kernel.nr < cols => Some(b.from(panel + 1, 0)),
             _ => None,
         };
+        // The first tiles fetch the next panel, as slowly as their number allows, the others what is
+        // upcoming.
+        let spread = if rows.div_ceil(kernel.mr) >= 8 { 4 } else { 1 };
         for (panel, i) in (0..rows).step_by(kernel.mr).enumerate() {
             let a = a.from(panel, 0);
-            // The first two tiles fetch half of the next panel each, the others what is upcoming.
-            let (soon, soon_stride) = match next {
-                Some(next) if panel < 2 => next.half(panel, kernel.nr, k),
-                _ => upcoming.take(k).unwrap_or((a.data, 0)),
+            let ((soon, soon_stride), soon_each) = match next {
+                Some(next) if panel < 2 * spread => (next.part(panel, spread, kernel.nr, k), spread),
+                _ => (upcoming.take(k).unwrap_or((a.data, 0)), 1),
             };
             // SAFETY: the tile lies inside the block.
             unsafe {
@@ -147,6 +150,7 @@ pub(crate) unsafe fn multiply<T: Accumulator>(
                     gather: gather.as_ref().map_or(null(), |gather| gather),
                     soon,
                     soon_stride,
+                    soon_each,
                 });
             }
             if !copy.is_null() {
