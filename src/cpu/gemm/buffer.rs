@@ -1,5 +1,6 @@
 //! Scratch memory that threads keep between calls.
 
+use crate::cpu::huge;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 
@@ -19,7 +20,8 @@ thread_local! {
 
 impl Buffer {
     fn layout(bytes: usize) -> Layout {
-        Layout::from_size_align(bytes, ALIGN).expect("a buffer's size fits the address space")
+        let alignment = if bytes >= huge::LARGE { huge::LARGE } else { ALIGN };
+        Layout::from_size_align(bytes, alignment).expect("a buffer's size fits the address space")
     }
 
     fn new(bytes: usize) -> Buffer {
@@ -27,6 +29,9 @@ impl Buffer {
         let data = unsafe { alloc(Buffer::layout(bytes)) };
         if data.is_null() {
             handle_alloc_error(Buffer::layout(bytes));
+        }
+        if bytes >= huge::LARGE {
+            huge::advise(data, bytes);
         }
         Buffer { data, bytes }
     }

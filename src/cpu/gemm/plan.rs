@@ -9,6 +9,9 @@ use std::ops::Range;
 
 /// Rows for which packing a panel of B just before its use costs little more than packing it once.
 const JUST_IN_TIME: usize = if cfg!(test) { 60 } else { 600 };
+/// Blocks of A that may each copy B on the way. Where a row of B is a power of two long, few lines of
+/// the caches hold a panel of it, and reading it in place takes long.
+const COPIES: usize = 4;
 /// Multiply-adds that are worth a task of their own.
 const TASK: usize = if cfg!(test) { 1 << 16 } else { 1 << 19 };
 
@@ -62,7 +65,7 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
             if self.m <= 2 * kernel.mr || self.k * self.n <= 2048 {
                 return Some(B::InPlace(panels));
             }
-            if kernel.copies && !a_in_place {
+            if kernel.copies && !a_in_place && self.m <= COPIES * self.rows_in_cache(self.k) {
                 return Some(B::Copied(panels));
             }
         }
