@@ -16,9 +16,10 @@ impl<T> Shared<T> {
     }
 }
 
-/// The part `index` of `0..total` split into `parts` nearly equal parts of whole `unit`s.
+/// The part `index` of `0..total` split into `parts` nearly equal parts of whole `unit`s. Longer parts
+/// come first, so that the last tasks are short ones.
 pub(crate) fn part(total: usize, unit: usize, parts: usize, index: usize) -> Range<usize> {
     let units = total.div_ceil(unit);
-    let bound = |i: usize| (units * i / parts * unit).min(total);
+    let bound = |i: usize| ((units / parts * i + i.min(units % parts)) * unit).min(total);
     bound(index)..bound(index + 1)
 }
