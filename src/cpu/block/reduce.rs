@@ -245,7 +245,7 @@ mod tests {
                 assert_levels_agree(|| (reduce(op, &x).to_bits(), reduce(op, &wide).to_bits()));
             }
             let ints: Vec<i64> = (0..n as i64).collect();
-            assert_eq!(reduce(ReduceOp::Sum, &ints), ints.iter().sum());
+            assert_eq!(reduce(ReduceOp::Sum, &ints), ints.iter().sum::<i64>());
             let max = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let min = x.iter().copied().fold(f32::INFINITY, f32::min);
             assert_eq!(reduce(ReduceOp::Max, &x), max);
