@@ -53,8 +53,8 @@ pub use data::{DataLoader, Dataset};
 pub use device::{Device, default_device, set_default_device, with_device};
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{
-    Counters, KernelTime, Profile, counters, guards_enabled, last_plan, plan_only, profile, set_guards,
-    with_fusion,
+    Counters, KernelTime, OpReport, OpTime, Peak, Profile, counters, guards_enabled, last_plan, measure_peak,
+    plan_only, profile, set_guards, with_fusion,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};

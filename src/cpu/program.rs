@@ -3,8 +3,9 @@
 use super::map::{Bindings, Faults, Map, SlotPointer};
 use super::pool::HostBuffer;
 use super::{block, special};
+use crate::device::Device;
 use crate::dtype::DType;
-use crate::engine::{is_profiled, record_time};
+use crate::engine::{is_profiled, record_time, trace_kernel};
 use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
@@ -78,7 +79,9 @@ impl Program for CpuProgram {
                 _ => unreachable!("prepared from the same plan"),
             }
             if let Some(start) = start {
-                record_time(kernel, start.elapsed());
+                let time = start.elapsed();
+                record_time(kernel, Device::Cpu, time);
+                trace_kernel(kernel, Device::Cpu, start, time);
             }
             if self.guarded {
                 guard::results(kernel).for_each(|slot| bad[slot] = count(slot));

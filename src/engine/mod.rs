@@ -1,18 +1,23 @@
 //! Where the floors meet: what is asked for is captured, its plan compiled or found, run, and the values handed
 //! to their nodes.
 
+mod by_op;
 mod cache;
 mod capture;
 mod counters;
+mod peak;
 mod preview;
 mod profile;
 mod settings;
+mod trace;
 
+pub use by_op::{OpReport, OpTime};
 pub use counters::{Counters, counters};
 pub(crate) use counters::{change_pool_bytes, count_kernels, count_read, count_upload};
+pub use peak::{Peak, measure_peak};
 pub use preview::plan_only;
 pub use profile::{KernelTime, Profile, profile};
-pub(crate) use profile::{is_profiled, record_time};
+pub(crate) use profile::{is_profiled, record_time, span, trace_kernel};
 pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;
@@ -111,11 +116,13 @@ fn compute(
     // A guard names one op, so each has a kernel of its own.
     let fuse = settings::fusion_enabled() && !guarded;
     let executor = executor(device)?;
+    let capturing = span("capture");
     capture.collect(
         roots,
         pending,
         [u64::from(fuse) | u64::from(guarded) << 1, device_number(device), executor.generation()?],
     );
+    drop(capturing);
     if capture.nothing_to_do() {
         return Ok(());
     }
@@ -126,11 +133,15 @@ fn compute(
         }
         None => {
             let nodes = &capture.nodes;
+            let planning = span("plan");
             let plan = crate::plan::compile(&capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
+            drop(planning);
             preview::look(&plan)?;
             // Programs of a device that was lost hold on to it.
             plans.retain(|prepared| !prepared.program.is_lost());
+            let preparing = span("prepare");
             let program = executor.prepare(&plan, guarded)?;
+            drop(preparing);
             let prepared = Arc::new(Prepared { plan, program });
             counters::count_compile();
             plans.insert(&capture.key, prepared.clone());
@@ -142,7 +153,10 @@ fn compute(
     let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();
     let arguments: Vec<_> = plan.arguments.iter().map(|&n| capture::argument(&capture.nodes[n].op)).collect();
     count_kernels(plan.kernels.len() as u64);
-    let outputs = prepared.program.run(plan, &inputs, &arguments)?;
+    let outputs = {
+        let _running = span("run");
+        prepared.program.run(plan, &inputs, &arguments)?
+    };
     drop(inputs);
     capture.hand_out(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
     Ok(())

@@ -1,10 +1,18 @@
 //! Where the time goes: kernels timed one by one.
 
+use super::by_op::{self, OpReport, OpTime};
+use super::trace::Trace;
+use crate::call::Call;
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::kernel::Kernel;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::time::Duration;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// All runs of kernels that compute the same.
 #[derive(Clone, Debug)]
@@ -25,46 +33,65 @@ pub struct KernelTime {
     pub bytes: u64,
 }
 
-/// The kernels that ran during [`profile`], the slowest first. Printing it gives a table.
+/// The kernels that ran during [`profile`], the slowest first. Printing it gives a table; so does
+/// [`by_op`](Self::by_op), and [`write_trace`](Self::write_trace) tells what happened when.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// One entry for every different kernel.
     pub kernels: Vec<KernelTime>,
+    ops: Vec<OpTime>,
+    trace: Trace,
 }
 
 /// What kernels have in common that are one line of a profile: label, kind, result.
 type Key = (String, &'static str, String);
 
+struct Recording {
+    times: HashMap<Key, KernelTime>,
+    ops: Vec<OpTime>,
+    trace: Trace,
+}
+
 thread_local! {
-    static TIMES: RefCell<Option<HashMap<Key, KernelTime>>> = const { RefCell::new(None) };
+    static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
 
 /// Runs `f` and times every kernel that this thread runs meanwhile.
+///
+/// ```
+/// use volta::Tensor;
+/// let x = Tensor::randn([256, 256]);
+/// let (y, profile) = volta::profile(|| x.matmul(&x).relu().sum().item::<f32>());
+/// println!("{profile}\n{}", profile.by_op());
+/// assert!(y > 0.0 && profile.by_op().ops.iter().any(|op| op.name == "matmul"));
+/// ```
 pub fn profile<R>(f: impl FnOnce() -> R) -> (R, Profile) {
-    let outer = TIMES.replace(Some(HashMap::new()));
+    let recording = Recording { times: HashMap::new(), ops: Vec::new(), trace: Trace::begin() };
+    let outer = RECORDING.replace(Some(recording));
     let result = f();
-    let times = TIMES.replace(outer).unwrap_or_default();
+    let Recording { times, ops, trace } = RECORDING.replace(outer).expect("begun above");
     let mut kernels: Vec<KernelTime> = times.into_values().collect();
     kernels.sort_by_key(|k| std::cmp::Reverse(k.time));
-    (result, Profile { kernels })
+    (result, Profile { kernels, ops, trace })
 }
 
 /// Whether this thread is being profiled.
 pub(crate) fn is_profiled() -> bool {
-    TIMES.with_borrow(Option::is_some)
+    RECORDING.with_borrow(Option::is_some)
+}
+
+fn record(f: impl FnOnce(&mut Recording)) {
+    RECORDING.with_borrow_mut(|recording| recording.as_mut().map(f));
 }
 
 /// Adds one run of a kernel.
-pub(crate) fn record_time(kernel: &Kernel, time: Duration) {
-    TIMES.with_borrow_mut(|times| {
-        let Some(times) = times else { return };
-        let last = kernel.parts.iter().rev().find(|p| p.stored);
-        let result = last.map_or(String::new(), |p| format!("{} {}", p.dtype, p.shape));
-        let key = (kernel.label.clone(), kernel.kind(), result.clone());
-        let entry = times.entry(key).or_insert_with(|| KernelTime {
+pub(crate) fn record_time(kernel: &Kernel, device: Device, time: Duration) {
+    record(|recording| {
+        let key = (kernel.label.clone(), kernel.kind(), kernel.result());
+        let entry = recording.times.entry(key).or_insert_with(|| KernelTime {
             label: kernel.label.clone(),
             kind: kernel.kind(),
-            result,
+            result: kernel.result(),
             calls: 0,
             time: Duration::ZERO,
             flops: 0,
@@ -74,13 +101,58 @@ pub(crate) fn record_time(kernel: &Kernel, time: Duration) {
         entry.time += time;
         entry.flops += kernel.flops;
         entry.bytes += kernel.bytes_read + kernel.bytes_written;
+        by_op::add(&mut recording.ops, kernel, device, time);
     });
+}
+
+/// Puts a run of a kernel, or of a part of it, into the trace.
+pub(crate) fn trace_kernel(kernel: &Kernel, device: Device, start: Instant, time: Duration) {
+    record(|recording| recording.trace.kernel(kernel, device, start, time));
+}
+
+/// What the host does, from now until this is dropped.
+pub(crate) struct Span(&'static str, Option<Instant>);
+
+/// Begins a span of the trace, if there is one.
+pub(crate) fn span(name: &'static str) -> Span {
+    Span(name, is_profiled().then(Instant::now))
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        if let Some(start) = self.1 {
+            record(|recording| recording.trace.host(self.0, start));
+        }
+    }
 }
 
 impl Profile {
     /// The time of all kernels.
     pub fn total(&self) -> Duration {
         self.kernels.iter().map(|k| k.time).sum()
+    }
+
+    /// The time by the ops that the program called, forward and gradient apart. What fused kernels took is shared out.
+    pub fn by_op(&self) -> OpReport {
+        OpReport::new(self.ops.clone())
+    }
+
+    /// Writes what happened when, in the form of Chrome's trace events, which <https://ui.perfetto.dev> opens: what the
+    /// host did with plans (`capture`, `plan`, `prepare`, `submit`, `wait`) and the kernels of each device. A GPU's
+    /// clock is set to the host's with every plan.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if the file cannot be written.
+    #[track_caller]
+    pub fn write_trace(&self, path: impl AsRef<Path>) -> Result<()> {
+        let _call = Call::enter("write_trace");
+        let path = path.as_ref();
+        let written = File::create(path).map(BufWriter::new).and_then(|mut file| {
+            self.trace.write(&mut file)?;
+            file.flush()
+        });
+        written.map_err(|e| Error::new(ErrorKind::Io, format!("{} cannot be written: {e}", path.display())))
     }
 }
 

@@ -49,18 +49,20 @@ impl Stopwatch {
     }
 }
 
-/// The time of each dispatch.
+/// When each dispatch began, from the first one on, and how long it took.
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) fn read(context: &Context, times: &wgpu::Buffer) -> Result<Vec<Duration>> {
+pub(super) fn read(context: &Context, times: &wgpu::Buffer) -> Result<Vec<(Duration, Duration)>> {
     let bytes = super::transfer::read_raw(context, times)?;
     let ticks: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&b| u64::from_le_bytes(b)).collect();
     let period = f64::from(context.queue.get_timestamp_period());
-    let pair = |t: &[u64; 2]| Duration::from_nanos((t[1].saturating_sub(t[0]) as f64 * period) as u64);
+    let began = ticks.first().copied().unwrap_or(0);
+    let between = |a: u64, b: u64| Duration::from_nanos((b.saturating_sub(a) as f64 * period) as u64);
+    let pair = |t: &[u64; 2]| (between(began, t[0]), between(t[0], t[1]));
     Ok(ticks.as_chunks::<2>().0.iter().map(pair).collect())
 }
 
 /// A tab cannot wait for times.
 #[cfg(target_arch = "wasm32")]
-pub(super) fn read(_: &Context, _: &wgpu::Buffer) -> Result<Vec<Duration>> {
+pub(super) fn read(_: &Context, _: &wgpu::Buffer) -> Result<Vec<(Duration, Duration)>> {
     Ok(Vec::new())
 }

@@ -8,15 +8,16 @@ use super::memory::{GpuBuffer, Piece};
 use super::pace::{LONGEST, cuts};
 use super::pipeline::Pipeline;
 use super::profile::{self, Stopwatch};
+use crate::device::Device;
 use crate::dtype::{DType, Scalar};
-use crate::engine::{is_profiled, record_time};
+use crate::engine::{is_profiled, record_time, span, trace_kernel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Program};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bind groups that a dispatch remembers: inputs may come in a few buffers by turns.
 const REMEMBERED: usize = 8;
@@ -141,7 +142,9 @@ impl Program for GpuProgram {
         if let Some(guard) = &self.guard {
             encoder.clear_buffer(&guard.memory.buffer, 0, None);
         }
+        let submitting = span("submit");
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, self.dispatches.len())).flatten();
+        let begun = stopwatch.as_ref().map(|_| Instant::now());
         let mut pass = None;
         for (k, ready) in self.dispatches.iter().enumerate() {
             if self.cuts.binary_search(&k).is_ok() {
@@ -164,18 +167,21 @@ impl Program for GpuProgram {
         drop(pass);
         let times = stopwatch.map(|s| s.resolve(context, &mut encoder));
         context.queue.submit([encoder.finish()]);
+        drop(submitting);
         // Lets go of what is done; does not wait.
         let _ = context.device.poll(wgpu::PollType::Poll);
         context.check(|| "running a plan".into()).map_err(named)?;
-        if let Some(times) = times {
+        if let (Some(times), Some(begun)) = (times, begun) {
+            let device = Device::Gpu(context.index);
             // A kernel may be several dispatches.
             let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
-            for (ready, time) in self.dispatches.iter().zip(profile::read(context, &times)?) {
+            for (ready, (start, time)) in self.dispatches.iter().zip(profile::read(context, &times)?) {
                 if let Some(k) = ready.draft.kernel {
                     kernels[k] += time;
+                    trace_kernel(&plan.kernels[k], device, begun + start, time);
                 }
             }
-            plan.kernels.iter().zip(kernels).for_each(|(kernel, time)| record_time(kernel, time));
+            plan.kernels.iter().zip(kernels).for_each(|(kernel, time)| record_time(kernel, device, time));
         }
         if let Some(guard) = &self.guard {
             guard.verdict(context, plan, arguments)?;

@@ -123,6 +123,7 @@ pub(super) fn read_raw(context: &Context, buffer: &wgpu::Buffer) -> Result<Vec<u
 pub(super) fn wait(context: &Context) -> Result<()> {
     /// How long to ask again and again: what is nearly done is there sooner than a sleeping thread wakes up.
     const PATIENCE: Duration = Duration::from_millis(2);
+    let _span = crate::engine::span("wait");
     let waiting = || "waiting for the device".to_string();
     let start = Instant::now();
     while start.elapsed() < PATIENCE {

@@ -322,6 +322,12 @@ impl Kernel {
         }
     }
 
+    /// The type and shape of its last result.
+    pub fn result(&self) -> String {
+        let last = self.parts.iter().rev().find(|p| p.stored);
+        last.map_or(String::new(), |p| format!("{} {}", p.dtype, p.shape))
+    }
+
     /// The programs it runs.
     pub fn maps(&self) -> impl Iterator<Item = &MapKernel> {
         match &self.work {

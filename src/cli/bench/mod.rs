@@ -165,7 +165,7 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
     }
     if options.profile {
         let (_, profile) = volta::profile(&mut step);
-        eprintln!("{name}: where a step's time goes\n{profile}");
+        eprintln!("{name}: where a step's time goes\n{profile}\n\n{}", profile.by_op());
     }
     times.sort_by(f64::total_cmp);
     host.sort_by(f64::total_cmp);
