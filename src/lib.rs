@@ -36,7 +36,7 @@ pub mod io;
 pub mod models;
 pub mod nn;
 mod op;
-mod optim;
+pub mod optim;
 mod plan;
 mod random;
 mod shape;
@@ -69,7 +69,10 @@ pub use nn::{
     Rotary, Sequential, SiLU, Sigmoid, Softmax, Tanh, TransformerDecoderLayer, TransformerEncoderLayer,
     TransformerOptions, Unflatten, Upsample,
 };
-pub use optim::{Adam, AdamW, GradScaler, Optimizer, SGD};
+pub use optim::{
+    Adagrad, Adam, AdamW, Ema, GradScaler, Lion, Muon, Optimizer, RMSprop, SGD, Scheduler, clip_grad_norm,
+    clip_grad_value, try_clip_grad_norm, try_clip_grad_value,
+};
 pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use state::{State, StateDict, Stateful, Value};

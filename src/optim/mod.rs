@@ -1,22 +1,51 @@
 //! Optimizers: each computes the new values of all its parameters in one plan, together with the backward pass
 //! that is still pending. Their state lives where the parameters live.
+//!
+//! An optimizer is a [`Rule`], its options and its formula, one file each; `optimizer` holds what they share: groups
+//! and state, `save` what is saved, `clock` how many steps there were. Beside them stand what is done with gradients
+//! before a step ([`clip_grad_norm`], [`GradScaler`]), with parameters after it ([`Ema`]), and with learning rates
+//! from step to step (`schedule`).
 
+mod adagrad;
 mod adam;
+mod clip;
+mod clock;
+mod ema;
+mod lion;
+mod muon;
+mod optimizer;
+mod rmsprop;
+mod rule;
+mod save;
 mod scaler;
+mod schedule;
 mod sgd;
+mod total;
 
-pub use adam::{Adam, AdamW};
+pub use adagrad::{Adagrad, AdagradOptions};
+pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
+pub use clip::{clip_grad_norm, clip_grad_value, try_clip_grad_norm, try_clip_grad_value};
+pub use clock::{Factor, Steps};
+pub use ema::Ema;
+pub use lion::{Lion, LionOptions};
+pub use muon::{Muon, MuonOptions};
+pub use optimizer::{Group, RuleOptimizer};
+pub use rmsprop::{RMSprop, RMSpropOptions};
+pub use rule::{Rule, Setting, Update};
 pub use scaler::GradScaler;
-pub use sgd::SGD;
+pub use schedule::{
+    ChainedLR, CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, ReduceLROnPlateau,
+    Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
+};
+pub use sgd::{SGD, SGDOptions};
 
-use crate::autograd::no_grad;
-use crate::call::Call;
 use crate::error::Result;
-use crate::tensor::{Tensor, try_realize_all};
+use crate::state::Stateful;
+use crate::tensor::Tensor;
 
 /// What every optimizer does.
-pub trait Optimizer {
-    /// The parameters, in the order they were given.
+pub trait Optimizer: Stateful {
+    /// The parameters of all groups, in the order they were given.
     fn parameters(&self) -> &[Tensor];
 
     /// Moves every parameter that has a gradient, and computes everything pending on this thread.
@@ -39,6 +68,19 @@ pub trait Optimizer {
     fn zero_grad(&self) {
         self.parameters().iter().for_each(Tensor::zero_grad);
     }
+
+    /// The learning rate of every group.
+    fn learning_rates(&self) -> Vec<f64>;
+
+    /// Other learning rates for the next steps, one for each group. They are arguments of a plan: nothing is compiled
+    /// again.
+    fn set_learning_rates(&mut self, rates: &[f64]);
+
+    /// Another learning rate for the next steps of all groups.
+    fn set_learning_rate(&mut self, rate: f64) {
+        let groups = self.learning_rates().len();
+        self.set_learning_rates(&vec![rate; groups]);
+    }
 }
 
 /// Gives `target` a new value, where the condition holds.
@@ -47,28 +89,4 @@ fn assign_if(target: &Tensor, value: &Tensor, condition: Option<&Tensor>) -> Res
         Some(condition) => target.try_assign(&condition.try_where_(value, target)?),
         None => target.try_assign(value),
     }
-}
-
-/// Moves state to where its parameter is now, and to its type.
-fn follow(state: &Tensor, parameter: &Tensor) -> Result<()> {
-    let (device, dtype) = (parameter.device(), parameter.dtype());
-    if (state.device(), state.dtype()) == (device, dtype) { Ok(()) } else { state.try_move(device, dtype) }
-}
-
-/// Runs `update` on every parameter that has a gradient, with its number, then computes all new values at once.
-#[track_caller]
-fn update_all(
-    parameters: &[Tensor],
-    mut update: impl FnMut(usize, &Tensor, &Tensor) -> Result<()>,
-) -> Result<()> {
-    let _call = Call::enter("step");
-    no_grad(|| {
-        for (k, p) in parameters.iter().enumerate() {
-            if let Some(g) = p.grad() {
-                update(k, p, &g)?;
-            }
-        }
-        Ok(())
-    })?;
-    try_realize_all(parameters)
 }

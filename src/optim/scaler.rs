@@ -4,7 +4,8 @@
 use super::Optimizer;
 use crate::autograd::no_grad;
 use crate::call::Call;
-use crate::error::Result;
+use crate::error::{Result, bail};
+use crate::state::{State, Stateful};
 use crate::tensor::Tensor;
 
 /// Scales losses, and skips the steps whose gradients overflowed, as PyTorch's scaler does. The scale, the check and
@@ -27,6 +28,8 @@ pub struct GradScaler {
     scale: Tensor,
     /// Steps since the scale changed.
     steps: Tensor,
+    /// Which optimizers' gradients are unscaled already, by their first parameter, and whether all of them are finite.
+    unscaled: Vec<(usize, Option<Tensor>)>,
     growth: f64,
     backoff: f64,
     interval: f64,
@@ -47,7 +50,8 @@ impl GradScaler {
     /// With a first scale, what it is multiplied by after `interval` good steps, and after a bad one.
     pub fn with(scale: f64, growth: f64, backoff: f64, interval: u32) -> GradScaler {
         let (scale, steps) = (Tensor::scalar(scale), Tensor::scalar(0.0));
-        GradScaler { scale, steps, growth, backoff, interval: f64::from(interval) }
+        let (interval, unscaled) = (f64::from(interval), Vec::new());
+        GradScaler { scale, steps, unscaled, growth, backoff, interval }
     }
 
     /// The loss to call `backward` on.
@@ -61,7 +65,41 @@ impl GradScaler {
         self.scale.item()
     }
 
-    /// Makes the gradients small again and steps, unless one of them is not finite; then adapts the scale.
+    /// Makes the gradients small again before the step, so that they can be clipped: once a step. With several
+    /// optimizers, unscale all of them before the first one steps and the scale changes.
+    ///
+    /// ```
+    /// use volta::{GradScaler, Optimizer, SGD, Tensor, optim::clip_grad_norm};
+    /// let w = Tensor::ones([3]).requires_grad(true);
+    /// let (mut sgd, mut scaler) = (SGD::new(vec![w.clone()], 0.1, 0.0, 0.0), GradScaler::new());
+    /// scaler.scale(&w.square().sum()).backward();
+    /// scaler.unscale(&sgd);
+    /// clip_grad_norm(sgd.parameters(), 1.0);
+    /// scaler.step(&mut sgd);
+    /// ```
+    #[track_caller]
+    pub fn unscale(&mut self, optimizer: &dyn Optimizer) {
+        self.try_unscale(optimizer).unwrap_or_else(|e| e.raise());
+    }
+
+    /// [`unscale`](Self::unscale) that returns its error.
+    #[track_caller]
+    pub fn try_unscale(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
+        let _call = Call::enter("unscale");
+        let optimizer = (identity(optimizer), optimizer.parameters());
+        if self.unscaled.iter().any(|(known, _)| *known == optimizer.0) {
+            bail!(
+                Argument,
+                "the gradients of this optimizer are unscaled already, and it has not stepped since"
+            );
+        }
+        let finite = no_grad(|| self.unscale_all(optimizer.1))?;
+        self.unscaled.push((optimizer.0, finite));
+        Ok(())
+    }
+
+    /// Makes the gradients small again, if [`unscale`](Self::unscale) has not, and steps, unless one of them is not
+    /// finite; then adapts the scale.
     #[track_caller]
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) {
         self.try_step(optimizer).unwrap_or_else(|e| e.raise());
@@ -71,14 +109,18 @@ impl GradScaler {
     #[track_caller]
     pub fn try_step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
         let _call = Call::enter("step");
-        let finite = no_grad(|| self.unscale(optimizer.parameters()))?;
+        let known = self.unscaled.iter().position(|(known, _)| *known == identity(optimizer));
+        let finite = match known {
+            Some(place) => self.unscaled.remove(place).1,
+            None => no_grad(|| self.unscale_all(optimizer.parameters()))?,
+        };
         let Some(finite) = finite else { return optimizer.try_step() };
         no_grad(|| self.adapt(&finite))?;
         optimizer.try_step_if(Some(&finite))
     }
 
     /// Divides the gradients by the scale; whether all of them are finite, if there are any.
-    fn unscale(&self, parameters: &[Tensor]) -> Result<Option<Tensor>> {
+    fn unscale_all(&self, parameters: &[Tensor]) -> Result<Option<Tensor>> {
         let inverse = self.scale.try_recip()?;
         let mut total: Option<Tensor> = None;
         for p in parameters {
@@ -102,6 +144,38 @@ impl GradScaler {
         let go_on = finite.try_logical_and(&due.try_logical_not()?)?;
         self.steps.try_assign(&go_on.try_where_(&steps, 0.0)?)?;
         self.scale.try_assign(&scale)
+    }
+}
+
+/// What tells an optimizer from others, wherever it stands in memory.
+fn identity(optimizer: &dyn Optimizer) -> usize {
+    optimizer.parameters().first().map_or(0, Tensor::address)
+}
+
+impl Stateful for GradScaler {
+    fn state(&self) -> State {
+        let numbers = [("growth", self.growth), ("backoff", self.backoff), ("interval", self.interval)];
+        let state =
+            State::new().with_tensor("scale", self.scale.clone()).with_tensor("steps", self.steps.clone());
+        numbers.into_iter().fold(state, |state, (name, x)| state.with(name, x))
+    }
+
+    #[track_caller]
+    fn load_state(&mut self, state: &State) -> Result<()> {
+        let _call = Call::enter("load_state");
+        let tensor = |name: &str, own: &Tensor| -> Result<Tensor> {
+            let given = state.tensor(name)?.detach();
+            if given.numel() != 1 {
+                bail!(Data, "{name:?} of the saved state is one number, and has shape {}", given.shape());
+            }
+            given.try_reshape(own.shape())?.try_to_device(own.device())?.try_to_dtype(own.dtype())
+        };
+        let (scale, steps) = (tensor("scale", &self.scale)?, tensor("steps", &self.steps)?);
+        let (growth, backoff) = (state.float("growth")?, state.float("backoff")?);
+        self.interval = state.float("interval")?;
+        (self.growth, self.backoff) = (growth, backoff);
+        self.scale.try_assign(&scale)?;
+        self.steps.try_assign(&steps)
     }
 }
 

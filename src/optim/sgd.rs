@@ -1,86 +1,96 @@
 //! Stochastic gradient descent.
 
-use super::{Optimizer, assign_if, update_all};
-use crate::error::Result;
+use super::RuleOptimizer;
+use super::clock::Steps;
+use super::rule::{Rule, Setting, Update, not_negative};
+use crate::error::{Result, bail};
 use crate::tensor::Tensor;
 
-/// Gradient descent with momentum and weight decay, as PyTorch has it.
-pub struct SGD {
-    parameters: Vec<Tensor>,
-    velocity: Vec<Option<Tensor>>,
-    learning_rate: f64,
-    momentum: f64,
-    weight_decay: f64,
+/// Gradient descent, as PyTorch has it.
+///
+/// ```text
+/// g ← g + decay·p
+/// v ← momentum·v + (1 − dampening)·g      (v = g in the first step)
+/// p ← p − rate·v                          (Nesterov: rate·(g + momentum·v))
+/// ```
+pub type SGD = RuleOptimizer<SGDOptions>;
+
+/// The options of [`SGD`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SGDOptions {
+    /// How far a step goes.
+    pub learning_rate: f64,
+    /// How much of the last step goes on; 0 for none.
+    pub momentum: f64,
+    /// How much of the gradient is left out of the momentum.
+    pub dampening: f64,
+    /// Added to the gradient, times the parameter.
+    pub weight_decay: f64,
+    /// Looks ahead by one step of momentum.
+    pub nesterov: bool,
+}
+
+impl Default for SGDOptions {
+    fn default() -> Self {
+        SGDOptions { learning_rate: 0.001, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false }
+    }
 }
 
 impl SGD {
     /// With a learning rate, momentum and weight decay (0 for none).
+    #[track_caller]
     pub fn new(parameters: Vec<Tensor>, learning_rate: f64, momentum: f64, weight_decay: f64) -> SGD {
-        let velocity = vec![None; parameters.len()];
-        SGD { parameters, velocity, learning_rate, momentum, weight_decay }
-    }
-
-    /// The learning rate of the next steps.
-    pub fn set_learning_rate(&mut self, learning_rate: f64) {
-        self.learning_rate = learning_rate;
+        SGD::with(parameters, SGDOptions { learning_rate, momentum, weight_decay, ..SGDOptions::default() })
     }
 }
 
-impl Optimizer for SGD {
-    fn parameters(&self) -> &[Tensor] {
-        &self.parameters
+const VELOCITY: usize = 0;
+
+impl Rule for SGDOptions {
+    const NAME: &'static str = "SGD";
+    const STATE: &'static [&'static str] = &["momentum_buffer"];
+
+    fn settings(&mut self) -> Vec<(&'static str, Setting<'_>)> {
+        vec![
+            ("learning_rate", Setting::Number(&mut self.learning_rate)),
+            ("momentum", Setting::Number(&mut self.momentum)),
+            ("dampening", Setting::Number(&mut self.dampening)),
+            ("weight_decay", Setting::Number(&mut self.weight_decay)),
+            ("nesterov", Setting::Flag(&mut self.nesterov)),
+        ]
     }
 
-    #[track_caller]
-    fn try_step_if(&mut self, condition: Option<&Tensor>) -> Result<()> {
-        let (velocity, parameters) = (&mut self.velocity, &self.parameters);
-        update_all(parameters, |k, p, g| {
-            let mut g = g.clone();
+    fn check(&self) -> Result<()> {
+        not_negative(&[
+            ("learning rate", self.learning_rate),
+            ("momentum", self.momentum),
+            ("weight decay", self.weight_decay),
+        ])?;
+        if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
+            bail!(Argument, "Nesterov's step needs momentum, and no dampening");
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> bool {
+        self.dampening != 0.0
+    }
+
+    fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
+        let share = steps.first_or(1.0, 1.0 - self.dampening)?;
+        for u in updates {
+            let (p, mut g) = (u.parameter(), u.gradient());
             if self.weight_decay != 0.0 {
                 g = g.try_add(&p.try_mul(self.weight_decay)?)?;
             }
             if self.momentum != 0.0 {
-                g = match &velocity[k] {
-                    Some(v) => {
-                        let next = v.try_mul(self.momentum)?.try_add(&g)?;
-                        assign_if(v, &next, condition)?;
-                        next
-                    }
-                    None => {
-                        // What is skipped leaves no velocity behind.
-                        let first = match condition {
-                            Some(condition) => condition.try_where_(&g, 0.0)?,
-                            None => g.clone(),
-                        };
-                        velocity[k] = Some(first.variable());
-                        g
-                    }
-                };
+                let part = if self.dampening != 0.0 { g.try_mul(share.of(&g)?)? } else { g.clone() };
+                let velocity = u.state(VELOCITY)?.try_mul(self.momentum)?.try_add(&part)?;
+                u.set_state(VELOCITY, &velocity)?;
+                g = if self.nesterov { g.try_add(&velocity.try_mul(self.momentum)?)? } else { velocity };
             }
-            assign_if(&parameters[k], &p.try_sub(&g.try_mul(self.learning_rate)?)?, condition)
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thirty_steps_agree_with_the_formula() {
-        for (momentum, decay) in [(0.0, 0.0), (0.9, 0.0), (0.9, 0.01)] {
-            let p = Tensor::vector(&[1.0]).to_dtype(crate::DType::F64).requires_grad(true);
-            let mut sgd = SGD::new(vec![p.clone()], 0.05, momentum, decay);
-            let (mut x, mut v) = (1.0f64, 0.0);
-            for t in 0..30 {
-                p.zero_grad();
-                (&p - 3.0).square().sum().backward();
-                sgd.step();
-                let g = 2.0 * (x - 3.0) + decay * x;
-                v = if t == 0 { g } else { momentum * v + g };
-                x -= 0.05 * if momentum != 0.0 { v } else { g };
-            }
-            assert!((p.item::<f64>() - x).abs() < 1e-12);
+            u.set(&p.try_sub(&g.try_mul(self.learning_rate)?)?)?;
         }
+        Ok(())
     }
 }

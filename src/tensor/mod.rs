@@ -25,7 +25,7 @@ mod order;
 mod pool;
 mod precision;
 mod read;
-mod record;
+pub(crate) mod record;
 mod reduce;
 mod resize;
 mod softmax;
@@ -297,6 +297,11 @@ impl Tensor {
         }
         let node = self.try_requires_grad(yes)?.node();
         self.exchange(|_| Ok(node))
+    }
+
+    /// Whether it can be given another value.
+    pub(crate) fn is_assignable(&self) -> bool {
+        matches!(self.0, Inner::Variable(_))
     }
 
     /// Whether both name the same tensor: what is assigned to one is seen by the other.

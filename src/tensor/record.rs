@@ -110,6 +110,10 @@ impl<A: Given, B: Given, C: Given> Given for (A, B, C) {
     }
 }
 
+impl Given for () {
+    fn given(self) -> Self {}
+}
+
 impl Given for bool {
     fn given(self) -> Self {
         self
