@@ -121,7 +121,7 @@ const SNAPSHOTS: [(&str, &Caps, fn()); 7] = [
         (numbers([256, 256]).matmul(&numbers([256, 256])) + numbers([256])).relu().realize();
     }),
     ("conv", &LEAST, || {
-        let options = ConvOptions { padding: [1, 1].into(), ..ConvOptions::default() };
+        let options = ConvOptions { padding: [1, 1], ..ConvOptions::default() };
         numbers([2, 16, 32, 32]).conv2d(&numbers([32, 16, 3, 3]), None, options).realize();
     }),
     ("attention", &LEAST, || attention(false)),

@@ -151,7 +151,7 @@ impl Steps {
     pub fn first_or(&self, first: f64, later: f64) -> Result<Factor> {
         self.0.each(
             |t| if t == 1.0 { first } else { later },
-            |t| t.try_eq(1.0)?.try_where_(&t.constant_like(first), &t.constant_like(later)),
+            |t| t.try_eq(1.0)?.try_where_(t.constant_like(first), t.constant_like(later)),
         )
     }
 }

@@ -8,6 +8,7 @@
 
 mod adagrad;
 mod adam;
+mod both;
 mod clip;
 mod clock;
 mod ema;
@@ -24,6 +25,7 @@ mod total;
 
 pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
+pub use both::Both;
 pub use clip::{clip_grad_norm, clip_grad_value, try_clip_grad_norm, try_clip_grad_value};
 pub use clock::{Factor, Steps};
 pub use ema::Ema;

@@ -140,6 +140,19 @@ impl Chart {
     }
 }
 
+/// Charts below each other, as one picture.
+pub fn stacked(charts: &[Chart]) -> String {
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\">\n",
+        HEIGHT * charts.len().max(1) as f64
+    );
+    for (k, chart) in charts.iter().enumerate() {
+        let y = HEIGHT * k as f64;
+        out += &chart.to_svg().replacen("<svg ", &format!("<svg y=\"{y}\" height=\"{HEIGHT}\" "), 1);
+    }
+    out + "</svg>\n"
+}
+
 /// The curve as an SVG path; a gap where a point is missing. A point alone is a dot.
 fn path(points: &[(f64, f64)], place: impl Fn((f64, f64)) -> (f64, f64)) -> String {
     let mut out = String::new();

@@ -14,11 +14,13 @@ pub struct Outcome {
     pub metrics: Vec<(&'static str, Tensor)>,
     /// Whether e to the mean loss is reported too.
     pub perplexity: bool,
+    /// What speed is counted in, and how many of them the batch has; samples unless said otherwise.
+    pub units: Option<(&'static str, usize)>,
 }
 
 impl From<Tensor> for Outcome {
     fn from(loss: Tensor) -> Outcome {
-        Outcome { loss, metrics: Vec::new(), perplexity: false }
+        Outcome { loss, metrics: Vec::new(), perplexity: false, units: None }
     }
 }
 
@@ -27,6 +29,13 @@ impl Outcome {
     #[must_use]
     pub fn with(mut self, name: &'static str, mean: &Tensor) -> Outcome {
         self.metrics.push((name, mean.detach()));
+        self
+    }
+
+    /// Counts speed in something else than samples, of which the batch has `count`.
+    #[must_use]
+    pub fn with_units(mut self, name: &'static str, count: usize) -> Outcome {
+        self.units = Some((name, count));
         self
     }
 
@@ -98,11 +107,15 @@ impl Meter {
         self.samples as usize
     }
 
+    /// Computes the sums so far, so that the graphs they come from can go. Nothing is read.
+    pub fn realize(&self) -> Result<()> {
+        try_realize_all(&self.sums.iter().map(|(_, t)| t.clone()).collect::<Vec<_>>())
+    }
+
     /// The means by name, loss first; waits for the device. The meter is empty afterwards.
     pub fn read(&mut self) -> Result<Vec<(&'static str, f64)>> {
         let meter = std::mem::take(self);
-        let sums: Vec<Tensor> = meter.sums.iter().map(|(_, t)| t.clone()).collect();
-        try_realize_all(&sums)?;
+        meter.realize()?;
         let mut means = Vec::new();
         for (name, sum) in &meter.sums {
             let mean = f64::from(sum.try_item::<f32>()?) / meter.samples;

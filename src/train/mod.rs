@@ -1,14 +1,25 @@
 //! The training loop that people otherwise write again and again, and its parts, each of use by itself.
 //!
-//! `metrics` takes means on the device, `history` keeps and logs them, `chart` draws them, `tensorboard` writes them
-//! for TensorBoard.
+//! `trainer` is the loop, `event` what it tells, `progress` how that is shown, `files` what stays of a run. `metrics`
+//! takes means on the device, `history` keeps and logs them, `chart` draws them, `tensorboard` writes them for
+//! TensorBoard.
 
 mod chart;
+mod event;
+#[cfg(not(target_arch = "wasm32"))]
+mod files;
 mod history;
 mod metrics;
+#[cfg(not(target_arch = "wasm32"))]
+mod progress;
 mod tensorboard;
+#[cfg(not(target_arch = "wasm32"))]
+mod trainer;
 
-pub use chart::{Chart, Series};
+pub use chart::{Chart, Series, escaped, stacked};
+pub use event::Event;
 pub use history::{CsvLog, History, Row, read_csv};
 pub use metrics::{Meter, Outcome, accuracy, classified};
 pub use tensorboard::EventWriter;
+#[cfg(not(target_arch = "wasm32"))]
+pub use trainer::{Trainer, TrainerOptions};

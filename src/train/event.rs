@@ -1,0 +1,60 @@
+//! What happens while a model is trained.
+
+use super::history::{History, Row};
+use crate::engine::Profile;
+use std::time::Duration;
+
+/// What a [`Trainer`](super::Trainer) tells its observers.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// It goes on from a checkpoint.
+    Resumed {
+        /// Steps done so far.
+        step: u64,
+        /// Epochs done so far.
+        epoch: u64,
+    },
+    /// A step was made.
+    Step {
+        /// Steps done so far.
+        step: u64,
+    },
+    /// A step was profiled, which comes before its `Step`.
+    Profiled {
+        /// Steps done so far.
+        step: u64,
+        /// Its kernels.
+        profile: &'a Profile,
+        /// The time of the whole step.
+        time: Duration,
+    },
+    /// The training's metrics were read.
+    Measured {
+        /// Steps done so far.
+        step: u64,
+        /// What was measured.
+        rows: &'a [Row],
+    },
+    /// The model was validated.
+    Validated {
+        /// Steps done so far.
+        step: u64,
+        /// What was measured.
+        rows: &'a [Row],
+        /// Whether the loss is the lowest so far.
+        better: bool,
+    },
+    /// A checkpoint was written.
+    Saved {
+        /// Steps done so far.
+        step: u64,
+    },
+    /// Training has ended.
+    Finished {
+        /// Steps done in all.
+        step: u64,
+        /// All that was measured.
+        history: &'a History,
+    },
+}

@@ -1,0 +1,498 @@
+//! The loop: batches through a model, gradients into an optimizer, and everything people want to know and keep.
+
+use super::event::Event;
+use super::files::RunFiles;
+use super::history::{History, Row};
+use super::metrics::{Meter, Outcome};
+use super::progress::Progress;
+use crate::autograd::no_grad;
+use crate::data::DataLoader;
+use crate::dtype::DType;
+use crate::engine::profile;
+use crate::error::{Result, bail};
+use crate::io::Checkpoint;
+use crate::nn::Module;
+use crate::optim::{GradScaler, Optimizer, Schedule, Scheduler, try_clip_grad_norm};
+use crate::tensor::{Tensor, autocast, try_realize_all};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a [`Trainer`] does besides stepping.
+#[derive(Clone, Debug)]
+pub struct TrainerOptions {
+    /// Walks through the training data.
+    pub epochs: u64,
+    /// Ends after this many steps, if that comes first.
+    pub steps: Option<u64>,
+    /// Batches whose gradients are added up for one step; the loss of each counts its share.
+    pub accumulate: usize,
+    /// The largest norm that all gradients together may have.
+    pub clip: Option<f64>,
+    /// Computes products in this type, with a gradient scaler: `DType::F16`.
+    pub precision: Option<DType>,
+    /// Steps between two readings of the training's metrics. Reading waits for the device.
+    pub log_every: u64,
+    /// Steps between two validations; without it there is one after every epoch.
+    pub validate_every: Option<u64>,
+    /// Steps between two checkpoints; without it there is one after every epoch. The end always has one.
+    pub checkpoint_every: Option<u64>,
+    /// Profiles one step in so many; reading the times waits for the device.
+    pub profile_every: Option<u64>,
+    /// Ends after this many validations in a row that were no better than the best.
+    pub patience: Option<u64>,
+    /// Where checkpoints, logs and curves go; without it nothing is written.
+    pub folder: Option<PathBuf>,
+    /// Goes on from the last checkpoint in the folder, if there is one.
+    pub resume: bool,
+    /// Shows a progress bar, or lines where there is no terminal.
+    pub progress: bool,
+}
+
+impl Default for TrainerOptions {
+    fn default() -> Self {
+        TrainerOptions {
+            epochs: 1,
+            steps: None,
+            accumulate: 1,
+            clip: None,
+            precision: None,
+            log_every: 50,
+            validate_every: None,
+            checkpoint_every: None,
+            profile_every: None,
+            patience: None,
+            folder: None,
+            resume: false,
+            progress: true,
+        }
+    }
+}
+
+/// Trains a model: epochs, validation, metrics, progress, early stopping, checkpoints, logs and curves.
+///
+/// ```
+/// use volta::data::{DataLoader, TensorDataset};
+/// use volta::train::{Trainer, TrainerOptions, classified};
+/// use volta::{Adam, Linear, Module, Tensor};
+///
+/// let x = Tensor::randn([256, 2]);
+/// let y = (x.narrow(1, 0, 1) - x.narrow(1, 1, 1)).gt(0.0).squeeze(1).to_dtype(volta::DType::I32);
+/// let mut data = DataLoader::over(TensorDataset::of(&x, &y)?, 32).with_shuffle(true);
+/// let model = Linear::new(2, 2, true);
+/// let mut adam = Adam::new(model.parameters(), 0.05, (0.9, 0.999), 1e-8, 0.0);
+/// let options = TrainerOptions { epochs: 5, progress: false, ..TrainerOptions::default() };
+/// let history = Trainer::new(&model, &mut adam, options)
+///     .fit(&mut data, None, |x, y| Ok(classified(&model.try_forward(x)?, y)))?;
+/// assert!(history.last("train/accuracy").unwrap() > 0.9);
+/// # Ok::<(), volta::Error>(())
+/// ```
+pub struct Trainer<'t> {
+    model: &'t dyn Module,
+    optimizer: &'t mut dyn Optimizer,
+    options: TrainerOptions,
+    scheduler: Option<Scheduler>,
+    scaler: Option<GradScaler>,
+    observers: Vec<Observer<'t>>,
+    stop: Arc<AtomicBool>,
+    /// Steps that [`fit`](Self::fit) made, and the time they took.
+    done: (u64, Duration),
+}
+
+type Observer<'t> = Box<dyn FnMut(&Event<'_>) -> Result<()> + 't>;
+
+/// Where a training stands.
+#[derive(Default)]
+struct Run {
+    step: u64,
+    /// The step that this process started from.
+    first: u64,
+    /// The lowest validation loss, and the validations since.
+    best: Option<f64>,
+    since_best: u64,
+    history: History,
+    files: Option<RunFiles>,
+    meter: Meter,
+    /// Units since the last reading, and when that was.
+    units: usize,
+    since: Option<Instant>,
+    /// Batches since the last step.
+    waiting: usize,
+}
+
+impl<'t> Trainer<'t> {
+    /// Trains `model` with `optimizer`, which holds its parameters.
+    pub fn new(
+        model: &'t dyn Module,
+        optimizer: &'t mut dyn Optimizer,
+        options: TrainerOptions,
+    ) -> Trainer<'t> {
+        let scaler = options.precision.map(|_| GradScaler::new());
+        Trainer {
+            model,
+            optimizer,
+            options,
+            scheduler: None,
+            scaler,
+            observers: Vec::new(),
+            stop: Arc::default(),
+            done: (0, Duration::ZERO),
+        }
+    }
+
+    /// Lets the learning rate follow a schedule, counted in steps.
+    #[must_use]
+    pub fn with_schedule(mut self, schedule: impl Schedule + 'static) -> Trainer<'t> {
+        self.scheduler = Some(Scheduler::new(schedule, self.optimizer));
+        self
+    }
+
+    /// Calls `observer` with everything that happens; its error ends the training.
+    #[must_use]
+    pub fn with_observer(mut self, observer: impl FnMut(&Event<'_>) -> Result<()> + 't) -> Trainer<'t> {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// A switch for other threads and signal handlers: once it is true, the step is finished, a checkpoint written, and
+    /// training ends.
+    pub fn stop_switch(&self) -> Arc<AtomicBool> {
+        self.stop.clone()
+    }
+
+    /// How many steps the last [`fit`](Self::fit) made, and the time they took: with their data, and without
+    /// validations, checkpoints and observers.
+    pub fn speed(&self) -> (u64, Duration) {
+        self.done
+    }
+
+    /// Trains on `train`, and validates on `validation` if it is given. `step` computes the loss of a batch and what
+    /// else is worth knowing about it.
+    #[track_caller]
+    pub fn fit(
+        &mut self,
+        train: &mut DataLoader,
+        validation: Option<&mut DataLoader>,
+        mut step: impl FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<History> {
+        if train.is_empty() {
+            bail!(Argument, "the training data has no batch of {} samples", train.batch_size());
+        }
+        self.done = (0, Duration::ZERO);
+        let mut run = self.start(train)?;
+        let batches = self.total_steps(train.len() as u64);
+        if self.options.progress {
+            let mut progress = Progress::new(batches, run.step);
+            self.observers.push(Box::new(move |event| {
+                progress.see(event);
+                Ok(())
+            }));
+        }
+        let mut validation = validation;
+        self.model.train();
+        self.optimizer.zero_grad();
+        run.since = Some(Instant::now());
+        while !self.is_over(&run, train) {
+            self.epoch(&mut run, train, &mut validation, &mut step)?;
+        }
+        self.log(&mut run, train)?;
+        if self.is_over(&run, train) && run.files.is_some() {
+            self.save(&mut run, train)?;
+        }
+        if let Some(files) = &mut run.files {
+            files.finish(&run.history)?;
+        }
+        self.tell(&Event::Finished { step: run.step, history: &run.history })?;
+        Ok(run.history)
+    }
+
+    /// One walk through the training data, or what is left of it.
+    fn epoch(
+        &mut self,
+        run: &mut Run,
+        train: &DataLoader,
+        validation: &mut Option<&mut DataLoader>,
+        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<()> {
+        let before = train.epoch();
+        let mut batches = train.try_iter();
+        loop {
+            let started = Instant::now();
+            let Some(batch) = batches.next() else { break };
+            let (x, y) = batch?;
+            let stepped = self.learn(run, &x, &y, step)?;
+            self.done.1 += started.elapsed();
+            if !stepped {
+                continue;
+            }
+            self.tell(&Event::Step { step: run.step })?;
+            let due = |every: Option<u64>| every.is_some_and(|n| run.step.is_multiple_of(n.max(1)));
+            let (validate, save) = (due(self.options.validate_every), due(self.options.checkpoint_every));
+            if due(Some(self.options.log_every)) {
+                self.log(run, train)?;
+            }
+            if validate {
+                self.validate(run, train, validation, step)?;
+            }
+            if save {
+                self.save(run, train)?;
+            }
+            if self.is_over(run, train) {
+                break;
+            }
+        }
+        if train.epoch() > before {
+            if run.waiting > 0 {
+                self.update(run)?;
+                self.tell(&Event::Step { step: run.step })?;
+            }
+            if self.options.validate_every.is_none() {
+                self.log(run, train)?;
+                self.validate(run, train, validation, step)?;
+            }
+            if self.options.checkpoint_every.is_none() {
+                self.save(run, train)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns from a batch, with a profile if that is due. Whether a step was made.
+    fn learn(
+        &mut self,
+        run: &mut Run,
+        x: &Tensor,
+        y: &Tensor,
+        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<bool> {
+        let is_last = run.waiting + 1 >= self.options.accumulate;
+        let mut plain = |trainer: &mut Self, run: &mut Run| {
+            trainer.batch(run, x, y, step)?;
+            if is_last { trainer.update(run) } else { Ok(()) }
+        };
+        // The first steps of a run compile their plans, which is not what a profile is about.
+        let due = self.options.profile_every.is_some_and(|n| (run.step + 1).is_multiple_of(n.max(1)));
+        if !(due && is_last && run.step > run.first) {
+            plain(self, run)?;
+            return Ok(is_last);
+        }
+        let started = Instant::now();
+        let (result, profile) = profile(|| plain(self, run));
+        result?;
+        self.tell(&Event::Profiled { step: run.step, profile: &profile, time: started.elapsed() })?;
+        Ok(true)
+    }
+
+    /// The forward and the backward pass of one batch.
+    fn batch(
+        &mut self,
+        run: &mut Run,
+        x: &Tensor,
+        y: &Tensor,
+        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<()> {
+        let outcome = self.outcome(x, y, step)?;
+        let units = outcome.units.map_or(x.size(0), |(_, n)| n);
+        run.meter.add(&outcome, x.size(0));
+        run.units += units;
+        let mut loss = outcome.loss;
+        if self.options.accumulate > 1 {
+            loss = loss.try_mul(1.0 / self.options.accumulate as f64)?;
+        }
+        match &self.scaler {
+            Some(scaler) => scaler.scale(&loss).try_backward()?,
+            None => loss.try_backward()?,
+        }
+        run.waiting += 1;
+        if self.options.accumulate > 1 {
+            // The graph of a batch goes before the next one comes.
+            let gradients: Vec<Tensor> =
+                self.optimizer.parameters().iter().filter_map(Tensor::grad).collect();
+            try_realize_all(&gradients)?;
+        }
+        Ok(())
+    }
+
+    fn outcome(
+        &self,
+        x: &Tensor,
+        y: &Tensor,
+        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<Outcome> {
+        match self.options.precision {
+            Some(dtype) => autocast(dtype, || step(x, y)),
+            None => step(x, y),
+        }
+    }
+
+    /// A step of the optimizer with the gradients that were collected.
+    fn update(&mut self, run: &mut Run) -> Result<()> {
+        if let (Some(scaler), true) = (&mut self.scaler, self.options.clip.is_some()) {
+            scaler.try_unscale(&*self.optimizer)?;
+        }
+        if let Some(norm) = self.options.clip {
+            try_clip_grad_norm(self.optimizer.parameters(), norm)?;
+        }
+        match &mut self.scaler {
+            Some(scaler) => scaler.try_step(self.optimizer)?,
+            None => self.optimizer.try_step()?,
+        }
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.step(self.optimizer);
+        }
+        self.optimizer.zero_grad();
+        run.waiting = 0;
+        run.step += 1;
+        self.done.0 += 1;
+        Ok(())
+    }
+
+    /// Reads what the training measured since it was read last.
+    fn log(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+        if run.meter.samples() == 0 {
+            return Ok(());
+        }
+        let means = run.meter.read()?;
+        let seconds = run.since.replace(Instant::now()).map_or(f64::NAN, |t| t.elapsed().as_secs_f64());
+        let speed = std::mem::take(&mut run.units) as f64 / seconds;
+        let rate = self.optimizer.learning_rates().first().copied().unwrap_or(f64::NAN);
+        let mut measured: Vec<(String, f64)> =
+            means.into_iter().map(|(name, v)| (format!("train/{name}"), v)).collect();
+        measured.push(("learning_rate".into(), rate));
+        measured.push(("per_second".into(), speed));
+        let rows = keep(run, train, measured)?;
+        self.tell(&Event::Measured { step: run.step, rows: &rows })
+    }
+
+    fn validate(
+        &mut self,
+        run: &mut Run,
+        train: &DataLoader,
+        validation: &mut Option<&mut DataLoader>,
+        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<()> {
+        let Some(loader) = validation else { return Ok(()) };
+        let started = Instant::now();
+        self.model.eval();
+        let means = no_grad(|| self.means(loader, step));
+        self.model.train();
+        let means = means?;
+        let Some(&(_, loss)) = means.first() else {
+            bail!(Argument, "the validation data has no batch of {} samples", loader.batch_size());
+        };
+        let better = run.best.is_none_or(|best| loss < best);
+        run.since_best = if better { 0 } else { run.since_best + 1 };
+        if better {
+            run.best = Some(loss);
+        }
+        let measured = means.into_iter().map(|(name, v)| (format!("validation/{name}"), v)).collect();
+        let rows = keep(run, train, measured)?;
+        if better && let Some(files) = &run.files {
+            files.save_best(self.model)?;
+        }
+        // The time of a validation is not the training's.
+        run.since = run.since.map(|since| since + started.elapsed());
+        self.tell(&Event::Validated { step: run.step, rows: &rows, better })
+    }
+
+    fn means(
+        &self,
+        loader: &mut DataLoader,
+        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<Vec<(&'static str, f64)>> {
+        loader.restart(0);
+        let mut meter = Meter::new();
+        for batch in loader.try_iter() {
+            let (x, y) = batch?;
+            meter.add(&self.outcome(&x, &y, step)?, x.size(0));
+            meter.realize()?;
+        }
+        meter.read()
+    }
+
+    fn is_over(&self, run: &Run, train: &DataLoader) -> bool {
+        train.epoch() >= self.options.epochs
+            || self.options.steps.is_some_and(|n| run.step >= n)
+            || self.options.patience.is_some_and(|n| run.since_best >= n.max(1))
+            || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// How many steps it will be at most.
+    fn total_steps(&self, batches: u64) -> u64 {
+        let accumulate = self.options.accumulate.max(1) as u64;
+        let all = self.options.epochs.saturating_mul(batches.div_ceil(accumulate));
+        self.options.steps.map_or(all, |n| n.min(all))
+    }
+
+    fn tell(&mut self, event: &Event<'_>) -> Result<()> {
+        self.observers.iter_mut().try_for_each(|observer| observer(event))
+    }
+
+    /// A new run, or the one that the folder holds.
+    fn start(&mut self, train: &mut DataLoader) -> Result<Run> {
+        let mut run = Run::default();
+        let Some(folder) = self.options.folder.clone() else { return Ok(run) };
+        let found = if self.options.resume { RunFiles::last(&folder)? } else { None };
+        if let Some(saved) = &found {
+            saved.restore_module("model", self.model)?;
+            saved.restore("optimizer", self.optimizer)?;
+            if let Some(scheduler) = &mut self.scheduler {
+                saved.restore("scheduler", scheduler)?;
+            }
+            if let Some(scaler) = &mut self.scaler {
+                saved.restore("scaler", scaler)?;
+            }
+            saved.restore("loader", train)?;
+            saved.restore_rng()?;
+            run.step = saved.int("step")? as u64;
+            run.first = run.step;
+            run.since_best = saved.int("since_best")? as u64;
+            run.best = saved.float("best").ok();
+        }
+        let (files, history) = RunFiles::open(&folder, found.is_some().then_some(run.step))?;
+        run.history = history;
+        run.files = Some(files);
+        if found.is_some() {
+            self.tell(&Event::Resumed { step: run.step, epoch: train.epoch() })?;
+        }
+        Ok(run)
+    }
+
+    fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+        let Some(files) = &mut run.files else { return Ok(()) };
+        let mut checkpoint = Checkpoint::new()
+            .with_module("model", self.model)
+            .with("optimizer", &*self.optimizer)
+            .with("loader", train)
+            .with_rng()
+            .with_value("step", run.step as i64)
+            .with_value("since_best", run.since_best as i64);
+        if let Some(best) = run.best {
+            checkpoint = checkpoint.with_value("best", best);
+        }
+        if let Some(scheduler) = &self.scheduler {
+            checkpoint = checkpoint.with("scheduler", scheduler);
+        }
+        if let Some(scaler) = &self.scaler {
+            checkpoint = checkpoint.with("scaler", scaler);
+        }
+        if files.save(run.step, &checkpoint)? {
+            self.tell(&Event::Saved { step: run.step })?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts measured numbers into the history and the files.
+fn keep(run: &mut Run, train: &DataLoader, measured: Vec<(String, f64)>) -> Result<Vec<Row>> {
+    // At the end of an epoch the loader counts it as done.
+    let epoch = if train.position() == 0 { train.epoch() } else { train.epoch() + 1 };
+    let (step, epoch) = (run.step, epoch.max(1));
+    let rows: Vec<Row> = measured.into_iter().map(|(name, value)| Row { step, epoch, name, value }).collect();
+    if let Some(files) = &mut run.files {
+        files.log(&rows)?;
+    }
+    run.history.rows.extend(rows.iter().cloned());
+    Ok(rows)
+}
