@@ -77,20 +77,24 @@ pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use state::{State, StateDict, Stateful, Value};
 pub use tensor::{
-    AttentionOptions, BceOptions, ConvOptions, CrossEntropyOptions, Interpolation, KlDivOptions, NllOptions,
-    Operand, PoolOptions, Range, Reduction, RngState, Tensor, autocast, manual_seed, realize_all,
-    try_realize_all,
+    AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, Interpolation,
+    KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range, Reduction, RngState,
+    Tensor, TripletMarginOptions, autocast, manual_seed, realize_all, try_realize_all,
 };
 pub use tensor::{
-    bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cross_entropy, cross_entropy_with,
-    huber_loss, huber_loss_with, kl_div, kl_div_with, l1_loss, l1_loss_with, mse_loss, mse_loss_with,
-    nll_loss, nll_loss_with, smooth_l1_loss, smooth_l1_loss_with,
+    bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cosine_embedding_loss,
+    cosine_embedding_loss_with, cross_entropy, cross_entropy_with, huber_loss, huber_loss_with, kl_div,
+    kl_div_with, l1_loss, l1_loss_with, linear_cross_entropy, linear_cross_entropy_with, mse_loss,
+    mse_loss_with, nll_loss, nll_loss_with, smooth_l1_loss, smooth_l1_loss_with, triplet_margin_loss,
+    triplet_margin_loss_with,
 };
 pub use tensor::{
-    try_bce_loss, try_bce_loss_with, try_bce_with_logits, try_bce_with_logits_with, try_cross_entropy,
-    try_cross_entropy_with, try_huber_loss, try_huber_loss_with, try_kl_div, try_kl_div_with, try_l1_loss,
-    try_l1_loss_with, try_mse_loss, try_mse_loss_with, try_nll_loss, try_nll_loss_with, try_smooth_l1_loss,
-    try_smooth_l1_loss_with,
+    try_bce_loss, try_bce_loss_with, try_bce_with_logits, try_bce_with_logits_with,
+    try_cosine_embedding_loss, try_cosine_embedding_loss_with, try_cross_entropy, try_cross_entropy_with,
+    try_huber_loss, try_huber_loss_with, try_kl_div, try_kl_div_with, try_l1_loss, try_l1_loss_with,
+    try_linear_cross_entropy, try_linear_cross_entropy_with, try_mse_loss, try_mse_loss_with, try_nll_loss,
+    try_nll_loss_with, try_smooth_l1_loss, try_smooth_l1_loss_with, try_triplet_margin_loss,
+    try_triplet_margin_loss_with,
 };
 
 /// A second name of [`Tensor`].

@@ -92,15 +92,17 @@ impl MultiHeadAttention {
     ) -> Result<MultiHeadAttention> {
         let MultiHeadOptions { bias, dropout, kv_heads, rotary } = options;
         let kv_heads = kv_heads.unwrap_or(heads);
-        let wrong = |message| Err(misuse("MultiHeadAttention", ErrorKind::Argument, message));
-        if heads == 0 || !width.is_multiple_of(heads) {
-            return wrong(format!("a width of {width} does not divide into {heads} heads"));
-        }
-        if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
-            return wrong(format!("{heads} heads cannot share {kv_heads} heads of keys and values evenly"));
-        }
-        if rotary.is_some() && !(width / heads).is_multiple_of(2) {
-            return wrong(format!("heads of width {} cannot be rotated: it must be even", width / heads));
+        let problem = if heads == 0 || !width.is_multiple_of(heads) {
+            Some(format!("a width of {width} does not divide into {heads} heads"))
+        } else if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
+            Some(format!("{heads} heads cannot share {kv_heads} heads of keys and values evenly"))
+        } else if rotary.is_some() && !(width / heads).is_multiple_of(2) {
+            Some(format!("heads of width {} cannot be rotated: it must be even", width / heads))
+        } else {
+            None
+        };
+        if let Some(message) = problem {
+            return Err(misuse("MultiHeadAttention", ErrorKind::Argument, message));
         }
         let rows = width + 2 * kv_heads * (width / heads);
         let out_proj = Linear::new(width, width, bias);
