@@ -4,6 +4,7 @@
 use super::dispatch::{Binding, Caps, Dispatch, Memory};
 use super::guard::{self as check, COUNT_NONFINITE, Notes};
 use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
+use super::pieces::{self, Pieces, Windows};
 use super::pipeline::Shader;
 use super::shader::{Accessor, Declared, Frame};
 use super::special;
@@ -11,7 +12,7 @@ use super::storage::Stored;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
 use crate::plan::guard::{self, Index};
-use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
+use crate::plan::kernel::{Kernel, MapKernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::{MemoryRules, Place};
 
 /// Workgroups in one dimension of a dispatch.
@@ -107,10 +108,72 @@ impl Builder<'_> {
         let named = |error: Error| error.with_context(&describe(kernel));
         check_count(self.target, kernel).map_err(named)?;
         let Target { caps, rules, .. } = self.target;
-        let lowered = match &kernel.work {
-            Work::Map(maps) => map::lower(maps, caps, rules.slots.min(MOST_TOGETHER)),
-            Work::Special(s) => lower_special(s, kernel, caps),
-        };
+        match &kernel.work {
+            Work::Map(maps) if self.is_crowded(maps) => {
+                for map in maps {
+                    for part in self.parts(&map.simplified()).map_err(named)? {
+                        let windows = pieces::windows(&part, self);
+                        let lowered = map::lower(&[part], caps, rules.slots);
+                        self.add_lowered(k, kernel, lowered, &windows).map_err(named)?;
+                    }
+                }
+                Ok(())
+            }
+            Work::Map(maps) => {
+                let lowered = map::lower(maps, caps, rules.slots.min(MOST_TOGETHER));
+                self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
+            }
+            Work::Special(s) => {
+                let lowered = lower_special(s, kernel, caps);
+                self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
+            }
+        }
+    }
+
+    /// Whether these programs, which may share a dispatch, see tensors of several pieces, and too many of them.
+    fn is_crowded(&self, maps: &[MapKernel]) -> bool {
+        let mut slots: Vec<Slot> = maps.iter().flat_map(MapKernel::slots).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        let counts = slots.iter().map(|&slot| self.count(slot));
+        counts.clone().any(|count| count > 1) && counts.sum::<usize>() > self.target.rules.slots
+    }
+
+    /// Parts of a program that see few enough pieces.
+    fn parts(&self, map: &MapKernel) -> Result<Vec<MapKernel>> {
+        /// Bindings for what the dispatches of a fold leave to each other, at most.
+        const SCRATCH: usize = 2;
+        let Target { caps, rules, .. } = self.target;
+        let seen = |map: &MapKernel| pieces::number(&pieces::windows(map, self));
+        let scratch =
+            |map: &MapKernel| map::lower(std::slice::from_ref(map), caps, rules.slots).scratch.len();
+        let fit = |parts: &[MapKernel]| parts.iter().all(|part| seen(part) + scratch(part) <= rules.slots);
+        for spare in 0..=SCRATCH {
+            if let Some(parts) = pieces::fitting(map, rules.slots - spare, self).filter(|parts| fit(parts)) {
+                return Ok(parts);
+            }
+        }
+        Err(self.too_many(seen(map)))
+    }
+
+    /// A kernel sees too many pieces.
+    fn too_many(&self, number: usize) -> Error {
+        let Target { who, rules, .. } = self.target;
+        let message = format!(
+            "a kernel needs {number} pieces of memory at once, and {who} lets it see {}: make the tensors smaller than \
+             {} bytes",
+            rules.slots, rules.block
+        );
+        Error::new(ErrorKind::Memory, message)
+    }
+
+    fn add_lowered(
+        &mut self,
+        k: usize,
+        kernel: &Kernel,
+        lowered: MapLowered,
+        windows: &Windows,
+    ) -> Result<()> {
         let mut scratch = Vec::new();
         let mut end = self.plan.layout.arena_bytes;
         for &bytes in &lowered.scratch {
@@ -125,7 +188,7 @@ impl Builder<'_> {
         }
         self.arena_bytes = self.arena_bytes.max(end.next_multiple_of(self.target.rules.alignment));
         for dispatch in lowered.dispatches {
-            self.add_dispatch(Some(k), kernel, dispatch, &scratch).map_err(named)?;
+            self.add_dispatch(Some(k), kernel, dispatch, &scratch, windows)?;
         }
         Ok(())
     }
@@ -136,12 +199,13 @@ impl Builder<'_> {
         kernel: &Kernel,
         MapDispatch { dispatch, uniforms }: MapDispatch,
         scratch: &[(usize, usize)],
+        windows: &Windows,
     ) -> Result<()> {
         let Dispatch { body, bindings, groups } = dispatch;
         if groups == 0 {
             return Ok(());
         }
-        let (declared, accessors, sources) = self.declare(kernel, &bindings, scratch);
+        let (declared, accessors, sources) = self.declare(kernel, &bindings, scratch, windows);
         let frame = Frame {
             declared: &declared,
             accessors: &accessors,
@@ -152,16 +216,8 @@ impl Builder<'_> {
         let source = frame.source(&body);
         let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces]).collect();
         debug_assert_eq!(writable.len(), frame.bindings());
-        let most = self.target.rules.slots;
-        if writable.len() > most {
-            let message = format!(
-                "a kernel needs {} pieces of memory at once, and {} lets it see {most}: make the tensors smaller \
-                 than {} bytes",
-                writable.len(),
-                self.target.who,
-                self.target.rules.block
-            );
-            return Err(Error::new(ErrorKind::Memory, message));
+        if writable.len() > self.target.rules.slots {
+            return Err(self.too_many(writable.len()));
         }
         let shader = Shader {
             source,
@@ -198,7 +254,7 @@ impl Builder<'_> {
     /// Checks what a kernel wrote, and its indices.
     fn check(&mut self, kernel: &Kernel, indices: Vec<(Index, u32)>) -> Result<()> {
         for (index, word) in indices {
-            self.add_dispatch(None, kernel, map::check_bounds(&index, word), &[])?;
+            self.add_dispatch(None, kernel, map::check_bounds(&index, word), &[], &Windows::new())?;
         }
         guard::results(kernel).for_each(|slot| self.count_nonfinite(slot));
         Ok(())
@@ -234,15 +290,21 @@ impl Builder<'_> {
         kernel: &Kernel,
         bindings: &[Binding],
         scratch: &[(usize, usize)],
+        windows: &Windows,
     ) -> (Vec<Declared>, Vec<Accessor>, Vec<Source>) {
         let mut declared: Vec<(Declared, Vec<Source>)> = Vec::new();
         let mut accessors = Vec::new();
         for b in bindings {
-            let sources = self.sources(kernel, b.memory, scratch);
+            let mut sources = self.sources(kernel, b.memory, scratch);
+            let seen = windows.iter().find(|(slot, _)| b.memory == Memory::Slot(*slot));
+            let first = seen.map_or(0, |(_, seen)| seen.start);
+            if let Some((_, seen)) = seen {
+                sources = sources[seen.clone()].to_vec();
+            }
             let stored = Stored::of(b.dtype, self.target.caps.f16);
             let k = declared.iter().position(|(_, s)| *s == sources).unwrap_or_else(|| {
                 let pieces = sources.len();
-                declared.push((Declared { stored, width: 1, writable: false, pieces }, sources));
+                declared.push((Declared { stored, width: 1, writable: false, first, pieces }, sources));
                 declared.len() - 1
             });
             let d = &mut declared[k].0;
@@ -275,7 +337,7 @@ impl Builder<'_> {
 
     fn slot_sources(&self, slot: Slot) -> Vec<Source> {
         let bytes = self.plan.slot_bytes[slot];
-        let pieces = bytes.div_ceil(self.target.rules.block).max(1);
+        let pieces = self.count(slot);
         match self.plan.layout.places[slot] {
             Place::Nowhere => unreachable!("slot {slot} has no memory"),
             Place::Input(k) => (0..pieces).map(|p| Source::Input(k, p)).collect(),
@@ -299,6 +361,16 @@ impl Builder<'_> {
             (at, rest) = (at + bytes, rest - bytes);
         }
         pieces
+    }
+}
+
+impl Pieces for Builder<'_> {
+    fn elements(&self, slot: Slot) -> usize {
+        self.target.rules.block / Stored::of(self.plan.slot_dtypes[slot], self.target.caps.f16).size()
+    }
+
+    fn count(&self, slot: Slot) -> usize {
+        self.plan.slot_bytes[slot].div_ceil(self.target.rules.block).max(1)
     }
 }
 

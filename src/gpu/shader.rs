@@ -13,6 +13,8 @@ pub(super) struct Declared {
     pub stored: Stored,
     pub width: u32,
     pub writable: bool,
+    /// The first piece that the shader sees, and how many.
+    pub first: usize,
     pub pieces: usize,
 }
 
@@ -51,7 +53,7 @@ impl Frame<'_> {
         for (k, d) in self.declared.iter().enumerate() {
             let access = if d.writable { "read_write" } else { "read" };
             let element = of_width(d.stored.scalar(), d.width == 4);
-            for piece in 0..d.pieces {
+            for piece in d.first..d.first + d.pieces {
                 let _ = writeln!(
                     text,
                     "@group(0) @binding({binding}) var<storage, {access}> memory{k}_{piece}: array<{element}>;"
@@ -117,9 +119,9 @@ impl Frame<'_> {
                 _ => format!("memory{k}_{piece}[{index}]"),
             }
         };
-        for piece in 0..d.pieces {
+        for piece in d.first..d.first + d.pieces {
             let statement = statement(&place(piece));
-            if piece + 1 < d.pieces {
+            if piece + 1 < d.first + d.pieces {
                 let end = (piece + 1) * elements;
                 let exit = if statement.starts_with("return") { "" } else { " return;" };
                 let _ = writeln!(text, "    if (i < {end}u) {{ {statement}{exit} }}");

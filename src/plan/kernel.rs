@@ -209,6 +209,11 @@ impl MapKernel {
         }
     }
 
+    /// The slots it reads and writes, some more than once.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.reads().map(|a| a.slot).chain(self.stores.iter().map(|s| s.access.slot))
+    }
+
     /// The slots it reads.
     pub fn reads(&self) -> impl Iterator<Item = &Access> {
         self.code.iter().filter_map(|i| match &i.step {

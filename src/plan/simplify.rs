@@ -24,6 +24,16 @@ impl MapKernel {
         forms
     }
 
+    /// Some iterations of a loop.
+    pub fn part(&self, which: usize, range: std::ops::Range<usize>) -> MapKernel {
+        let mut kernel = self.clone();
+        kernel.extents[which] = range.len();
+        for form in kernel.forms_mut() {
+            form.offset += form.coefficients[which] * range.start as isize;
+        }
+        kernel
+    }
+
     /// Drops loops of one iteration and merges neighbours that every access walks through in one go.
     pub fn simplified(&self) -> MapKernel {
         let mut kernel = self.clone();

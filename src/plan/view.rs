@@ -37,7 +37,7 @@ impl Affine {
     }
 
     /// The smallest and the largest sum of the index terms, without the offset.
-    fn reach(&self, extents: &[usize]) -> (isize, isize) {
+    pub fn reach(&self, extents: &[usize]) -> (isize, isize) {
         let mut reach = (0, 0);
         for (&c, &e) in self.coefficients.iter().zip(extents) {
             let end = c * (e.max(1) as isize - 1);

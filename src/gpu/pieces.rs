@@ -1,0 +1,140 @@
+//! Tensors in more pieces of memory than a dispatch may see: programs over loops are cut along their rows, until every
+//! part sees few enough.
+
+use crate::plan::kernel::{Access, MapKernel, Slot, Step};
+use std::ops::Range;
+
+/// The pieces that a part sees of each slot.
+pub(super) type Windows = Vec<(Slot, Range<usize>)>;
+
+/// Parts start at multiples of this, so that no invocation works on the elements of two.
+const GRAIN: usize = 64;
+
+/// How slots lie in pieces.
+pub(super) trait Pieces {
+    /// Elements of a piece.
+    fn elements(&self, slot: Slot) -> usize;
+    /// Pieces in all.
+    fn count(&self, slot: Slot) -> usize;
+}
+
+/// The pieces that a program sees.
+pub(super) fn windows(map: &MapKernel, pieces: &impl Pieces) -> Windows {
+    let mut windows: Windows = Vec::new();
+    let mut see = |access: &Access, further: isize| {
+        let Access { slot, position } = access;
+        let (low, high) = position.reach(&map.extents);
+        let (elements, last) = (pieces.elements(*slot) as isize, pieces.count(*slot) as isize - 1);
+        // Padding lies outside, and is not read.
+        let piece = |at: isize| (at.div_euclid(elements)).clamp(0, last) as usize;
+        let seen =
+            piece(position.offset + low + further.min(0))..piece(position.offset + high + further.max(0)) + 1;
+        match windows.iter_mut().find(|(known, _)| known == slot) {
+            Some((_, known)) => *known = known.start.min(seen.start)..known.end.max(seen.end),
+            None => windows.push((*slot, seen)),
+        }
+    };
+    for instruction in &map.code {
+        match &instruction.step {
+            Step::Load { access, .. } => see(access, 0),
+            Step::Gather { access, stride, extent, .. } => {
+                see(access, stride * (extent.max(&1) - 1) as isize);
+            }
+            _ => {}
+        }
+    }
+    map.stores.iter().for_each(|store| see(&store.access, 0));
+    windows
+}
+
+/// All the pieces that are seen.
+pub(super) fn number(windows: &Windows) -> usize {
+    windows.iter().map(|(_, seen)| seen.len()).sum()
+}
+
+/// The program in parts that see at most `most` pieces each; none if even a single row sees more.
+pub(super) fn fitting(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Option<Vec<MapKernel>> {
+    if number(&windows(map, pieces)) <= most {
+        return Some(vec![map.clone()]);
+    }
+    let folds_rows = map.code.iter().any(|i| matches!(i.step, Step::Total(..)));
+    let halves = |l: usize| {
+        let extent = map.extents[l];
+        let middle = if extent > GRAIN { (extent / 2).next_multiple_of(GRAIN) } else { extent / 2 };
+        [map.part(l, 0..middle), map.part(l, middle..extent)]
+    };
+    let cost = |halves: &[MapKernel; 2]| halves.iter().map(|half| number(&windows(half, pieces))).max();
+    let cut = (0..map.outer).filter(|&l| map.extents[l] > 1 && !folds_rows).map(halves).min_by_key(cost)?;
+    let mut parts = Vec::new();
+    for half in &cut {
+        parts.extend(fitting(half, most, pieces)?);
+    }
+    Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::op::BinaryOp;
+    use crate::plan::kernel::{Instruction, Rank, Store};
+    use crate::plan::view::Affine;
+
+    /// A hundred elements a piece.
+    struct Hundreds(usize);
+
+    impl Pieces for Hundreds {
+        fn elements(&self, _: Slot) -> usize {
+            100
+        }
+        fn count(&self, _: Slot) -> usize {
+            self.0
+        }
+    }
+
+    fn access(slot: Slot, coefficients: &[isize], offset: isize) -> Access {
+        Access { slot, position: Affine { coefficients: coefficients.iter().copied().collect(), offset } }
+    }
+
+    /// slot 2 = slot 0 + slot 1, over rows of ten.
+    fn sum(rows: usize) -> MapKernel {
+        let load = |slot| Step::Load { access: access(slot, &[10, 1], 0), checks: vec![], fill: 0.0 };
+        let full = |step| Instruction { step, dtype: DType::F32, rank: Rank::Full };
+        MapKernel {
+            extents: vec![rows, 10],
+            outer: 2,
+            code: vec![full(load(0)), full(load(1)), full(Step::Binary(BinaryOp::Add, 0, 1))],
+            stores: vec![Store { value: 2, access: access(2, &[10, 1], 0) }],
+        }
+    }
+
+    #[test]
+    fn parts_see_few_pieces_and_cover_everything_once() {
+        let map = sum(1000);
+        assert_eq!(number(&windows(&map, &Hundreds(100))), 300);
+        let parts = fitting(&map, 30, &Hundreds(100)).expect("it can be cut");
+        let mut next = 0;
+        for part in &parts {
+            let seen = windows(part, &Hundreds(100));
+            assert!(number(&seen) <= 30, "{seen:?}");
+            let start = part.stores[0].access.position.offset as usize;
+            assert_eq!(start, next);
+            assert!(start / 10 % GRAIN == 0 || part.extents[0] <= GRAIN);
+            next = start + part.iterations();
+        }
+        assert_eq!(next, 10_000);
+    }
+
+    #[test]
+    fn what_fits_is_left_whole() {
+        assert_eq!(fitting(&sum(100), 30, &Hundreds(10)), Some(vec![sum(100)]));
+    }
+
+    #[test]
+    fn a_row_that_sees_too_much_cannot_be_cut() {
+        let mut map = sum(50);
+        map.extents = vec![1, 10_000];
+        map.outer = 1;
+        assert_eq!(fitting(&map, 30, &Hundreds(100)), None);
+    }
+}
