@@ -24,7 +24,8 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> (T, Counters) {
         plans_compiled: after.plans_compiled - before.plans_compiled,
         plans_replayed: after.plans_replayed - before.plans_replayed,
         kernels_run: after.kernels_run - before.kernels_run,
-        host_copies: after.host_copies - before.host_copies,
+        uploads: after.uploads - before.uploads,
+        reads: after.reads - before.reads,
         ..after
     };
     (value, spent)
