@@ -42,6 +42,7 @@ mod random;
 mod shape;
 mod state;
 mod tensor;
+pub mod text;
 pub mod train;
 
 pub use autograd::{

@@ -26,6 +26,10 @@ fn the_cache_changes_nothing_but_the_cost() {
     for options in variants() {
         let model = Gpt::new(options);
         model.eval();
+        // First values are so small that attention hardly looks at anything.
+        for p in model.parameters() {
+            p.assign(&(&p * 20.0));
+        }
         let x = tokens(12);
         let whole = no_grad(|| model.forward(&x));
         let mut cache = model.cache(2);
@@ -36,7 +40,7 @@ fn the_cache_changes_nothing_but_the_cost() {
             from += count;
             assert_eq!(cache.len(), from);
             let expected = whole.narrow(1, from - 1, 1).squeeze(1);
-            let distance = (next - expected).abs().max().item::<f32>();
+            let distance = ((next - &expected).abs().max() / expected.abs().max()).item::<f32>();
             assert!(distance < 1e-4, "{options:?} after {from}: {distance}");
         }
     }

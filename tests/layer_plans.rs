@@ -93,7 +93,7 @@ fn a_training_step_updates_the_averages_of_batch_norm_in_its_own_plan() {
         if step > 1 {
             assert_eq!(now.plans_compiled, last.plans_compiled);
             assert_eq!(now.plans_replayed, last.plans_replayed + 1);
-            assert_eq!(now.host_copies, last.host_copies, "nothing is read back");
+            assert_eq!(now.reads, last.reads, "nothing is read back");
         }
         last = now;
     }

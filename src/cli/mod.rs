@@ -1,32 +1,73 @@
-//! The command line: `volta` alone trains a small network, `volta bench` measures.
+//! The command line: `volta` alone trains a small language model on stories that it tells itself.
 
 mod bench;
-mod demo;
+mod devices;
+mod inspect;
+mod lm;
+mod output;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use output::Output;
+use std::process::ExitCode;
 
-/// Deep learning in pure Rust.
+/// Deep learning in pure Rust: train language models on any GPU, or on the CPU, and talk with them.
 ///
-/// Without a command it trains a small network on data it makes itself and shows the plan of a step.
+/// Without a command it trains a small model on built-in text for a minute or two, shows what it learns, and writes
+/// the model and a report to the folder `models`.
 #[derive(Parser)]
 #[command(version, about)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    demo: demo::Options,
+    output: Output,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    /// Train a language model on a text.
+    Train(Box<lm::train::Options>),
+    /// Talk with a model.
+    Chat(lm::chat::Options),
+    /// Let a model go on from a prompt.
+    Generate(lm::generate::Options),
+    /// Measure a model's loss and perplexity on a text.
+    Eval(lm::eval::Options),
+    /// List the models that were trained.
+    Models(lm::models::Options),
+    /// List where plans can run.
+    Devices,
+    /// List the tensors of a file.
+    Inspect(inspect::Options),
     /// Measure workloads; one JSON line each.
     Bench(bench::Options),
+    /// Print completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
 }
 
-pub fn main() -> std::process::ExitCode {
+pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    match cli.command {
-        Some(Command::Bench(options)) => bench::run(&options),
-        None => demo::run(&cli.demo),
+    let output = cli.output;
+    let result = match &cli.command {
+        Some(Command::Train(options)) => lm::train::run(options, output),
+        Some(Command::Chat(options)) => lm::chat::run(options, output),
+        Some(Command::Generate(options)) => lm::generate::run(options, output),
+        Some(Command::Eval(options)) => lm::eval::run(options, output),
+        Some(Command::Models(options)) => lm::models::run(options, output),
+        Some(Command::Devices) => devices::run(output),
+        Some(Command::Inspect(options)) => inspect::run(options, output),
+        Some(Command::Bench(options)) => return bench::run(options),
+        Some(Command::Completions { shell }) => {
+            clap_complete::generate(*shell, &mut Cli::command(), "volta", &mut std::io::stdout());
+            Ok(())
+        }
+        None => lm::train::run(&lm::train::Options::main_job(), output),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
     }
 }

@@ -119,7 +119,7 @@ mod tests {
             assert!(number(&seen) <= 30, "{seen:?}");
             let start = part.stores[0].access.position.offset as usize;
             assert_eq!(start, next);
-            assert!(start / 10 % GRAIN == 0 || part.extents[0] <= GRAIN);
+            assert!((start / 10).is_multiple_of(GRAIN) || part.extents[0] <= GRAIN);
             next = start + part.iterations();
         }
         assert_eq!(next, 10_000);

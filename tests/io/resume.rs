@@ -31,7 +31,7 @@ impl ByHand {
                 let g = p.grad().unwrap();
                 m.assign(&(m * 0.9 + &g * 0.1));
                 v.assign(&(v * 0.99 + &g * &g * 0.01));
-                p.assign(&(p - &*m * self.rate / (v.sqrt() + 1e-6)));
+                p.assign(&(p - m * self.rate / (v.sqrt() + 1e-6)));
                 p.zero_grad();
             }
         });

@@ -106,7 +106,7 @@ impl<'a> Machine<'a> {
         self.stack.pop().ok_or_else(|| "its stack is empty".to_string())
     }
 
-    fn to_mark(&mut self) -> Step<Vec<Item>> {
+    fn until_mark(&mut self) -> Step<Vec<Item>> {
         let mark = self.marks.pop().ok_or("a mark is missing")?;
         Ok(self.stack.split_off(mark))
     }
@@ -198,7 +198,7 @@ impl<'a> Machine<'a> {
             0x86 => self.tuple(2)?,
             0x87 => self.tuple(3)?,
             b't' => {
-                let items = self.to_mark()?;
+                let items = self.until_mark()?;
                 self.push_sequence(items);
             }
             b'a' => {
@@ -206,7 +206,7 @@ impl<'a> Machine<'a> {
                 self.append(vec![item])?;
             }
             b'e' => {
-                let items = self.to_mark()?;
+                let items = self.until_mark()?;
                 self.append(items)?;
             }
             b's' => {
@@ -214,7 +214,7 @@ impl<'a> Machine<'a> {
                 self.set_items(vec![key, value])?;
             }
             b'u' => {
-                let items = self.to_mark()?;
+                let items = self.until_mark()?;
                 self.set_items(items)?;
             }
             b'q' => {

@@ -1,0 +1,91 @@
+//! `volta generate`: text from a prompt.
+
+use super::model_file::{self, find};
+use super::writing::{Sampling, beginning, write};
+use crate::cli::lm::device;
+use crate::cli::output::{Failure, Outcome, Output};
+use serde_json::json;
+use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+use volta::models::Generation;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// The model: its name or its file; without one, the newest.
+    #[arg(long, short)]
+    model: Option<String>,
+    /// The folder that models are in.
+    #[arg(long, default_value = "models")]
+    models: PathBuf,
+    /// What to go on from; `-` or nothing reads standard input, unless that is a terminal.
+    prompt: Option<String>,
+    /// How many tokens to write.
+    #[arg(long, short, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    length: u64,
+    /// How many texts to write.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    num: u64,
+    /// Where to run: auto, cpu, gpu or gpu:N.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    #[command(flatten)]
+    sampling: Sampling,
+}
+
+/// Writes texts.
+pub fn run(options: &Options, output: Output) -> Outcome {
+    let prompt = prompt(options)?;
+    let path = find(options.model.as_deref(), &options.models)?;
+    let model = model_file::load(&path, device(&options.device)?)?;
+    let mut tokens = model.tokenizer.encode(&prompt);
+    if tokens.is_empty() {
+        tokens = beginning(&model.tokenizer);
+    }
+    let seed = options.sampling.seed();
+    for k in 0..options.num {
+        let sampler = options.sampling.sampler(&model.config, seed.wrapping_add(k))?;
+        let mut text = Generation::new(&model.gpt, sampler);
+        text.read(&tokens)?;
+        if !output.json {
+            print!("{prompt}");
+        }
+        let mut written = String::new();
+        let started = Instant::now();
+        write(&mut text, &model.tokenizer, options.length, |piece| {
+            written.push_str(piece);
+            output.json || {
+                print!("{piece}");
+                std::io::stdout().flush().is_ok()
+            }
+        })?;
+        let speed = options.length as f64 / started.elapsed().as_secs_f64();
+        output.result(
+            &json!({
+                "prompt": prompt, "text": written, "tokens": options.length,
+                "seed": seed.wrapping_add(k), "tokens_per_second": speed,
+            }),
+            "",
+        );
+        if !output.quiet && !output.json {
+            eprintln!("[{} tokens, {speed:.0} a second]", options.length);
+        }
+    }
+    Ok(())
+}
+
+fn prompt(options: &Options) -> Result<String, Failure> {
+    match options.prompt.as_deref() {
+        Some("-") => read_input(),
+        Some(prompt) => Ok(prompt.to_string()),
+        None if std::io::stdin().is_terminal() => Ok(String::new()),
+        None => read_input(),
+    }
+}
+
+fn read_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::stdin().read_to_string(&mut text);
+    read.map_err(|e| Failure::Failed(format!("cannot read the prompt from standard input: {e}")))?;
+    Ok(text)
+}

@@ -1,0 +1,33 @@
+//! Language models from the command line: training, talking, measuring.
+//!
+//! `config` says what to train, `prepare` makes it, `train` runs it while `watch` shows it, and `report`, `page` and
+//! `log` say how it went. `model_file` is what stays; `generate`, `chat`, `eval` and `models` use it.
+
+pub mod chat;
+mod clock;
+pub mod config;
+pub mod eval;
+pub mod generate;
+mod log;
+mod model_file;
+pub mod models;
+mod page;
+mod prepare;
+mod report;
+pub mod train;
+mod watch;
+mod writing;
+
+use super::output::Failure;
+use volta::Device;
+
+/// The device of a name: auto, cpu, gpu or gpu:N.
+fn device(name: &str) -> Result<Device, Failure> {
+    let device = match name {
+        "auto" => Device::auto(),
+        "gpu" => Device::gpu()?,
+        name => name.parse().map_err(|e: volta::Error| Failure::Usage(e.message().to_string()))?,
+    };
+    volta::set_default_device(device);
+    Ok(device)
+}

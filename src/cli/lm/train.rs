@@ -1,0 +1,354 @@
+//! `volta train`: a language model from a text.
+
+use super::clock::{now, span};
+use super::config::{Config, Duration, Flags, Precision};
+use super::model_file::{self, About};
+use super::page::Page;
+use super::prepare::{self, Prepared, prepare};
+use super::report::Times;
+use super::watch::Watch;
+use super::writing::{Sampling, beginning, sample};
+use super::{device, log};
+use crate::cli::output::{Failure, Outcome, Output};
+use serde_json::json;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use volta::nn::{num_parameters, summary};
+use volta::optim::try_clip_grad_norm;
+use volta::text::Sampler;
+use volta::train::{Event, History, Outcome as BatchOutcome, Trainer, TrainerOptions};
+use volta::{DType, Module, Tensor};
+
+#[derive(clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    pub flags: Flags,
+    /// Print the model, the plan of a step, its memory and arithmetic, and stop.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Go on with the last run of this name, from its last checkpoint, to the same bits.
+    #[arg(long)]
+    pub resume: bool,
+}
+
+impl Options {
+    /// What `volta` does when it is told nothing: a small model that learns in a minute or two on two cores.
+    pub fn main_job() -> Options {
+        let values = [("steps", "800"), ("sample-interval", "200"), ("valid-interval", "200")];
+        let values = values.map(|(key, value)| (key, value.to_string())).to_vec();
+        Options { flags: Flags { config: None, values }, dry_run: false, resume: false }
+    }
+}
+
+/// One step in so many is profiled.
+const PROFILE_EVERY: u64 = 50;
+
+/// The files of a run.
+struct Places {
+    name: String,
+    /// Checkpoints, metrics and TensorBoard's events.
+    folder: PathBuf,
+    model: PathBuf,
+    page: PathBuf,
+    log: PathBuf,
+}
+
+impl Places {
+    /// A new name if there is a run of this name already; the last of them to go on with it.
+    fn new(config: &Config, name: &str, resume: bool) -> Result<Places, Failure> {
+        let output = Path::new(&config.output);
+        let at = |k: u32| if k == 1 { name.to_string() } else { format!("{name}-{k}") };
+        let free = (1..).find(|&k| !output.join(at(k)).exists()).expect("some number is free");
+        let name = match (resume, free) {
+            (true, 1) => {
+                let folder = output.join(name);
+                return Err(Failure::Usage(format!(
+                    "there is no run to go on with: {} does not exist; leave out --resume to start one, or name the \
+                     run by --name",
+                    folder.display()
+                )));
+            }
+            (true, next) => at(next - 1),
+            (false, free) => at(free),
+        };
+        let log = Path::new(&config.log);
+        Ok(Places {
+            folder: output.join(&name),
+            model: output.join(format!("{name}.{}", model_file::ENDING)),
+            page: output.join(format!("{name}.html")),
+            log: if log.components().count() > 1 { log.to_path_buf() } else { output.join(log) },
+            name,
+        })
+    }
+}
+
+/// Trains.
+pub fn run(options: &Options, output: Output) -> Outcome {
+    let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
+    let device = device(&config.device)?;
+    let mut prepared = prepare(&config, device)?;
+    let steps = prepare::total_steps(&config, &prepared.train);
+    describe(&config, &prepared, steps, output);
+    if options.dry_run {
+        return dry_run(&config, &prepared, output);
+    }
+    let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
+    let places = Places::new(&config, &name, options.resume)?;
+    output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
+    let peak_bytes = step_plan(&config, &prepared)?.map_or(0, |plan| plan.peak_bytes);
+
+    let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;
+    let Prepared { gpt, tokenizer, train, valid, .. } = &mut prepared;
+    let (gpt, tokenizer) = (&*gpt, &*tokenizer);
+    let watch = RefCell::new(Watch::new(output, steps));
+    let times = RefCell::new(Times::default());
+    let samples = RefCell::new(Vec::new());
+    let every = |interval: u64| Some(if interval == 0 { u64::MAX } else { interval });
+    let trainer_options = TrainerOptions {
+        epochs: match config.duration() {
+            Duration::Epochs(epochs) => epochs,
+            Duration::Steps(_) => u64::MAX,
+        },
+        steps: Some(steps),
+        accumulate: config.accumulation,
+        clip: (config.clip > 0.0).then_some(config.clip),
+        precision: (config.precision == Precision::F16).then_some(DType::F16),
+        log_every: (steps / 200).clamp(1, 50),
+        validate_every: every(config.valid_interval),
+        checkpoint_every: every(config.checkpoint_interval),
+        profile_every: Some(PROFILE_EVERY.min(steps.div_ceil(2))),
+        folder: Some(places.folder.clone()),
+        resume: options.resume,
+        progress: false,
+        ..TrainerOptions::default()
+    };
+    let mut trainer = Trainer::new(gpt, &mut *optimizer, trainer_options)
+        .with_schedule(prepare::schedule(&config, steps))
+        .with_observer(|event| {
+            watch.borrow_mut().see(event);
+            if let Event::Profiled { profile, .. } = event {
+                times.borrow_mut().add(profile);
+            }
+            if let Event::Step { step } = event
+                && config.sample_interval > 0
+                && step.is_multiple_of(config.sample_interval)
+                && *step < steps
+            {
+                let text = write_sample(gpt, tokenizer, &config, *step)?;
+                watch.borrow().say(&format!("--- after step {step}:\n{}\n---", text.trim_end()));
+                samples.borrow_mut().push((*step, text));
+                gpt.train();
+            }
+            Ok(())
+        });
+    let interrupted = stop_on_interrupt(trainer.stop_switch())?;
+    let per_batch = (config.batch * config.context) as u64;
+    let started = Instant::now();
+    let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| {
+        Ok(BatchOutcome::from(gpt.try_loss(x, y)?).with_perplexity().with_units("tokens", x.numel()))
+    })?;
+    let (done, trained) = trainer.speed();
+    drop(trainer);
+    let mut times = times.into_inner();
+    (times.steps, times.training, times.waiting) = (done, trained, train.waited());
+    times.tokens = done * per_batch * config.accumulation as u64;
+    times.peak_bytes = peak_bytes;
+    let mut samples = samples.into_inner();
+    let last = fitted.rows.last().map_or(0, |r| r.step);
+    samples.push((last, write_sample(&prepared.gpt, &prepared.tokenizer, &config, last)?));
+    let ended =
+        Ended { config: &config, prepared: &prepared, places: &places, history: &fitted, times, samples };
+    ended.keep(output, started.elapsed())?;
+    if interrupted.load(Ordering::Relaxed) {
+        eprintln!(
+            "Stopped after step {last}. Go on with: volta train --resume {}",
+            resume_flags(&options.flags)
+        );
+        return Err(Failure::Interrupted);
+    }
+    Ok(())
+}
+
+/// A run that has ended.
+struct Ended<'a> {
+    config: &'a Config,
+    prepared: &'a Prepared,
+    places: &'a Places,
+    history: &'a History,
+    times: Times,
+    samples: Vec<(u64, String)>,
+}
+
+impl Ended<'_> {
+    /// Writes the model, the page and the line of the log, and says how it went.
+    fn keep(&self, output: Output, whole: std::time::Duration) -> Outcome {
+        let Ended { config, prepared, places, history, times, samples } = self;
+        let date = now();
+        let about = About {
+            steps: samples.last().map_or(0, |s| s.0),
+            train_loss: history.last("train/loss"),
+            valid_loss: history.last("validation/loss"),
+            device: prepared.device.to_string(),
+            date: date.clone(),
+        };
+        model_file::save(&places.model, &prepared.gpt, &prepared.tokenizer, config, &about)?;
+        let loss = |l: Option<f64>| l.map_or("-".to_string(), |l| format!("{l:.4}"));
+        let summary = format!(
+            "{} parameters, {} tokens of {}; {} steps on {}; training loss {}, validation loss {}.",
+            num_parameters(&prepared.gpt),
+            prepared.tokens,
+            config.data,
+            about.steps,
+            about.device,
+            loss(about.train_loss),
+            loss(about.valid_loss)
+        );
+        let page = Page {
+            name: &places.name,
+            date: &date,
+            summary: &summary,
+            history,
+            times,
+            samples,
+            config: &config.effective(),
+        };
+        let failed =
+            |path: &Path, e: std::io::Error| Failure::Failed(format!("cannot write {}: {e}", path.display()));
+        std::fs::write(&places.page, page.html()).map_err(|e| failed(&places.page, e))?;
+        let epochs = about.steps as f64 * config.accumulation as f64 / prepared.train.len().max(1) as f64;
+        let line = log::Line {
+            date: &date,
+            device: &about.device,
+            data: &config.data,
+            model: &places.name,
+            steps: about.steps,
+            epochs,
+            epoch_seconds: times.training.as_secs_f64() / times.steps.max(1) as f64
+                * prepared.train.len() as f64
+                / config.accumulation as f64,
+            tokens_per_second: times.tokens_per_second(),
+            train_loss: about.train_loss,
+            valid_loss: about.valid_loss,
+            path: &places.model,
+        };
+        log::add(&places.log, &line).map_err(|e| failed(&places.log, e))?;
+        if let Some((_, text)) = samples.last() {
+            output.note(format_args!("\n--- it writes now:\n{}\n---\n", text.trim_end()));
+        }
+        output.note(times);
+        let text = format!(
+            "\n{summary} {} in all.\nModel {}\nReport {}\nTalk with it: volta chat {}",
+            span(whole),
+            places.model.display(),
+            places.page.display(),
+            places.name
+        );
+        let json = json!({
+            "event": "finished", "name": places.name, "model": places.model, "report": places.page,
+            "steps": about.steps, "train_loss": about.train_loss, "valid_loss": about.valid_loss,
+            "profile": times.json(), "sample": samples.last().map(|s| &s.1),
+        });
+        if output.json {
+            output.event(&json);
+        } else {
+            output.note(text);
+        }
+        Ok(())
+    }
+}
+
+/// What will be trained, in a few lines.
+fn describe(config: &Config, prepared: &Prepared, steps: u64, output: Output) {
+    let o = &prepared.gpt.options;
+    output.note(format_args!(
+        "A transformer of {} layers, {} heads, width {} and context {}: {} parameters, on {}.",
+        o.layers,
+        o.heads,
+        o.width,
+        o.context,
+        num_parameters(&prepared.gpt),
+        prepared.device
+    ));
+    output.note(format_args!(
+        "It learns from {} ({} tokens of {}, {} different), {} steps of {} × {} tokens.",
+        config.data,
+        prepared.tokens,
+        prepared.tokenizer.kind().name(),
+        o.vocabulary,
+        steps,
+        config.batch * config.accumulation,
+        config.context
+    ));
+}
+
+/// The plan of a step, not run.
+fn step_plan(config: &Config, prepared: &Prepared) -> Result<Option<volta::PlanReport>, Failure> {
+    let scratch = volta::models::Gpt::try_new(prepared.gpt.options)?;
+    let mut optimizer = prepare::optimizer(config, &scratch)?;
+    volta::realize_all(&scratch.parameters());
+    let batch = || Tensor::zeros([config.batch, config.context]).to_dtype(DType::I32);
+    let (x, y) = (batch(), batch());
+    volta::realize_all(&[x.clone(), y.clone()]);
+    Ok(volta::plan_only(|| {
+        scratch.try_loss(&x, &y)?.try_backward()?;
+        if config.clip > 0.0 {
+            try_clip_grad_norm(optimizer.parameters(), config.clip)?;
+        }
+        optimizer.try_step()
+    })?)
+}
+
+fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
+    let batch = Tensor::zeros([config.batch, config.context]).to_dtype(DType::I32);
+    let summary = summary(&prepared.gpt, Some(&batch))?;
+    output.note(format_args!("\n{summary}\n"));
+    let Some(plan) = step_plan(config, prepared)? else { return Ok(()) };
+    output.result(
+        &json!({
+            "parameters": summary.parameters, "kernels": plan.kernels.len(), "flops": plan.flops(),
+            "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes,
+        }),
+        format_args!(
+            "The plan of a step:\n{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
+            config.batch * config.context,
+            plan.peak_bytes as f64 / 1e6,
+            plan.flops() as f64 / 1e9
+        ),
+    );
+    Ok(())
+}
+
+fn write_sample(
+    gpt: &volta::models::Gpt,
+    tokenizer: &volta::text::Tokenizer,
+    config: &Config,
+    step: u64,
+) -> volta::Result<String> {
+    let sampler: Sampler = Sampling::default().sampler(config, config.seed.wrapping_add(step))?;
+    sample(gpt, tokenizer, sampler, &beginning(tokenizer), config.sample_length)
+}
+
+/// The first Ctrl-C finishes the step and saves; the second ends at once.
+fn stop_on_interrupt(stop: Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Failure> {
+    let pressed = Arc::new(AtomicBool::new(false));
+    let seen = pressed.clone();
+    let set = ctrlc::set_handler(move || {
+        if seen.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nFinishing the step and saving; press Ctrl-C again to end at once.");
+        stop.store(true, Ordering::Relaxed);
+    });
+    set.map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;
+    Ok(pressed)
+}
+
+/// The flags to give again.
+fn resume_flags(flags: &Flags) -> String {
+    let config = flags.config.iter().map(|path| format!("--config {}", path.display()));
+    let values = flags.values.iter().map(|(key, value)| format!("--{key} {value}"));
+    config.chain(values).collect::<Vec<_>>().join(" ")
+}

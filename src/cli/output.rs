@@ -1,0 +1,78 @@
+//! What the program says, and to whom: people on standard error and out, machines as JSON lines, or hardly anything.
+
+use serde_json::Value;
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// How much is said, and how.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Output {
+    /// Say only what was asked for, and errors.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Write results as JSON, one object a line.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+impl Output {
+    /// Something that is nice to know; not for machines.
+    pub fn note(&self, line: impl Display) {
+        if !self.quiet && !self.json {
+            println!("{line}");
+        }
+    }
+
+    /// A result: as JSON for machines, as text for people.
+    pub fn result(&self, json: &Value, text: impl Display) {
+        if self.json {
+            println!("{json}");
+        } else {
+            println!("{text}");
+        }
+    }
+
+    /// Something that happened, for machines only.
+    pub fn event(&self, json: &Value) {
+        if self.json {
+            println!("{json}");
+        }
+    }
+}
+
+/// Why a command ended early.
+pub enum Failure {
+    /// It was asked for something that cannot be: exit code 2, as for wrong flags.
+    Usage(String),
+    /// It was asked for something that did not work: exit code 1.
+    Failed(String),
+    /// Somebody pressed Ctrl-C, and all is saved: exit code 130, as shells have it.
+    Interrupted,
+}
+
+impl From<volta::Error> for Failure {
+    fn from(error: volta::Error) -> Failure {
+        // Where in the program it was called is of no use to whoever typed the command.
+        Failure::Failed(error.message().to_string())
+    }
+}
+
+impl Failure {
+    /// Says why, on standard error, and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        match self {
+            Failure::Usage(message) => {
+                eprintln!("error: {message}");
+                ExitCode::from(2)
+            }
+            Failure::Failed(message) => {
+                eprintln!("error: {message}");
+                ExitCode::FAILURE
+            }
+            Failure::Interrupted => ExitCode::from(130),
+        }
+    }
+}
+
+/// What a command ends with.
+pub type Outcome = Result<(), Failure>;

@@ -1,0 +1,84 @@
+//! Writing with a [`Gpt`]: one token at a time, each at the same cost.
+
+use super::{Gpt, GptCache};
+use crate::error::{Error, ErrorKind, Result};
+use crate::nn::Module;
+use crate::tensor::Tensor;
+use crate::text::Sampler;
+
+/// A text that grows token by token. The model sees the last tokens that fit into its context.
+///
+/// A full context is halved: its later half is read again, in one go, and writing goes on from there. So a token costs
+/// the same wherever it stands, apart from that one reading every half context.
+///
+/// ```
+/// use volta::models::{Generation, Gpt, GptOptions};
+/// use volta::text::{Sampler, SamplerOptions};
+/// let model = Gpt::new(GptOptions { vocabulary: 50, context: 16, layers: 1, ..GptOptions::default() });
+/// let mut text = Generation::new(&model, Sampler::new(SamplerOptions::default())?);
+/// text.read(&[1, 2, 3])?;
+/// let written: Vec<u32> = (0..40).map(|_| text.write()).collect::<Result<_, _>>()?;
+/// assert!(written.iter().all(|&t| t < 50));
+/// # Ok::<(), volta::Error>(())
+/// ```
+pub struct Generation<'m> {
+    model: &'m Gpt,
+    cache: GptCache,
+    sampler: Sampler,
+    /// What the model sees.
+    seen: Vec<u32>,
+    /// Logits of what comes next.
+    next: Option<Tensor>,
+}
+
+impl<'m> Generation<'m> {
+    /// Nothing yet. The model is switched to evaluation.
+    pub fn new(model: &'m Gpt, sampler: Sampler) -> Generation<'m> {
+        model.eval();
+        Generation { model, cache: model.cache(1), sampler, seen: Vec::new(), next: None }
+    }
+
+    /// Takes tokens in that somebody else wrote. Of more than the context holds, the last are seen.
+    pub fn read(&mut self, tokens: &[u32]) -> Result<()> {
+        let context = self.model.options.context;
+        if self.seen.len() + tokens.len() > context {
+            let all = [&self.seen[..], tokens].concat();
+            // Half of the context is left for what is to be written.
+            let kept = all[all.len() - (context / 2).max(1).min(all.len())..].to_vec();
+            self.seen.clear();
+            self.cache.truncate(0);
+            return self.take_in(&kept);
+        }
+        self.take_in(tokens)
+    }
+
+    /// The next token, picked and taken in.
+    pub fn write(&mut self) -> Result<u32> {
+        let Some(logits) = &self.next else {
+            return Err(Error::new(
+                ErrorKind::Argument,
+                "there is nothing to go on from: read something first",
+            ));
+        };
+        let logits: Vec<f32> = logits.try_to_dtype(crate::DType::F32)?.try_to_vec()?;
+        let token = self.sampler.pick(&logits, &self.seen)?;
+        self.read(&[token])?;
+        Ok(token)
+    }
+
+    /// In pieces whose lengths are powers of two: any text needs few different plans.
+    fn take_in(&mut self, mut tokens: &[u32]) -> Result<()> {
+        while !tokens.is_empty() {
+            let (piece, rest) = tokens.split_at(1 << tokens.len().ilog2());
+            let ids: Vec<i32> = piece.iter().map(|&t| t as i32).collect();
+            let device = self.model.parameters()[0].device();
+            let x = crate::with_device(device, || Tensor::try_from_vec(ids, [1, piece.len()]))?;
+            let logits = self.model.try_next(&x, &mut self.cache)?;
+            logits.try_realize()?;
+            self.next = Some(logits);
+            self.seen.extend(piece);
+            tokens = rest;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,5 @@
+//! Text through the public face: tokenizers, corpora and the sampler.
+
+mod corpora;
+mod sampling;
+mod tokenizers;
