@@ -1,10 +1,11 @@
 //! Cross entropy of a linear layer's output that is never whole in memory: a language model's loss over a large vocabulary.
 //!
-//! Rows are taken a few at a time. The logits of a chunk live until its losses are known, and are computed once more for
-//! the gradient, so that there is never more than a chunk of them.
+//! Classes are taken some at a time. The logits of a chunk live until what the loss needs of them is known, one or two
+//! numbers a row, and are computed once more for the gradient. Chunks of rows would do as well for the logits, but every
+//! one of them would give a gradient of the whole weight; chunks of classes give each a part of it.
 
 use super::Tensor;
-use super::cross_entropy::{CrossEntropyOptions, cross_entropy_with};
+use super::cross_entropy::CrossEntropyOptions;
 use super::loss::Reduction;
 use super::record::functions;
 use crate::autograd::try_checkpoint;
@@ -19,76 +20,173 @@ pub struct LinearCrossEntropyOptions<'a> {
     pub bias: Option<&'a Tensor>,
     /// What is done with the logits.
     pub loss: CrossEntropyOptions<'a>,
-    /// How many rows make a chunk; by default as many as have 16 Mi logits.
-    pub rows_at_once: Option<usize>,
+    /// How many classes make a chunk; by default so many that there are 16 Mi logits at once.
+    pub classes_at_once: Option<usize>,
 }
 
 /// How many logits there are at once, unless told otherwise: 64 MiB in f32.
 const LOGITS_AT_ONCE: usize = 1 << 24;
+/// As many parts the classes are cut into at a time: the gradient of a cut is a sum over its parts.
+const PARTS: usize = 12;
 
-/// The sum of the weights of the targets that count, by which their losses are divided for a mean.
-fn total_weight(target: &Tensor, options: &CrossEntropyOptions, dtype: DType) -> Result<Tensor> {
-    let weights = match options.weight {
-        Some(weight) => weight.try_to_dtype(dtype)?.try_gather(0, &in_range(target, weight.numel())?)?,
-        None => target.constant(1.0, target.shape(), dtype),
-    };
-    match options.ignore_index {
-        Some(index) if target.dtype() == DType::I64 || i32::try_from(index).is_ok() => {
-            target.try_ne(index)?.try_where_(&weights, 0.0)?.try_sum()
-        }
-        _ => weights.try_sum(),
+/// What all chunks have in common.
+struct Problem {
+    /// Rows × width.
+    x: Tensor,
+    /// One class a row.
+    target: Tensor,
+    at_once: usize,
+    /// Whether the sum of the logits is needed, weighted or not.
+    smoothed: bool,
+}
+
+/// Some neighbouring classes.
+struct Classes {
+    first: usize,
+    /// Classes × width.
+    weight: Tensor,
+    bias: Option<Tensor>,
+    /// How much each counts, where that is needed.
+    counts: Option<Tensor>,
+}
+
+impl Classes {
+    fn len(&self) -> usize {
+        self.weight.shape()[0]
+    }
+
+    fn cut(&self, from: usize, count: usize) -> Result<Classes> {
+        let part = |t: &Tensor| t.try_narrow(0, from, count);
+        Ok(Classes {
+            first: self.first + from,
+            weight: part(&self.weight)?,
+            bias: self.bias.as_ref().map(part).transpose()?,
+            counts: self.counts.as_ref().map(part).transpose()?,
+        })
     }
 }
 
-/// Targets with those that are no class, which are ignored, at 0.
-fn in_range(target: &Tensor, classes: usize) -> Result<Tensor> {
-    let inside = target.try_ge(0)?.try_logical_and(&target.try_lt(classes)?)?;
-    inside.try_where_(target, 0)
+impl Problem {
+    /// Adds what each chunk of these classes tells: the logarithm of the sum of exponentials of its logits, the target's
+    /// logit if it is among them, and the sum of all; one row each, one column a row of `x`.
+    fn collect(&self, classes: &Classes, found: &mut Vec<Tensor>) -> Result<()> {
+        let count = classes.len();
+        if count <= self.at_once {
+            found.push(self.chunk(classes)?);
+            return Ok(());
+        }
+        let chunks = count.div_ceil(self.at_once);
+        let step = chunks.div_ceil(PARTS).max(1) * self.at_once;
+        (0..count)
+            .step_by(step)
+            .try_for_each(|from| self.collect(&classes.cut(from, step.min(count - from))?, found))
+    }
+
+    fn chunk(&self, classes: &Classes) -> Result<Tensor> {
+        let inputs: Vec<&Tensor> = [&self.x, &classes.weight, &self.target]
+            .into_iter()
+            .chain(&classes.bias)
+            .chain(&classes.counts)
+            .collect();
+        let (first, biased, smoothed) = (classes.first, classes.bias.is_some(), self.smoothed);
+        try_checkpoint(move |tensors| statistics(tensors, first, biased, smoothed), &inputs)
+    }
+}
+
+/// What a chunk tells of its logits. The tensors are x, weight, target, and the bias and counts there are.
+fn statistics(tensors: &[Tensor], first: usize, biased: bool, smoothed: bool) -> Tensor {
+    let [x, weight, target] = [&tensors[0], &tensors[1], &tensors[2]];
+    let logits = x.linear(weight, biased.then(|| &tensors[3]));
+    let logits = logits.to_dtype(logits.dtype().wide());
+    let class = logits.index_rule(1, logits.shape(), target.dtype()).add(first);
+    let picked = class.eq(target.unsqueeze(1)).where_(&logits, 0.0).sum_dim(1, false);
+    let mut rows = vec![logits.logsumexp(1, false), picked];
+    if smoothed {
+        let counted = match tensors.get(3 + usize::from(biased)) {
+            Some(counts) => logits.mul(counts.to_dtype(logits.dtype())),
+            None => logits,
+        };
+        rows.push(counted.sum_dim(1, false));
+    }
+    Tensor::stack(&rows, 0)
 }
 
 fn check(x: &Tensor, weight: &Tensor, target: &Tensor, options: &LinearCrossEntropyOptions) -> Result<()> {
     let (xs, ws) = (x.shape(), weight.shape());
-    if xs.rank() == 0 || ws.rank() != 2 || xs[xs.rank() - 1] != ws[1] {
+    x.check_float()?;
+    if xs.rank() == 0 || ws.rank() != 2 || xs[xs.rank() - 1] != ws[1] || ws[0] == 0 {
         bail!(Shape, "input {xs} and weight {ws} do not fit: (…, width) and (classes, width) are needed");
     }
     if !target.dtype().is_int() {
         bail!(DType, "the target is {}: it must hold class indices", target.dtype());
     }
     if target.shape()[..] != xs[..xs.rank() - 1] {
-        bail!(
-            Shape,
-            "the target has shape {}, and the input {xs} needs {:?}",
-            target.shape(),
-            &xs[..xs.rank() - 1]
-        );
+        let needed = &xs[..xs.rank() - 1];
+        bail!(Shape, "the target has shape {}, and the input {xs} needs {needed:?}", target.shape());
     }
-    if let Some(bias) = options.bias
-        && bias.shape()[..] != [ws[0]]
-    {
-        bail!(Shape, "the bias has shape {}, and there are {} classes", bias.shape(), ws[0]);
-    }
-    if let Some(w) = options.loss.weight
-        && w.shape()[..] != [ws[0]]
-    {
-        bail!(Shape, "the class weights have shape {}, and there are {} classes", w.shape(), ws[0]);
+    for (name, numbers) in [("bias", options.bias), ("class weights", options.loss.weight)] {
+        if let Some(t) = numbers
+            && t.shape()[..] != [ws[0]]
+        {
+            bail!(Shape, "the {name} has shape {}, and there are {} classes", t.shape(), ws[0]);
+        }
     }
     if !(0.0..=1.0).contains(&options.loss.label_smoothing) {
         bail!(Argument, "a label smoothing of {} does not lie between 0 and 1", options.loss.label_smoothing);
     }
-    if options.rows_at_once == Some(0) {
-        bail!(Argument, "a chunk must have at least one row");
+    if options.classes_at_once == Some(0) {
+        bail!(Argument, "a chunk must have at least one class");
     }
     Ok(())
 }
 
-/// The losses of some rows, or their sum. The tensors are x, weight, target, and the bias and class weights there are.
-fn chunk_loss(tensors: &[Tensor], biased: bool, options: CrossEntropyOptions<'static>) -> Tensor {
-    let [x, weight, target] = [&tensors[0], &tensors[1], &tensors[2]];
-    let bias = biased.then(|| &tensors[3]);
-    let logits = x.linear(weight, bias);
-    let logits = logits.to_dtype(logits.dtype().wide());
-    let options = CrossEntropyOptions { weight: tensors.get(3 + usize::from(biased)), ..options };
-    cross_entropy_with(&logits, target, options)
+/// How much the targets count: by the weights of their classes, and nothing where they are ignored.
+fn target_weights(target: &Tensor, options: &CrossEntropyOptions, dtype: DType) -> Result<Tensor> {
+    let weights = match options.weight {
+        Some(weight) => {
+            let inside = target.try_ge(0)?.try_logical_and(&target.try_lt(weight.numel())?)?;
+            weight.try_to_dtype(dtype)?.try_gather(0, &inside.try_where_(target, 0)?)?
+        }
+        None => target.constant(1.0, target.shape(), dtype),
+    };
+    masked(target, options, weights)
+}
+
+/// The losses of all rows, and how much each counts.
+fn row_losses(
+    problem: &Problem,
+    classes: &Classes,
+    options: &CrossEntropyOptions,
+) -> Result<(Tensor, Tensor)> {
+    let mut found = Vec::new();
+    problem.collect(classes, &mut found)?;
+    // Chunks × statistics × rows.
+    let all = Tensor::try_stack(&found, 0)?;
+    let log = all.try_select(1, 0)?.try_logsumexp(0, false)?;
+    let picked = all.try_select(1, 1)?.try_sum_dim(0, false)?;
+    let counts = target_weights(&problem.target, options, log.dtype())?;
+    let mut losses = masked(&problem.target, options, log.try_sub(&picked)?)?.try_mul(&counts)?;
+    if problem.smoothed {
+        let part = options.label_smoothing;
+        let total = match &classes.counts {
+            Some(counts) => log.try_mul(&counts.try_to_dtype(log.dtype())?.try_sum()?)?,
+            None => log.try_mul(classes.len() as f64)?,
+        };
+        let even = total.try_sub(&all.try_select(1, 2)?.try_sum_dim(0, false)?)?;
+        let even = masked(&problem.target, options, even)?;
+        losses = losses.try_mul(1.0 - part)?.try_add(&even.try_mul(part / classes.len() as f64)?)?;
+    }
+    Ok((losses, counts))
+}
+
+/// Zero where the target is ignored. An index that the target's type does not have is none.
+fn masked(target: &Tensor, options: &CrossEntropyOptions, t: Tensor) -> Result<Tensor> {
+    match options.ignore_index {
+        Some(index) if target.dtype() == DType::I64 || i32::try_from(index).is_ok() => {
+            target.try_ne(index)?.try_where_(&t, 0.0)
+        }
+        _ => Ok(t),
+    }
 }
 
 functions! {
@@ -109,41 +207,27 @@ functions! {
     /// [`linear_cross_entropy`] with options.
     fn linear_cross_entropy_with | try_linear_cross_entropy_with(x: &Tensor, weight: &Tensor, target: &Tensor, options: LinearCrossEntropyOptions) -> Tensor {
         check(x, weight, target, &options)?;
-        let (shape, classes) = (x.shape(), weight.shape()[0]);
-        let (rows, width) = (target.numel(), weight.shape()[1]);
+        let shape = target.shape();
+        let rows = Shape::of(&[shape.numel()]);
+        let smoothed = options.loss.label_smoothing > 0.0;
         // Lowered here, since the gradient computes the products again outside of autocast.
-        let x = x.reshape_to(Shape::of(&[rows, width]))?.lowered()?;
-        let weight = weight.lowered()?;
-        let bias = options.bias.map(Tensor::lowered).transpose()?;
-        let target = target.try_to_dtype(target.dtype().promote(DType::I32))?.reshape_to(Shape::of(&[rows]))?;
-        let reduction = options.loss.reduction;
-        let apart = reduction == Reduction::None;
-        let each = CrossEntropyOptions {
-            weight: None,
-            reduction: if apart { Reduction::None } else { Reduction::Sum },
-            ignore_index: options.loss.ignore_index,
-            label_smoothing: options.loss.label_smoothing,
+        let problem = Problem {
+            x: x.reshape_to(Shape::of(&[rows[0], weight.shape()[1]]))?.lowered()?,
+            target: target.try_to_dtype(target.dtype().promote(DType::I32))?.reshape_to(rows)?,
+            at_once: options.classes_at_once.unwrap_or((LOGITS_AT_ONCE / rows[0].max(1)).max(1)),
+            smoothed,
         };
-        let at_once = options.rows_at_once.unwrap_or((LOGITS_AT_ONCE / classes.max(1)).max(1));
-        let mut parts = Vec::new();
-        for start in (0..rows).step_by(at_once) {
-            let count = at_once.min(rows - start);
-            let cut = |t: &Tensor| if count == rows { Ok(t.clone()) } else { t.try_narrow(0, start, count) };
-            let (x, target) = (cut(&x)?, cut(&target)?);
-            let inputs: Vec<&Tensor> =
-                [&x, &weight, &target].into_iter().chain(&bias).chain(options.loss.weight).collect();
-            let biased = bias.is_some();
-            parts.push(try_checkpoint(move |tensors| chunk_loss(tensors, biased, each), &inputs)?);
+        let classes = Classes {
+            first: 0,
+            weight: weight.lowered()?,
+            bias: options.bias.map(Tensor::lowered).transpose()?,
+            counts: options.loss.weight.filter(|_| smoothed).cloned(),
+        };
+        let (losses, counts) = row_losses(&problem, &classes, &options.loss)?;
+        match options.loss.reduction {
+            Reduction::None => losses.reshape_to(shape),
+            Reduction::Sum => losses.try_sum(),
+            Reduction::Mean => losses.try_sum()?.try_div(&counts.try_sum()?),
         }
-        let dtype = x.dtype().wide();
-        if apart {
-            let losses = if parts.is_empty() { x.constant(0.0, Shape::of(&[0]), dtype) } else { Tensor::try_cat(&parts, 0)? };
-            return losses.reshape_to(Shape::of(&shape[..shape.rank() - 1]));
-        }
-        let mut sum = x.constant(0.0, Shape::of(&[]), dtype);
-        for part in &parts {
-            sum = sum.try_add(part)?;
-        }
-        if reduction == Reduction::Sum { Ok(sum) } else { sum.try_div(&total_weight(&target, &options.loss, dtype)?) }
     }
 }

@@ -39,10 +39,10 @@ fn cross_entropy_in_chunks_is_that_of_the_whole() {
         // −100 is no class: where it counts, nothing is expected of it.
         let target =
             if loss.ignore_index == Some(1) { target.clamp(Some(0.0), None) } else { target.clone() };
-        for rows_at_once in [Some(1), Some(3), Some(5), None] {
+        for classes_at_once in [Some(1), Some(3), Some(4), None] {
             let chunks = |x: &[Tensor], bias: bool| {
                 let bias = bias.then(|| &x[2]);
-                let options = LinearCrossEntropyOptions { bias, loss, rows_at_once };
+                let options = LinearCrossEntropyOptions { bias, loss, classes_at_once };
                 linear_cross_entropy_with(&x[0], &x[1], &target, options)
             };
             let whole = |x: &[Tensor], bias: bool| {
@@ -50,7 +50,7 @@ fn cross_entropy_in_chunks_is_that_of_the_whole() {
                 let losses = cross_entropy_with(&logits, &target.reshape([10]), loss);
                 if loss.reduction == Reduction::None { losses.reshape([2, 5]) } else { losses }
             };
-            let name = format!("{what}, {rows_at_once:?} rows");
+            let name = format!("{what}, {classes_at_once:?} classes");
             same(&name, &inputs, |x| chunks(x, true), |x| whole(x, true));
             same(&format!("{name}, no bias"), &inputs[..2], |x| chunks(x, false), |x| whole(x, false));
         }
@@ -64,7 +64,7 @@ fn cross_entropy_in_chunks_has_second_gradients() {
     }
     let (x, w) = (Array::waves(&[4, 3], 1), Array::waves(&[5, 3], 2));
     let target = Tensor::from_slice(&[0i32, 4, 2, 2], [4]);
-    let options = LinearCrossEntropyOptions { rows_at_once: Some(3), ..Default::default() };
+    let options = LinearCrossEntropyOptions { classes_at_once: Some(3), ..Default::default() };
     let first = |x: &Array, create_graph: bool| {
         let (x, w) = (tensor(x).requires_grad(true), tensor(&w).requires_grad(true));
         let loss = linear_cross_entropy_with(&x, &w, &target, options);
@@ -91,7 +91,7 @@ fn cross_entropy_in_chunks_has_second_gradients() {
 fn half_precision_products_stay_in_half_precision() {
     let (x, w) = (Tensor::randn([8, 16]).requires_grad(true), Tensor::randn([12, 16]).requires_grad(true));
     let target = Tensor::randint(0, 12, [8]);
-    let options = LinearCrossEntropyOptions { rows_at_once: Some(3), ..Default::default() };
+    let options = LinearCrossEntropyOptions { classes_at_once: Some(3), ..Default::default() };
     let loss = autocast(DType::F16, || linear_cross_entropy_with(&x, &w, &target, options));
     assert_eq!(loss.dtype(), DType::F32);
     loss.backward();
