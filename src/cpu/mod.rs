@@ -59,8 +59,16 @@ impl Executor for Cpu {
 
     fn upload(&self, _: DType, bytes: &[u8]) -> Result<Storage> {
         let buffer = HostBuffer::new(bytes.len())?;
-        // SAFETY: the buffer is new, as large as `bytes`, and nobody else has it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.as_ptr(), bytes.len()) };
+        let target = buffer.as_ptr() as usize;
+        // The pages of a new buffer, and those of a mapped file, are made when they are first touched: by all threads.
+        threads::parallel_for(bytes.len().div_ceil(huge::LARGE), &|k| {
+            let piece = bytes.chunks(huge::LARGE).nth(k).expect("there are as many pieces");
+            // SAFETY: the buffer is new, as large as `bytes`, and nobody else has it; pieces do not overlap.
+            unsafe {
+                let to = (target as *mut u8).add(k * huge::LARGE);
+                std::ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len());
+            }
+        });
         count_upload();
         Ok(Arc::new(buffer))
     }

@@ -70,3 +70,33 @@ fn sync_folder(_: &Path) -> std::io::Result<()> {
     // Elsewhere a folder cannot be opened as a file.
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn what_fails_half_way_leaves_the_old_file_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("volta-atomic-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("file");
+        write(&path, |sink| sink(b"old")).unwrap();
+        let failed = write(&path, |sink| {
+            sink(&vec![1; 3 * BUFFER])?;
+            Err(Error::new(ErrorKind::Memory, "on purpose"))
+        });
+        assert_eq!(failed.unwrap_err().message(), "on purpose");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        write(&path, |sink| sink(b"new").and_then(|()| sink(b"er"))).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"newer");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_names_no_file_is_an_error() {
+        let error = write(Path::new(".."), |_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+    }
+}

@@ -4,7 +4,7 @@
 //! metadata, beside the format's name and version.
 
 use super::json::Json;
-use super::safetensors::{self, Metadata, Writing};
+use super::safetensors::{self, Metadata};
 use super::source::Source;
 use super::values;
 use super::weights::Weights;
@@ -15,6 +15,7 @@ use crate::nn::Module;
 use crate::state::{State, StateDict, Stateful, Value};
 use crate::tensor::RngState;
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::Arc;
 
 const FORMAT: &str = "volta-checkpoint";
@@ -168,8 +169,7 @@ impl Checkpoint {
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
         let _call = Call::enter("Checkpoint::save");
         let (tensors, metadata) = self.contents()?;
-        let writing = Writing::new(&tensors, &metadata)?;
-        super::atomic::write(path.as_ref(), |sink| writing.write(sink))
+        super::save_safetensors(path, &tensors, &metadata)
     }
 
     /// The file in memory.
@@ -177,7 +177,17 @@ impl Checkpoint {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let _call = Call::enter("Checkpoint::to_bytes");
         let (tensors, metadata) = self.contents()?;
-        Writing::new(&tensors, &metadata)?.to_bytes()
+        super::to_safetensors(&tensors, &metadata)
+    }
+
+    /// [`to_bytes`](Self::to_bytes) that waits for devices without blocking: the only way in a browser, if there are
+    /// tensors on a GPU.
+    #[track_caller]
+    pub fn to_bytes_async(&self) -> impl Future<Output = Result<Vec<u8>>> + use<> {
+        let _call = Call::enter("Checkpoint::to_bytes_async");
+        let bytes =
+            self.contents().map(|(tensors, metadata)| super::to_safetensors_async(&tensors, &metadata));
+        async move { bytes?.await }
     }
 
     /// Reads a file that [`save`](Self::save) wrote; its tensors come to the CPU.

@@ -41,16 +41,32 @@ pub use safetensors::Metadata;
 pub use weights::{Entry, Weights};
 
 use crate::call::Call;
+use crate::engine::wait_for;
 use crate::error::Result;
 use crate::state::StateDict;
 use safetensors::Writing;
 use std::collections::HashSet;
+use std::future::Future;
+use std::pin::pin;
 
 /// A safetensors file in memory.
 #[track_caller]
 pub fn to_safetensors(state: &StateDict, metadata: &Metadata) -> Result<Vec<u8>> {
     let _call = Call::enter("to_safetensors");
-    Writing::new(state, metadata)?.to_bytes()
+    let writing = Writing::new(state, metadata)?;
+    wait_for(pin!(writing.to_bytes()))
+}
+
+/// [`to_safetensors`] that waits for devices without blocking: the only way in a browser, if there are tensors on a
+/// GPU. They are saved as they are now.
+#[track_caller]
+pub fn to_safetensors_async(
+    state: &StateDict,
+    metadata: &Metadata,
+) -> impl Future<Output = Result<Vec<u8>>> + use<> {
+    let _call = Call::enter("to_safetensors_async");
+    let bytes = Writing::new(state, metadata).map(|writing| writing.to_bytes());
+    async move { bytes?.await }
 }
 
 /// Every tensor once, under its first name.

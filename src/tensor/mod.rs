@@ -62,7 +62,7 @@ pub use metric_loss::{
 };
 pub use movement::Range;
 pub use pool::PoolOptions;
-pub(crate) use read::bytes_of_all;
+pub(crate) use read::readings;
 pub use read::{realize_all, try_realize_all};
 pub use resize::Interpolation;
 

@@ -108,16 +108,14 @@ fn reading(node: &Arc<Node>) -> Result<Reading> {
 }
 
 /// The elements of tensors as they are now, row by row, as they lie in the host's memory. What is pending is computed
-/// in one plan, at once; a tensor's bytes are copied when the iterator comes to it.
-pub(crate) fn bytes_of_all<'t>(
-    tensors: impl Iterator<Item = &'t Tensor>,
-) -> Result<impl Iterator<Item = Result<Vec<u8>>>> {
-    let nodes: Vec<Arc<Node>> = tensors.map(Tensor::node).collect();
+/// in one plan, at once; a tensor's copy begins when the iterator comes to it.
+pub(crate) fn readings(tensors: &[&Tensor]) -> Result<impl Iterator<Item = Result<Reading>> + use<>> {
+    let nodes: Vec<Arc<Node>> = tensors.iter().map(|t| t.node()).collect();
     let pending: Vec<&Arc<Node>> = nodes.iter().filter(|n| !n.is_realized()).collect();
     if !pending.is_empty() {
         engine::realize(&pending)?;
     }
-    Ok(nodes.into_iter().map(|node| wait_for(reading(&node)?.as_mut())))
+    Ok(nodes.into_iter().map(|node| reading(&node)))
 }
 
 /// The bytes of a node's elements as `T`.

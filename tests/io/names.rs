@@ -44,11 +44,13 @@ fn what_cannot_be_renamed_is_an_error_that_names_it() {
     let scratch = Scratch::new("rename-wrong");
     let weights = Weights::open(foreign(&scratch)).unwrap();
     let state = weights.load().unwrap();
-    let vector = NameMap::new().rename_transposed("{..}.c_fc.bias", "b");
+    let vector = NameMap::new().rename_transposed("{..}.c_fc.bias", "{..}.b");
     for error in [weights.renamed(&vector).err().unwrap(), vector.apply(&state).err().unwrap()] {
         assert!(error.message().contains("c_fc.bias") && error.message().contains("[2]"), "{error}");
     }
-    let clash = NameMap::new().rename("{..}", "same").drop("none");
+    let clash = NameMap::new()
+        .rename("transformer.h.0.c_fc.weight", "same")
+        .rename("transformer.h.0.c_fc.bias", "same");
     for error in [weights.renamed(&clash).err().unwrap(), clash.apply(&state).err().unwrap()] {
         assert!(error.message().contains("\"same\""), "{error}");
     }

@@ -284,7 +284,7 @@ impl<'a> Machine<'a> {
 
     /// A name of Python's; only those that mean something here are taken.
     fn global(&mut self, name: &str) -> Step {
-        let of_torch = name.strip_prefix("torch.").or(name.strip_prefix("torch.storage."));
+        let of_torch = name.strip_prefix("torch.storage.").or(name.strip_prefix("torch."));
         let is_type =
             of_torch.is_some_and(|n| FileType::of_torch_storage(n).or(FileType::of_torch_dtype(n)).is_some());
         if !is_type && !CALLABLE.iter().any(|(known, _)| *known == name) {

@@ -1,12 +1,14 @@
 //! Writing: the header first, then every tensor's elements, read from where they are one after the other.
 
 use super::{METADATA, Metadata};
+use crate::engine::wait_for;
 use crate::error::{Result, bail};
 use crate::io::json::Json;
 use crate::io::types::FileType;
 use crate::state::StateDict;
-use crate::tensor::{Tensor, bytes_of_all};
+use crate::tensor::{Tensor, readings};
 use std::cmp::Reverse;
+use std::future::Future;
 
 /// A file that is about to be written.
 pub(in crate::io) struct Writing<'a> {
@@ -58,22 +60,26 @@ impl<'a> Writing<'a> {
 
     /// Gives the file to `sink`, piece by piece.
     pub fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let elements = bytes_of_all(self.tensors.iter().copied())?;
+        let elements = readings(&self.tensors)?;
         sink(&(self.header.len() as u64).to_le_bytes())?;
         sink(&self.header)?;
-        for bytes in elements {
-            sink(&bytes?)?;
+        for reading in elements {
+            sink(&wait_for(reading?.as_mut())?)?;
         }
         Ok(())
     }
 
-    /// The file in memory.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+    /// The file in memory, as soon as every device has answered.
+    pub fn to_bytes(&self) -> impl Future<Output = Result<Vec<u8>>> + use<> {
+        let elements = readings(&self.tensors);
         let mut all = Vec::with_capacity(8 + self.header.len() + self.bytes);
-        self.write(&mut |bytes| {
-            all.extend_from_slice(bytes);
-            Ok(())
-        })?;
-        Ok(all)
+        all.extend_from_slice(&(self.header.len() as u64).to_le_bytes());
+        all.extend_from_slice(&self.header);
+        async move {
+            for reading in elements? {
+                all.extend_from_slice(&reading?.await?);
+            }
+            Ok(all)
+        }
     }
 }
