@@ -26,7 +26,9 @@ pub(super) fn open(path: &Path) -> Result<Weights> {
         };
     }
     let source = Arc::new(Source::open(path)?);
-    if source.trim_ascii_start().first() == Some(&b'{') {
+    // A safetensors file may begin with any byte, but has a zero among the first eight, which text has not.
+    let is_text = !source.iter().take(8).any(|&b| b == 0);
+    if is_text && source.trim_ascii_start().first() == Some(&b'{') {
         return spread(&source, path.parent().unwrap_or(Path::new("")));
     }
     Weights::of(source)

@@ -214,11 +214,12 @@ impl Weights {
     /// The tensors of a single file, whose format its first bytes tell.
     pub(super) fn of(source: Arc<Source>) -> Result<Weights> {
         let begins = |with: &[u8]| source.starts_with(with);
-        if begins(b"PK") {
-            return pytorch::read(source);
-        }
+        // First, as the length of a header may begin with any bytes; in other formats this one is never a brace.
         if source.get(8) == Some(&b'{') {
             return safetensors::read(source);
+        }
+        if begins(b"PK") {
+            return pytorch::read(source);
         }
         let why = if begins(&[0x80]) || source.get(257..262) == Some(b"ustar") {
             "it was saved by PyTorch before 1.6, or with _use_new_zipfile_serialization=False: load it with PyTorch \

@@ -103,6 +103,22 @@ fn more_axes_than_volta_has_matter_only_to_who_asks_for_them() {
     assert!(error.message().contains("\"w\"") && error.message().contains("9 axes"), "{error}");
 }
 
+/// The first bytes of a file are the length of its header: by chance they look like those of other formats.
+#[test]
+fn a_header_may_have_any_length() {
+    let scratch = crate::scratch::Scratch::new("lengths");
+    let path = scratch.file("net.safetensors");
+    for (length, like) in [(0x7b, "{"), (0x7b20, " {"), (0x4b50, "PK"), (0x0280, "\u{80}\u{2}")] {
+        let mut header = format!("{{{}}}", tensor("w", "U8", "[2]", 0, 2));
+        header.extend(std::iter::repeat_n(' ', length - header.len()));
+        let bytes = file(&header, 2);
+        assert_eq!(bytes[..like.chars().count()], like.chars().map(|c| c as u8).collect::<Vec<u8>>());
+        std::fs::write(&path, bytes).unwrap();
+        let weights = Weights::open(&path).unwrap();
+        assert_eq!(weights.tensor("w", Device::Cpu).unwrap().to_vec::<u8>(), [0, 0]);
+    }
+}
+
 #[test]
 fn other_files_are_told_from_weights() {
     refused(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n".to_vec(), &["git lfs pull"]);

@@ -1,65 +1,14 @@
 //! A training that is stopped after five steps and goes on in another process ends where one that was not stopped
-//! ends, to the bit: parameters, optimizer, dropout's random numbers and the order of the examples.
+//! ends, to the bit: parameters, optimizer, schedule, dropout's random numbers and the order of the examples.
 
 use crate::scratch::Scratch;
 use std::process::Command;
 use volta::io::Metadata;
+use volta::optim::ExponentialLR;
 use volta::{
-    Checkpoint, Linear, Module, Result, Sequential, State, Stateful, Tensor, Weights, manual_seed, mse_loss,
-    no_grad, realize_all, save_safetensors,
+    Adam, Checkpoint, Dropout, Linear, Module, Optimizer, ReLU, Result, Scheduler, Sequential, State,
+    Stateful, Tensor, Weights, manual_seed, mse_loss, save_safetensors,
 };
-
-/// Adam, written by hand.
-struct ByHand {
-    parameters: Vec<Tensor>,
-    moments: Vec<[Tensor; 2]>,
-    steps: i64,
-    rate: f64,
-}
-
-impl ByHand {
-    fn new(parameters: Vec<Tensor>) -> ByHand {
-        let moments = parameters.iter().map(|p| [p.zeros_like(), p.zeros_like()]).collect();
-        ByHand { parameters, moments, steps: 0, rate: 0.1 }
-    }
-
-    fn step(&mut self) {
-        self.steps += 1;
-        self.rate *= 0.9;
-        no_grad(|| {
-            for (p, [m, v]) in self.parameters.iter().zip(&self.moments) {
-                let g = p.grad().unwrap();
-                m.assign(&(m * 0.9 + &g * 0.1));
-                v.assign(&(v * 0.99 + &g * &g * 0.01));
-                p.assign(&(p - m * self.rate / (v.sqrt() + 1e-6)));
-                p.zero_grad();
-            }
-        });
-        realize_all(&self.parameters);
-    }
-}
-
-impl Stateful for ByHand {
-    fn state(&self) -> State {
-        let mut state = State::new().with("steps", self.steps).with("rate", self.rate);
-        for (k, [m, v]) in self.moments.iter().enumerate() {
-            state = state.with_tensor(&format!("{k}.exp_avg"), m.clone());
-            state = state.with_tensor(&format!("{k}.exp_avg_sq"), v.clone());
-        }
-        state
-    }
-
-    fn load_state(&mut self, state: &State) -> Result<()> {
-        let (steps, rate) = (state.int("steps")?, state.float("rate")?);
-        let mut moments = Vec::new();
-        for (k, p) in self.parameters.iter().enumerate() {
-            let find = |name: &str| state.tensor(&format!("{k}.{name}"))?.try_to_device(p.device());
-            moments.push([find("exp_avg")?.variable(), find("exp_avg_sq")?.variable()]);
-        }
-        (self.steps, self.rate, self.moments) = (steps, rate, moments);
-        Ok(())
-    }
-}
 
 /// Batches of four examples out of twelve, in another order every epoch.
 struct Batches {
@@ -96,7 +45,8 @@ impl Stateful for Batches {
 
 struct Training {
     net: Sequential,
-    optimizer: ByHand,
+    adam: Adam,
+    scheduler: Scheduler,
     batches: Batches,
     losses: Vec<f32>,
 }
@@ -104,9 +54,14 @@ struct Training {
 impl Training {
     fn new(seed: u64) -> Training {
         manual_seed(seed);
-        let net = Sequential::new(vec![]).with(Linear::new(3, 16, true)).with(Linear::new(16, 1, true));
-        let optimizer = ByHand::new(net.parameters());
-        Training { net, optimizer, batches: Batches { seed, order: Vec::new() }, losses: Vec::new() }
+        let net = Sequential::new(vec![])
+            .with(Linear::new(3, 16, true))
+            .with(ReLU)
+            .with(Dropout::new(0.5))
+            .with(Linear::new(16, 1, true));
+        let mut adam = Adam::new(net.parameters(), 0.1, (0.9, 0.99), 1e-8, 0.0);
+        let scheduler = Scheduler::new(ExponentialLR::new(0.9), &mut adam);
+        Training { net, adam, scheduler, batches: Batches { seed, order: Vec::new() }, losses: Vec::new() }
     }
 
     fn step(&mut self) {
@@ -115,11 +70,11 @@ impl Training {
             rows.iter().flat_map(|&k| [k as f32 / 12.0, (k % 3) as f32, (k % 5) as f32]).collect();
         let y: Vec<f32> = rows.iter().map(|&k| (k % 4) as f32).collect();
         let (x, y) = (Tensor::from_vec(x, [4, 3]), Tensor::from_vec(y, [4, 1]));
-        let layer = |k: usize| self.net.get(k).unwrap();
-        let hidden = layer(0).forward(&x).relu().dropout(0.5, true);
-        let loss = mse_loss(&layer(1).forward(&hidden), &y);
+        self.adam.zero_grad();
+        let loss = mse_loss(&self.net.forward(&x), &y);
         loss.backward();
-        self.optimizer.step();
+        self.adam.step();
+        self.scheduler.step(&mut self.adam);
         self.losses.push(loss.item());
     }
 }
@@ -149,7 +104,8 @@ fn trains_a_part() {
             (0..5).for_each(|_| training.step());
             Checkpoint::new()
                 .with_module("model", &training.net)
-                .with("optimizer", &training.optimizer)
+                .with("optimizer", &training.adam)
+                .with("scheduler", &training.scheduler)
                 .with("batches", &training.batches)
                 .with_rng()
                 .save(&path)
@@ -160,7 +116,8 @@ fn trains_a_part() {
             let mut training = Training::new(2);
             let saved = Checkpoint::load(&path).unwrap();
             saved.restore_module("model", &training.net).unwrap();
-            saved.restore("optimizer", &mut training.optimizer).unwrap();
+            saved.restore("optimizer", &mut training.adam).unwrap();
+            saved.restore("scheduler", &mut training.scheduler).unwrap();
             saved.restore("batches", &mut training.batches).unwrap();
             saved.restore_rng().unwrap();
             (5..10).for_each(|_| training.step());
@@ -188,7 +145,7 @@ fn a_resumed_training_ends_where_an_uninterrupted_one_does() {
         let numbers = weights.tensor(name, volta::Device::Cpu).unwrap().to_vec::<f32>();
         numbers.into_iter().map(f32::to_bits).collect()
     };
-    for name in ["0.weight", "0.bias", "1.weight", "1.bias"] {
+    for name in ["0.weight", "0.bias", "3.weight", "3.bias"] {
         assert_eq!(bits(&whole, name), bits(&resumed, name), "{name}");
     }
     assert_eq!(bits(&whole, "losses")[5..], bits(&resumed, "losses"));
