@@ -1,6 +1,6 @@
 //! Text from files and folders, with errors that name the file and the byte.
 
-use crate::error::{Result, bail};
+use crate::error::{Error, Result, bail};
 use std::path::{Path, PathBuf};
 
 /// Files of a folder that count as text.
@@ -31,16 +31,9 @@ pub(super) fn read(path: &Path) -> Result<(String, Vec<PathBuf>)> {
 
 /// Adds the text files under a folder. Links to folders are not followed: they may lead in circles.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let fail = |error: std::io::Error| format!("cannot list the folder {}: {error}", folder.display());
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) => bail!(Io, "{}", fail(error)),
-    };
-    for entry in entries {
-        let (path, kind) = match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
-            Ok(found) => found,
-            Err(error) => bail!(Io, "{}", fail(error)),
-        };
+    let failed = |error| Error::io(folder, &error, "list a folder of text");
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))).map_err(failed)?;
         let is_text =
             path.extension().is_some_and(|e| ENDINGS.iter().any(|ending| e.eq_ignore_ascii_case(ending)));
         if kind.is_dir() {
@@ -54,10 +47,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 
 /// A file's text, without the mark that some editors put before UTF-8.
 pub(super) fn read_text(path: &Path) -> Result<String> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) => bail!(Io, "cannot read {}: {error}", path.display()),
-    };
+    let bytes = std::fs::read(path).map_err(|error| Error::io(path, &error, "read a text"))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.strip_prefix('\u{FEFF}').map(String::from).unwrap_or(text)),
         Err(error) => {

@@ -82,14 +82,21 @@ impl Corpus {
 
     /// Keeps the end of a text for validation. The cut is made at the end of a line where one is near.
     fn divide(name: &str, text: &str, fraction: f64, files: Vec<PathBuf>) -> Corpus {
-        let mut cut = text.floor_char_boundary(((1.0 - fraction) * text.len() as f64).round() as usize);
-        let near = text.floor_char_boundary(cut + (text.len() - cut) / 4);
-        if let Some(line_end) = text[cut..near].find('\n') {
+        let mut cut = boundary(text, ((1.0 - fraction) * text.len() as f64).round() as usize);
+        let near = boundary(text, cut + (text.len() - cut) / 4);
+        if !text[..cut].ends_with('\n')
+            && let Some(line_end) = text[cut..near].find('\n')
+        {
             cut += line_end + 1;
         }
         let (train, valid) = text.split_at(cut);
         Corpus { name: name.to_string(), train: train.into(), valid: valid.into(), test: None, files }
     }
+}
+
+/// The last place up to `at` that is not inside of a character.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
 fn built_in(name: &str) -> String {

@@ -75,7 +75,7 @@ mod tests {
     fn who_has_what_at_the_end_is_what_was_told() {
         let moves = ["gave", "dropped", "lost", "hid", "traded", "found", "\"Yes"];
         let mut checked = 0;
-        for story in stories(5, 100_000).split("\n\n").filter(|story| !story.is_empty()) {
+        for story in stories(5, 300_000).split("\n\n").filter(|story| !story.is_empty()) {
             let (told, ending) = story.rsplit_once("In the end ").expect("every story has an ending");
             let sentences: Vec<&str> = told.split(". ").collect();
             for (at, sentence) in sentences.iter().enumerate() {

@@ -157,10 +157,7 @@ impl Tokenizer {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Tokenizer> {
         let _call = Call::enter("Tokenizer::from_file");
         let path = path.as_ref();
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) => bail!(Io, "cannot read the tokenizer {}: {error}", path.display()),
-        };
+        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, &e, "read a tokenizer"))?;
         json::read(&text).map(Tokenizer).map_err(|error| error.with_context(&path.display().to_string()))
     }
 

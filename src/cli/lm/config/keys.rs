@@ -2,7 +2,7 @@
 //! text, the errors and the saved configuration all come from it.
 
 use super::choices::{Activation, Norm, Optimizer, Positions, Precision, Schedule, TokenizerSource};
-use super::rule::{FromValue, Rule, Value};
+use super::rule::{FromValue, NO_MOST, Rule, Value};
 
 /// A key of the configuration.
 pub struct Key {
@@ -69,73 +69,92 @@ macro_rules! keys {
 }
 
 const SIZE: Rule = Rule::Count { min: 1, max: 1 << 20 };
-const INTERVAL: Rule = Rule::Count { min: 0, max: 1 << 40 };
-const WHOLE_RUN: Rule = Rule::Count { min: 1, max: 1 << 40 };
+const INTERVAL: Rule = Rule::Count { min: 0, max: NO_MOST };
+const WHOLE_RUN: Rule = Rule::Count { min: 1, max: NO_MOST };
 
 keys! {
     "Data" {
-        data "data": String = "stories", Rule::Text("stories, short, tinyshakespeare, wikitext-2, or the path of a file or folder"),
+        data "data": String = "stories",
+            Rule::Text("stories, short, tinyshakespeare, wikitext-2, or the path of a file or folder"),
             "what to learn from", "DATASET";
-        tokenizer "tokenizer": TokenizerSource = "chars", Rule::ChoiceOrPath(TokenizerSource::NAMES, "tokenizer.json"),
+        tokenizer "tokenizer": TokenizerSource = "chars",
+            Rule::ChoiceOrPath(TokenizerSource::NAMES, "tokenizer.json"),
             "how text becomes tokens";
-        vocabulary "vocabulary": Option<usize> = "none", Rule::Optional(&Rule::Count { min: 2, max: 1 << 24 }),
+        vocabulary "vocabulary": Option<usize> = "none",
+            Rule::Optional(&Rule::Count { min: 2, max: 1 << 24 }),
             "the most tokens that the tokenizer may have";
         valid_fraction "valid-fraction": f64 = "0.1", Rule::Real { min: 0.0, max: 0.9, above: false },
             "the part of the data, at its end, that is kept for validation where the data set has none";
     }
     "Model" {
         layers "layers": usize = "4", Rule::Count { min: 1, max: 1024 }, "transformer blocks", "NUM_LAYERS";
-        heads "heads": usize = "4", Rule::Count { min: 1, max: 1024 }, "attention heads of a block", "NUM_HEADS";
+        heads "heads": usize = "4", Rule::Count { min: 1, max: 1024 },
+            "attention heads of a block", "NUM_HEADS";
         width "width": usize = "128", SIZE, "the length of the vector that stands for a token", "EMBED_DIM";
         context "context": usize = "128", SIZE, "how many tokens the model sees at once", "SEQ_LEN";
         dropout "dropout": f64 = "0", Rule::Real { min: 0.0, max: 0.99, above: false },
             "the part of the values that training leaves out at random";
-        positions "positions": Positions = "learned", Rule::Choice(Positions::NAMES), "how the model knows where a token stands";
+        positions "positions": Positions = "learned", Rule::Choice(Positions::NAMES),
+            "how the model knows where a token stands";
         norm "norm": Norm = "layer", Rule::Choice(Norm::NAMES), "how values are normalised";
-        activation "activation": Activation = "gelu", Rule::Choice(Activation::NAMES), "what the feed-forward layers apply";
-        tied_head "tied-head": bool = "true", Rule::Flag, "whether the last layer uses the embedding's weights";
+        activation "activation": Activation = "gelu", Rule::Choice(Activation::NAMES),
+            "what the feed-forward layers apply";
+        tied_head "tied-head": bool = "true", Rule::Flag,
+            "whether the last layer uses the embedding's weights";
     }
     "Training" {
-        optimizer "optimizer": Optimizer = "adamw", Rule::Choice(Optimizer::NAMES), "how weights are updated";
+        optimizer "optimizer": Optimizer = "adamw", Rule::Choice(Optimizer::NAMES),
+            "how weights are updated";
         learning_rate "learning-rate": f64 = "0.001", Rule::Real { min: 0.0, max: 10.0, above: true },
             "the size of an update, at its highest", "LEARNING_RATE";
-        schedule "schedule": Schedule = "cosine", Rule::Choice(Schedule::NAMES), "how the learning rate goes down after the warmup";
+        schedule "schedule": Schedule = "cosine", Rule::Choice(Schedule::NAMES),
+            "how the learning rate goes down after the warmup";
         warmup "warmup": u64 = "100", INTERVAL, "the steps in which the learning rate rises";
         weight_decay "weight-decay": f64 = "0.01", Rule::Real { min: 0.0, max: 10.0, above: false },
             "how strongly weights are drawn to zero";
         betas "betas": Option<(f64, f64)> = "none", Rule::Optional(&Rule::Pair),
             "how long adam, adamw and lion remember; none takes the optimizer's own";
-        momentum "momentum": Option<f64> = "none", Rule::Optional(&Rule::Real { min: 0.0, max: 0.999, above: false }),
+        momentum "momentum": Option<f64> = "none",
+            Rule::Optional(&Rule::Real { min: 0.0, max: 0.999, above: false }),
             "how long sgd and muon remember; none takes the optimizer's own";
-        clip "clip": f64 = "1", Rule::Real { min: 0.0, max: 1e9, above: false },
+        clip "clip": f64 = "1", Rule::Real { min: 0.0, max: f64::MAX, above: false },
             "the longest gradient there may be; longer ones are shortened; 0 lets all pass";
         batch "batch": usize = "16", SIZE, "sequences of a step", "BATCH_SIZE";
-        accumulation "accumulation": usize = "1", SIZE, "batches whose gradients are added up for an update";
+        accumulation "accumulation": usize = "1", SIZE,
+            "batches whose gradients are added up for an update";
         epochs "epochs": Option<u64> = "none", Rule::Optional(&WHOLE_RUN),
             "how often the whole data is seen; 1, unless steps are given", "NUM_EPOCHS";
-        steps "steps": Option<u64> = "none", Rule::Optional(&WHOLE_RUN), "how many updates are made, instead of epochs";
-        precision "precision": Precision = "f32", Rule::Choice(Precision::NAMES), "what products are computed in";
-        seed "seed": u64 = "0", Rule::Count { min: 0, max: i64::MAX as u64 }, "where the random numbers start";
+        steps "steps": Option<u64> = "none", Rule::Optional(&WHOLE_RUN),
+            "how many updates are made, instead of epochs";
+        precision "precision": Precision = "f32", Rule::Choice(Precision::NAMES),
+            "what products are computed in";
+        seed "seed": u64 = "0", Rule::Count { min: 0, max: NO_MOST }, "where the random numbers start";
         device "device": String = "auto", Rule::Device, "where it runs; auto takes a GPU if there is one";
     }
     "Watching" {
-        valid_interval "valid-interval": u64 = "200", INTERVAL, "steps between validations; 0 validates at the end only";
+        valid_interval "valid-interval": u64 = "200", INTERVAL,
+            "steps between validations; 0 validates at the end only";
         valid_batches "valid-batches": u64 = "20", WHOLE_RUN, "batches of a validation";
-        sample_interval "sample-interval": u64 = "200", INTERVAL, "steps between samples; 0 writes one at the end only";
+        sample_interval "sample-interval": u64 = "200", INTERVAL,
+            "steps between samples; 0 writes one at the end only";
         sample_length "sample-length": u64 = "200", WHOLE_RUN, "tokens of a sample";
         temperature "temperature": f64 = "0.8", Rule::Real { min: 0.0, max: 100.0, above: false },
             "how freely samples are drawn; 0 takes the likeliest token", "TEMPERATURE";
-        top_k "top-k": usize = "0", Rule::Count { min: 0, max: 1 << 24 }, "samples choose among so many tokens; 0 among all";
+        top_k "top-k": usize = "0", Rule::Count { min: 0, max: 1 << 24 },
+            "samples choose among so many tokens; 0 among all";
         top_p "top-p": f64 = "1", Rule::Real { min: 0.0, max: 1.0, above: true },
             "samples choose among the likeliest tokens of this probability together", "TOP_P";
-        repetition_penalty "repetition-penalty": f64 = "1", Rule::Real { min: 0.0, max: 100.0, above: true },
+        repetition_penalty "repetition-penalty": f64 = "1",
+            Rule::Real { min: 0.0, max: 100.0, above: true },
             "samples avoid recent tokens if it is more than 1";
     }
     "Output" {
-        output "output": String = "models", Rule::Text("the path of a folder"), "the folder of the model, its checkpoints and reports";
+        output "output": String = "models", Rule::Text("the path of a folder"),
+            "the folder of the model, its checkpoints and reports";
         name "name": Option<String> = "none", Rule::Optional(&Rule::Text("a name")),
             "the model's name; none names it after data, shape and device";
-        checkpoint_interval "checkpoint-interval": u64 = "500", INTERVAL, "steps between checkpoints; 0 writes one at the end only";
+        checkpoint_interval "checkpoint-interval": u64 = "500", INTERVAL,
+            "steps between checkpoints; 0 writes one at the end only";
         log "log": String = "training_log.tsv", Rule::Text("the path of a file"),
             "the table that gets a line a run; in the output folder unless it names a folder itself";
     }

@@ -1,5 +1,8 @@
 //! What a key's value must be: reading it from text, and saying what is allowed.
 
+/// The most that TOML can write, where a key has no limit of its own.
+pub const NO_MOST: u64 = i64::MAX as u64;
+
 /// What is allowed for a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
@@ -77,7 +80,9 @@ impl Rule {
     pub fn allowed(&self) -> String {
         match *self {
             Rule::Text(what) => what.to_string(),
+            Rule::Count { min, max: NO_MOST } => format!("a whole number of at least {min}"),
             Rule::Count { min, max } => format!("a whole number from {min} to {max}"),
+            Rule::Real { min, max: f64::MAX, .. } => format!("a number of at least {min}"),
             Rule::Real { min, max, above: true } => format!("a number more than {min} and at most {max}"),
             Rule::Real { min, max, above: false } => format!("a number from {min} to {max}"),
             Rule::Flag => "true or false".to_string(),

@@ -3,9 +3,13 @@
 /// ` (did you mean x?)` for a name that is nearly `x`, or nothing.
 pub fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = names.into_iter().map(|name| (distance(wrong, name), name)).min();
+    // A third of a name may be wrong, not more, unless one is the beginning of the other.
+    let near = |away: usize, name: &str| {
+        let begins = wrong.len() >= 3 && (wrong.starts_with(name) || name.starts_with(wrong));
+        begins || away <= 1.max(name.len() / 3)
+    };
     match nearest {
-        // A third of a name may be wrong, not more.
-        Some((away, name)) if away <= 1.max(name.len() / 3) => format!(" (did you mean {name}?)"),
+        Some((away, name)) if near(away, name) => format!(" (did you mean {name}?)"),
         _ => String::new(),
     }
 }
@@ -42,6 +46,7 @@ mod tests {
     #[test]
     fn only_near_names_are_offered() {
         assert_eq!(did_you_mean("layer", ["layers", "heads"]), " (did you mean layers?)");
+        assert_eq!(did_you_mean("seq-length", ["seq", "heads"]), " (did you mean seq?)");
         assert_eq!(did_you_mean("colour", ["layers", "heads"]), "");
         assert_eq!(did_you_mean("x", []), "");
     }
