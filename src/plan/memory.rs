@@ -88,16 +88,23 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
             last >= k
         });
         let inner = hidden_product(kernel, graph, &bytes);
+        let new = |places: &[Place], slot: Slot| places[slot] == Place::Nowhere && Some(slot) != inner;
+        // The last result takes the memory of what is read last: so an update takes that of the value it replaces, step
+        // after step, though the kernel may have other results before it, such as a gradient.
+        let mut over_of: Vec<(Slot, usize)> = Vec::new();
+        for slot in kernel.writes().into_iter().rev().filter(|&s| graph.nodes[s].keep && new(&places, s)) {
+            if let Some(input) = donor(graph, kernel, slot, &places, &last_read, k, &taken) {
+                taken[input] = true;
+                over_of.push((slot, input));
+            }
+        }
         for slot in kernel.writes() {
-            if places[slot] != Place::Nowhere || Some(slot) == inner {
+            if !new(&places, slot) {
                 continue;
             }
             if graph.nodes[slot].keep {
                 places[slot] = Place::Output(outputs.len());
-                let over = donor(graph, kernel, slot, &places, &last_read, k, &taken);
-                if let Some(input) = over {
-                    taken[input] = true;
-                }
+                let over = over_of.iter().find(|o| o.0 == slot).map(|o| o.1);
                 outputs.push(Output { slot, bytes: bytes(slot), over });
             } else {
                 places[slot] = Place::Arena(arena.take(bytes(slot)));
@@ -154,7 +161,8 @@ fn donor(
             && !elsewhere
             && map.reads().filter(|a| a.slot == *candidate).all(|a| a.position == *written)
     };
-    map.reads().map(|a| a.slot).filter(fits).find_map(|s| match places[s] {
+    let reads: Vec<Slot> = map.reads().map(|a| a.slot).collect();
+    reads.into_iter().rev().filter(fits).find_map(|s| match places[s] {
         Place::Input(k) if !taken[k] => Some(k),
         _ => None,
     })

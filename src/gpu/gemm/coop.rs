@@ -375,7 +375,7 @@ fn add_runs(tile: &CoopTile, anew: bool) -> String {
 }
 
 /// Every subgroup lays some blocks of results out in its part of workgroup memory, and its threads finish
-/// them by fours.
+/// them.
 fn finish(product: &Product, tile: &CoopTile, writer: &Writer, wide: usize, terms: &Terms) -> String {
     let [tall, broad] = tile.blocks();
     let row = BLOCK / 4 * wide;
@@ -392,25 +392,43 @@ fn finish(product: &Product, tile: &CoopTile, writer: &Writer, wide: usize, term
             for j in 0..wide {
                 let _ = writeln!(text, "coopStoreT(c{i}_{}, &results[stage{j}], stride);", first + j);
             }
-            let mut one = format!("let out_row = {};\n", writer.row("m"));
-            let _ = writeln!(one, "let n = n0 + own_n + {}u + quad % {row}u * 4u;", first * BLOCK);
-            one += &match terms {
-                Terms::Halves => "let value = results[stage + quad];\n".to_string(),
-                Terms::Split(scales) => scales.apply("results[stage + quad]"),
+            // Neighbours of a subgroup write neighbours: fours where rows begin at fours, and else single numbers.
+            let side = if writer.width() == 4 { 1 } else { 4 };
+            let column = format!("n0 + own_n + {}u + place % {}u * {}u", first * BLOCK, row * side, 4 / side);
+            let mut one = format!("let n = {column};\n");
+            one += &if side == 1 {
+                let value = match terms {
+                    Terms::Halves => "let value = results[stage + place];\n".to_string(),
+                    Terms::Split(scales) => scales.apply("results[stage + place]"),
+                };
+                let row = format!("let out_row = {};\n", writer.row("m"));
+                row + &value + &writer.quad("out_row", "n", "value", column_edge)
+            } else {
+                let value = match terms {
+                    Terms::Halves => "let value = results[stage + place / 4u][place % 4u];\n".to_string(),
+                    Terms::Split(scales) => scales.apply_one("results[stage + place / 4u][place % 4u]"),
+                };
+                let write = value + &writer.one("m", "n", "value");
+                if column_edge {
+                    format!("if (n < {}u) {{\n{}}}\n", product.n, indented(&write, 1))
+                } else {
+                    write
+                }
             };
-            one += &writer.quad("out_row", "n", "value", column_edge);
             if row_edge {
                 one = format!("if (m < {}u) {{\n{}}}\n", product.m, indented(&one, 1));
             }
             let _ = write!(
                 text,
                 "workgroupBarrier();
-for (var quad = tid % {SUBGROUP}u; quad < {quads}u; quad += {SUBGROUP}u) {{
-    let m = m0 + own_m + {}u + quad / {row}u;
+for (var place = tid % {SUBGROUP}u; place < {}u; place += {SUBGROUP}u) {{
+    let m = m0 + own_m + {}u + place / {}u;
 {}}}
 workgroupBarrier();
 ",
+                quads * side,
                 i * BLOCK,
+                row * side,
                 indented(&one, 1)
             );
         }

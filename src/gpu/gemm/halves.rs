@@ -70,6 +70,18 @@ let value = {sums} * bitcast<vec4<f32>>((scale_half + 127) << vec4<u32>(23u))
             self.columns, self.last_column, self.rows
         )
     }
+
+    /// The same of one sum, of row `m` and column `n`.
+    pub fn apply_one(&self, sum: &str) -> String {
+        format!(
+            "let scale = load_scales({} + n) + load_scales({} + m);
+let scale_half = scale >> 1u;
+let scale_rest = scale - scale_half;
+let value = {sum} * bitcast<f32>((scale_half + 127) << 23u) * bitcast<f32>((scale_rest + 127) << 23u);
+",
+            self.columns, self.rows
+        )
+    }
 }
 
 impl<'s> Splitter<'s> {

@@ -4,7 +4,7 @@ use super::code::{Arguments, Place, Writer, split_index};
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch, Uniform, can_be_wide};
 use crate::gpu::dispatch::Dispatch;
-use crate::plan::kernel::{Access, MapKernel, Step, Value};
+use crate::plan::kernel::{Access, MapKernel, Step};
 
 /// Programs that one shader holds at most: more make it slow to compile.
 const MOST_TOGETHER: usize = 16;
@@ -27,22 +27,6 @@ fn is_wide(kernel: &MapKernel) -> bool {
     rest.is_empty() && loads && kernel.stores.iter().all(|s| s.access.is_straight(4))
 }
 
-/// Which values are the same everywhere.
-fn same_everywhere(kernel: &MapKernel) -> Vec<bool> {
-    let mut same = Vec::with_capacity(kernel.code.len());
-    for i in &kernel.code {
-        same.push(match &i.step {
-            Step::Load { access, checks, .. } => {
-                checks.is_empty() && access.position.coefficients.iter().all(|&c| c == 0)
-            }
-            Step::Argument(_) | Step::Literal(_) => true,
-            Step::Gather { .. } | Step::Iota(_) | Step::Random { .. } | Step::Valid(_) => false,
-            step => step.operands().iter().all(|&o| same[o]),
-        });
-    }
-    same
-}
-
 /// What an invocation computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Share {
@@ -50,27 +34,21 @@ enum Share {
     One,
     /// So many elements, far apart, whose loads wait together: of single elements too few bytes would be on their way.
     Together(u64),
-    /// So many fours one after the other: what is loaded from one place for all is loaded less often. A word that every
-    /// invocation of a large dispatch asks for is slower than all the rest.
-    Turns(u64),
 }
 
-/// Elements, or fours, that are worth sharing out otherwise than one by one, and values of places that are computed
-/// together.
-const MANY: u64 = 1 << 18;
+/// Elements and lengths of rows that are worth taking several at a time, and the most values that are computed then.
+const MANY: usize = 1 << 18;
+const LONG: usize = 64;
 const MOST_VALUES: usize = 160;
 
 impl Share {
     fn of(kernel: &MapKernel) -> Share {
-        let loads_for_all = || {
-            let same = same_everywhere(kernel);
-            (0..same.len()).any(|v| same[v] && matches!(kernel.code[v].step, Step::Load { .. }))
-        };
-        match is_wide(kernel) {
-            _ if units(kernel) < MANY => Share::One,
-            true if loads_for_all() => Share::Turns(8),
-            false if 4 * kernel.code.len() <= MOST_VALUES => Share::Together(4),
-            _ => Share::One,
+        let long = kernel.extents.last().is_some_and(|&last| last >= LONG && !last.is_multiple_of(4));
+        let few_values = 4 * kernel.code.len() <= MOST_VALUES;
+        if long && few_values && kernel.iterations() >= MANY && !is_wide(kernel) {
+            Share::Together(4)
+        } else {
+            Share::One
         }
     }
 
@@ -78,7 +56,7 @@ impl Share {
     fn invocations(self, units: u64) -> u64 {
         match self {
             Share::One => units,
-            Share::Together(n) | Share::Turns(n) => units.div_ceil(n),
+            Share::Together(n) => units.div_ceil(n),
         }
     }
 }
@@ -114,25 +92,13 @@ fn program(
     let (wide, share) = (is_wide(kernel), Share::of(kernel));
     let (text, mark) = (String::new(), String::new());
     let mut w = Writer { kernel, slots, arguments, text, indices: Vec::new(), wide, names, mark };
-    let mut rest: Vec<Value> = (0..kernel.code.len()).collect();
-    if share != Share::One {
-        let same = same_everywhere(kernel);
-        w.indices = vec!["0u".to_string(); kernel.extents.len()];
-        rest.extract_if(.., |v| same[*v]).for_each(|v| w.compute(v));
-    }
+    let all = 0..kernel.code.len();
     let store = |w: &mut Writer| kernel.stores.iter().for_each(|s| w.store(s.value, &s.access));
     match share {
         Share::One => {
             w.indices = indices(kernel, &mut w.text, "i", "x");
-            rest.iter().for_each(|&v| w.compute(v));
+            all.for_each(|v| w.compute(v));
             store(&mut w);
-        }
-        Share::Turns(_) => {
-            w.line(format!("for (var j = i; j < {count}; j += {threads}) {{"));
-            w.indices = indices(kernel, &mut w.text, "j", "x");
-            rest.iter().for_each(|&v| w.compute(v));
-            store(&mut w);
-            w.line("}");
         }
         Share::Together(n) => {
             let mut places = Vec::new();
@@ -143,7 +109,7 @@ fn program(
                 let indices = indices(kernel, &mut w.text, &format!("near_{c}"), &format!("x_{c}_"));
                 places.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
             }
-            for v in rest {
+            for v in all {
                 places.iter_mut().for_each(|place| place.visit(&mut w, |w| w.compute(v)));
             }
             for (c, place) in places.iter_mut().enumerate() {

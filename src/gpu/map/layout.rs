@@ -11,8 +11,9 @@ const MOST_KEPT: usize = 96;
 const MOST_UNROLLED: usize = 480;
 /// The most values that a turn of the loop along a row computes.
 const MOST_TOGETHER: usize = 240;
-/// Invocations that keep a large GPU busy.
+/// Invocations that keep a large GPU busy, and those that share few rows: they wait for memory longer.
 const MANY: usize = 1 << 16;
+const MANY_SPLIT: usize = 1 << 17;
 
 /// How the rows are shared out.
 pub(super) struct Layout {
@@ -71,7 +72,7 @@ impl Layout {
         // A part of a row should still be worth a workgroup.
         let splits = if single {
             let worth = width / (16 * parts as usize * lanes).max(1);
-            (MANY / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
+            (MANY_SPLIT / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
         } else {
             1
         };
