@@ -168,7 +168,7 @@ fn the_switch_ends_training_after_a_step_and_saves() {
     let model = network();
     let mut adam = Adam::new(model.parameters(), 0.01, (0.9, 0.999), 1e-8, 0.0);
     let options = TrainerOptions { folder: Some(folder.0.clone()), ..silent() };
-    let mut trainer = Trainer::new(&model, &mut adam, options);
+    let trainer = Trainer::new(&model, &mut adam, options);
     let stop = trainer.stop_switch();
     let mut saved = None;
     let mut trainer = trainer.with_observer(|event| {

@@ -36,8 +36,8 @@ pub use rmsprop::{RMSprop, RMSpropOptions};
 pub use rule::{Rule, Setting, Update};
 pub use scaler::GradScaler;
 pub use schedule::{
-    ChainedLR, CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, ReduceLROnPlateau,
-    Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
+    ChainedLR, CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, PlateauMemory,
+    ReduceLROnPlateau, Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
 };
 pub use sgd::{SGD, SGDOptions};
 

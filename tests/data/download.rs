@@ -180,7 +180,9 @@ fn a_later_call_goes_on_if_a_checksum_vouches_for_it() {
 #[test]
 fn a_part_that_is_whole_too_long_or_not_wanted_is_dealt_with() {
     let sum = sum(&content());
-    let rows: [(&str, Vec<u8>, Vec<Answer>, Vec<Option<usize>>); 4] = [
+    /// What it is about, what is there already, what the server says, and what it is asked for.
+    type Case = (&'static str, Vec<u8>, Vec<Answer>, Vec<Option<usize>>);
+    let rows: [Case; 4] = [
         ("whole", content(), vec![Answer::Send], vec![Some(200_000)]),
         ("long", vec![0; 200_001], vec![Answer::Send, Answer::Send], vec![Some(200_001), None]),
         ("ignored", vec![0; 10], vec![Answer::SendAll], vec![Some(10)]),

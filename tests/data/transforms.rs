@@ -46,7 +46,9 @@ fn apply(transform: impl Transform + 'static) -> Array<'static> {
 
 #[test]
 fn places_move_as_a_plain_loop_moves_them() {
-    let rows: [(Box<dyn Transform>, [usize; 2], Vec<u8>); 6] = [
+    /// A transform, the size it gives, and what it gives.
+    type Case = (Box<dyn Transform>, [usize; 2], Vec<u8>);
+    let rows: [Case; 6] = [
         (Box::new(RandomHorizontalFlip::new(1.0)), [3, 4], naive(3, 4, |y, x| (y, 3 - x))),
         (Box::new(RandomHorizontalFlip::new(0.0)), [3, 4], naive(3, 4, |y, x| (y, x))),
         (Box::new(CenterCrop::new(1, 2)), [1, 2], naive(1, 2, |y, x| (y + 1, x + 1))),

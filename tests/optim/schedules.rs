@@ -283,7 +283,7 @@ fn another_rate_every_step_compiles_nothing_and_copies_nothing() {
         };
         train(0..3);
         let ((), spent) = counted(|| train(3..20));
-        let seen = (spent.plans_compiled, spent.plans_replayed, spent.reads);
+        let seen = (spent.plans_compiled, spent.plans_replayed, copies(&spent));
         assert_eq!(seen, (0, 17, 0), "one plan a step, to a rate of 0 and beyond");
     }
 }

@@ -31,6 +31,11 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> (T, Counters) {
     (value, spent)
 }
 
+/// How many tensors were copied between the host and a device.
+pub fn copies(spent: &Counters) -> u64 {
+    spent.uploads + spent.reads
+}
+
 /// f64 where the device has it.
 pub fn real() -> DType {
     if default_device().is_gpu() { DType::F32 } else { DType::F64 }

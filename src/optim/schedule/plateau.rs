@@ -22,11 +22,13 @@ pub struct ReduceLROnPlateau {
     pub minimum: f64,
     /// Larger metrics are better, as with accuracies.
     pub larger_is_better: bool,
-    seen: Seen,
+    /// What it has seen so far; nothing at first.
+    pub seen: PlateauMemory,
 }
 
+/// What a [`ReduceLROnPlateau`] remembers from step to step.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+pub struct PlateauMemory {
     best: Option<f64>,
     bad: u64,
     cooling: u64,
@@ -49,7 +51,7 @@ impl ReduceLROnPlateau {
             cooldown: 0,
             minimum: 0.0,
             larger_is_better: false,
-            seen: Seen::default(),
+            seen: PlateauMemory::default(),
         }
     }
 
@@ -87,7 +89,7 @@ impl Schedule for ReduceLROnPlateau {
     }
 
     fn state(&self) -> State {
-        let Seen { best, bad, cooling, reductions } = self.seen;
+        let PlateauMemory { best, bad, cooling, reductions } = self.seen;
         let counts = [("bad", bad), ("cooling", cooling), ("reductions", reductions)];
         let state = best.map_or_else(State::new, |best| State::new().with("best", best));
         counts.into_iter().fold(state, |state, (name, n)| state.with(name, n as i64))
@@ -97,7 +99,7 @@ impl Schedule for ReduceLROnPlateau {
         let count = |name: &str| Ok::<u64, crate::Error>(state.int(name)?.max(0) as u64);
         let best = if state.values.contains_key("best") { Some(state.float("best")?) } else { None };
         let (bad, cooling, reductions) = (count("bad")?, count("cooling")?, count("reductions")?);
-        self.seen = Seen { best, bad, cooling, reductions };
+        self.seen = PlateauMemory { best, bad, cooling, reductions };
         Ok(())
     }
 }
