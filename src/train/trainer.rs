@@ -79,7 +79,7 @@ impl Default for TrainerOptions {
 ///
 /// let x = Tensor::randn([256, 2]);
 /// let y = (x.narrow(1, 0, 1) - x.narrow(1, 1, 1)).gt(0.0).squeeze(1).to_dtype(volta::DType::I32);
-/// let mut data = DataLoader::over(TensorDataset::of(&x, &y)?, 32).with_shuffle(true);
+/// let mut data = DataLoader::over(TensorDataset::from_tensors(&x, &y)?, 32).with_shuffle(true);
 /// let model = Linear::new(2, 2, true);
 /// let mut adam = Adam::new(model.parameters(), 0.05, (0.9, 0.999), 1e-8, 0.0);
 /// let options = TrainerOptions { epochs: 5, progress: false, ..TrainerOptions::default() };
