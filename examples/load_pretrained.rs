@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use volta::io::{Metadata, NameMap, Weights, save_safetensors};
 use volta::models::{Generation, Gpt, GptOptions};
 use volta::text::{Sampler, SamplerOptions, Tokenizer};
-use volta::{Device, Module, Result, StateDict, Tensor, manual_seed, set_default_device};
+use volta::{Device, Result, StateDict, Tensor, manual_seed, set_default_device};
 
 /// What GPT-2 calls its parts. Its matrices stand the other way round.
 fn names() -> NameMap {
