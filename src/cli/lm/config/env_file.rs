@@ -1,7 +1,7 @@
 //! RustyFlow's `config.env`: assignments as a shell reads them, with RustyFlow's names.
 //!
 //! RustyFlow's models read words, so such a file means the tokenizer of words unless something says otherwise.
-//! `MODEL_PATH` is the model's file without the device: its folder becomes `output`, its name `name`.
+//! `MODEL_PATH` is the model's file: its folder becomes `output`, its name `name`.
 
 use super::keys::{KEYS, Key};
 use super::sources::{Assignment, Origin, Reading, unknown};
