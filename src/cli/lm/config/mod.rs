@@ -92,7 +92,12 @@ impl Config {
 
     /// The configuration that [`effective`](Self::effective) wrote; `path` is for errors.
     pub fn from_toml(text: &str, path: &Path) -> Result<Config, ConfigError> {
-        Config::combine([sources::toml_text(text, path)])
+        let mut reading = sources::toml_text(text, path);
+        // All keys are in it; those that say what the default says were not given by anybody.
+        reading
+            .assignments
+            .retain(|a| KEYS[a.key].rule.read(&a.text) != KEYS[a.key].rule.read(KEYS[a.key].default));
+        Config::combine([reading])
     }
 
     /// Reads sources in the order in which they win.

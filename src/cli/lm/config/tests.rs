@@ -278,3 +278,10 @@ fn a_file_that_is_not_there_is_an_error() {
     let message = error(resolve(&["--config", "nowhere/run.toml"], &[]));
     assert!(message.contains("cannot read the configuration nowhere/run.toml"), "{message}");
 }
+
+#[test]
+fn a_run_shorter_than_the_usual_warmup_reads_back_too() {
+    let config = resolve(&["--steps", "2"], &[]).expect("the usual warmup is not anybody's wish");
+    let again = Config::from_toml(&config.effective(), Path::new("model")).expect("nor is it in the file");
+    assert_eq!(again.effective(), config.effective());
+}
