@@ -214,6 +214,23 @@ impl MapKernel {
         self.reads().map(|a| a.slot).chain(self.stores.iter().map(|s| s.access.slot))
     }
 
+    /// The slots that `value` is computed from.
+    pub fn slots_behind(&self, value: Value) -> Vec<Slot> {
+        let mut wanted = vec![false; value + 1];
+        wanted[value] = true;
+        let mut slots = Vec::new();
+        for v in (0..=value).rev() {
+            if !wanted[v] {
+                continue;
+            }
+            if let Step::Load { access, .. } | Step::Gather { access, .. } = &self.code[v].step {
+                slots.push(access.slot);
+            }
+            self.code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
+        }
+        slots
+    }
+
     /// The slots it reads.
     pub fn reads(&self) -> impl Iterator<Item = &Access> {
         self.code.iter().filter_map(|i| match &i.step {

@@ -89,13 +89,18 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
         });
         let inner = hidden_product(kernel, graph, &bytes);
         let new = |places: &[Place], slot: Slot| places[slot] == Place::Nowhere && Some(slot) != inner;
-        // The last result takes the memory of what is read last: so an update takes that of the value it replaces, step
-        // after step, though the kernel may have other results before it, such as a gradient.
+        // First whoever is made of an input: an update then takes the memory of the value it replaces, step after step,
+        // though the kernel may have other results before it, such as a gradient.
         let mut over_of: Vec<(Slot, usize)> = Vec::new();
-        for slot in kernel.writes().into_iter().rev().filter(|&s| graph.nodes[s].keep && new(&places, s)) {
-            if let Some(input) = donor(graph, kernel, slot, &places, &last_read, k, &taken) {
-                taken[input] = true;
-                over_of.push((slot, input));
+        for made_of_it in [true, false] {
+            for slot in kernel.writes().into_iter().filter(|&s| graph.nodes[s].keep && new(&places, s)) {
+                if over_of.iter().any(|o| o.0 == slot) {
+                    continue;
+                }
+                if let Some(input) = donor(graph, kernel, slot, made_of_it, &places, &last_read, k, &taken) {
+                    taken[input] = true;
+                    over_of.push((slot, input));
+                }
             }
         }
         for slot in kernel.writes() {
@@ -134,11 +139,14 @@ fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> us
     (alike && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
 }
 
-/// An input that `slot` may overwrite: given away, read here for the last time, and only where it is written.
+/// An input that `slot` may overwrite: given away, read here for the last time, and only where it is written. If asked
+/// for, one that it is made of.
+#[allow(clippy::too_many_arguments, reason = "they are the state of the loop around it")]
 fn donor(
     graph: &PlanGraph,
     kernel: &Kernel,
     slot: Slot,
+    made_of_it: bool,
     places: &[Place],
     last_read: &[usize],
     now: usize,
@@ -146,7 +154,9 @@ fn donor(
 ) -> Option<usize> {
     let Work::Map(maps) = &kernel.work else { return None };
     let map = maps.iter().find(|m| m.stores.iter().any(|s| s.access.slot == slot))?;
-    let written = &map.stores.iter().find(|s| s.access.slot == slot)?.access.position;
+    let store = map.stores.iter().find(|s| s.access.slot == slot)?;
+    let written = &store.access.position;
+    let sources = map.slots_behind(store.value);
     if map.outer != map.extents.len() {
         return None;
     }
@@ -155,14 +165,14 @@ fn donor(
         let elsewhere =
             maps.iter().filter(|m| !std::ptr::eq(*m, map)).any(|m| m.reads().any(|a| a.slot == *candidate));
         node.donated
+            && (!made_of_it || sources.contains(candidate))
             && node.dtype == graph.nodes[slot].dtype
             && node.shape.numel() == graph.nodes[slot].shape.numel()
             && last_read[*candidate] == now
             && !elsewhere
             && map.reads().filter(|a| a.slot == *candidate).all(|a| a.position == *written)
     };
-    let reads: Vec<Slot> = map.reads().map(|a| a.slot).collect();
-    reads.into_iter().rev().filter(fits).find_map(|s| match places[s] {
+    map.reads().map(|a| a.slot).filter(fits).find_map(|s| match places[s] {
         Place::Input(k) if !taken[k] => Some(k),
         _ => None,
     })
