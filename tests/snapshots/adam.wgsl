@@ -52,22 +52,22 @@ fn load4_s1(i: u32) -> vec4<f32> {
     return memory1_0[i >> 2u];
 }
 fn store_s2(i: u32, value: f32) {
-    memory1_0[i >> 2u][i & 3u] = value;
-}
-fn store4_s2(i: u32, value: vec4<f32>) {
-    memory1_0[i >> 2u] = value;
-}
-fn store_s3(i: u32, value: f32) {
     memory2_0[i >> 2u][i & 3u] = value;
 }
-fn store4_s3(i: u32, value: vec4<f32>) {
+fn store4_s2(i: u32, value: vec4<f32>) {
     memory2_0[i >> 2u] = value;
 }
-fn store_s4(i: u32, value: f32) {
+fn store_s3(i: u32, value: f32) {
     memory3_0[i >> 2u][i & 3u] = value;
 }
-fn store4_s4(i: u32, value: vec4<f32>) {
+fn store4_s3(i: u32, value: vec4<f32>) {
     memory3_0[i >> 2u] = value;
+}
+fn store_s4(i: u32, value: f32) {
+    memory1_0[i >> 2u][i & 3u] = value;
+}
+fn store4_s4(i: u32, value: vec4<f32>) {
+    memory1_0[i >> 2u] = value;
 }
 fn load_s5(i: u32) -> f32 {
     return memory4_0[i >> 2u][i & 3u];
@@ -82,22 +82,22 @@ fn load4_s6(i: u32) -> vec4<f32> {
     return memory5_0[i >> 2u];
 }
 fn store_s7(i: u32, value: f32) {
-    memory5_0[i >> 2u][i & 3u] = value;
-}
-fn store4_s7(i: u32, value: vec4<f32>) {
-    memory5_0[i >> 2u] = value;
-}
-fn store_s8(i: u32, value: f32) {
     memory6_0[i >> 2u][i & 3u] = value;
 }
-fn store4_s8(i: u32, value: vec4<f32>) {
+fn store4_s7(i: u32, value: vec4<f32>) {
     memory6_0[i >> 2u] = value;
 }
-fn store_s9(i: u32, value: f32) {
+fn store_s8(i: u32, value: f32) {
     memory7_0[i >> 2u][i & 3u] = value;
 }
-fn store4_s9(i: u32, value: vec4<f32>) {
+fn store4_s8(i: u32, value: vec4<f32>) {
     memory7_0[i >> 2u] = value;
+}
+fn store_s9(i: u32, value: f32) {
+    memory5_0[i >> 2u][i & 3u] = value;
+}
+fn store4_s9(i: u32, value: vec4<f32>) {
+    memory5_0[i >> 2u] = value;
 }
 fn program0(i: u32, threads: u32, count: u32) {
 let x0 = i;
