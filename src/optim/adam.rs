@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 /// ```
 pub type Adam = RuleOptimizer<AdamOptions>;
 
-/// Adam with weight decay apart from the gradient: `p ← p − rate·decay·p`.
+/// Adam with weight decay apart from the gradient: `rate·decay·p` is added to the step.
 pub type AdamW = RuleOptimizer<AdamWOptions>;
 
 const FIRST: usize = 0;
@@ -98,10 +98,8 @@ macro_rules! adam {
                 let by_root = weight.over(&steps.weight(b2)?.sqrt()?)?.times(by_root)?;
                 let more = weight.times(more)?;
                 for u in updates {
-                    let (mut p, mut g) = (u.parameter().clone(), u.gradient());
-                    if self.weight_decay != 0.0 && $decoupled {
-                        p = p.try_mul(1.0 - rate * self.weight_decay)?;
-                    } else if self.weight_decay != 0.0 {
+                    let (p, mut g) = (u.parameter(), u.gradient());
+                    if self.weight_decay != 0.0 && !$decoupled {
                         g = g.try_add(&p.try_mul(self.weight_decay)?)?;
                     }
                     let m = u.state(FIRST)?.try_mul(b1)?.try_add(&g.try_mul(1.0 - b1)?)?;
@@ -112,7 +110,11 @@ macro_rules! adam {
                         u.set_state(LARGEST, &spread)?;
                     }
                     let divisor = spread.try_sqrt()?.try_mul(by_root.of(&v)?)?.try_add(more.of(&v)?)?;
-                    u.set(&p.try_sub(&m.try_div(&divisor)?)?)?;
+                    let mut step = m.try_div(&divisor)?;
+                    if self.weight_decay != 0.0 && $decoupled {
+                        step = step.try_add(&p.try_mul(rate * self.weight_decay)?)?;
+                    }
+                    u.set(&p.try_sub(&step)?)?;
                     u.set_state(FIRST, &m)?;
                     u.set_state(SECOND, &v)?;
                 }

@@ -67,13 +67,13 @@ impl Rule for LionOptions {
     fn update(&self, _steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
         let (b1, b2) = self.betas;
         for u in updates {
-            let (mut p, g, m) = (u.parameter().clone(), u.gradient(), u.state(MOMENT)?);
+            let (p, g, m) = (u.parameter(), u.gradient(), u.state(MOMENT)?);
+            let mut step = m.try_mul(b1)?.try_add(&g.try_mul(1.0 - b1)?)?.try_sign()?;
             if self.weight_decay != 0.0 {
-                p = p.try_mul(1.0 - self.learning_rate * self.weight_decay)?;
+                step = step.try_add(&p.try_mul(self.weight_decay)?)?;
             }
-            let direction = m.try_mul(b1)?.try_add(&g.try_mul(1.0 - b1)?)?.try_sign()?;
             let next = m.try_mul(b2)?.try_add(&g.try_mul(1.0 - b2)?)?;
-            u.set(&p.try_sub(&direction.try_mul(self.learning_rate)?)?)?;
+            u.set(&p.try_sub(&step.try_mul(self.learning_rate)?)?)?;
             u.set_state(MOMENT, &next)?;
         }
         Ok(())

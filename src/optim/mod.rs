@@ -36,7 +36,7 @@ pub use rmsprop::{RMSprop, RMSpropOptions};
 pub use rule::{Rule, Setting, Update};
 pub use scaler::GradScaler;
 pub use schedule::{
-    ChainedLR, CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, PlateauMemory,
+    ChainedLR, CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, PlateauOptions,
     ReduceLROnPlateau, Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
 };
 pub use sgd::{SGD, SGDOptions};

@@ -11,8 +11,7 @@ use crate::tensor::Tensor;
 /// ```text
 /// m ← momentum·m + (1 − momentum)·g
 /// u = m                                (Nesterov: momentum·m + (1 − momentum)·g)
-/// p ← p − rate·decay·p
-/// p ← p − rate·√max(1, rows/columns) · orthogonal(u)
+/// p ← p − rate·(√max(1, rows/columns)·orthogonal(u) + decay·p)
 /// ```
 ///
 /// `orthogonal` brings all singular values near 1, by steps of Newton and Schulz's iteration, in the parameter's type.
@@ -90,18 +89,19 @@ impl Rule for MuonOptions {
 
     fn update(&self, _steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
         for u in updates {
-            let (mut p, g) = (u.parameter().clone(), u.gradient());
+            let (p, g) = (u.parameter(), u.gradient());
             let fresh = g.try_mul(1.0 - self.momentum)?;
             let momentum = u.state(MOMENTUM)?.try_mul(self.momentum)?.try_add(&fresh)?;
             u.set_state(MOMENTUM, &momentum)?;
             let ahead =
                 if self.nesterov { momentum.try_mul(self.momentum)?.try_add(&fresh)? } else { momentum };
-            if self.weight_decay != 0.0 {
-                p = p.try_mul(1.0 - self.learning_rate * self.weight_decay)?;
-            }
             let (rows, columns) = (p.shape()[0] as f64, p.shape()[1] as f64);
             let rate = self.learning_rate * (rows / columns).max(1.0).sqrt();
-            u.set(&p.try_sub(&orthogonal(&ahead, self.iterations)?.try_mul(rate)?)?)?;
+            let mut step = orthogonal(&ahead, self.iterations)?.try_mul(rate)?;
+            if self.weight_decay != 0.0 {
+                step = step.try_add(&p.try_mul(self.learning_rate * self.weight_decay)?)?;
+            }
+            u.set(&p.try_sub(&step)?)?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! small again before they are used.
 
 use super::Optimizer;
+use super::total::sum_of_all;
 use crate::autograd::no_grad;
 use crate::call::Call;
 use crate::error::{Result, bail};
@@ -122,18 +123,14 @@ impl GradScaler {
     /// Divides the gradients by the scale; whether all of them are finite, if there are any.
     fn unscale_all(&self, parameters: &[Tensor]) -> Result<Option<Tensor>> {
         let inverse = self.scale.try_recip()?;
-        let mut total: Option<Tensor> = None;
+        let mut traces = Vec::new();
         for p in parameters {
             let Some(g) = p.grad() else { continue };
             // Zero times anything finite is zero, of anything else NaN.
-            let trace = g.try_mul(0.0)?.try_sum()?;
-            total = Some(match total {
-                Some(before) => before.try_add(&trace)?,
-                None => trace,
-            });
+            traces.push(g.try_mul(0.0)?);
             p.set_grad(Some(g.try_mul(&inverse)?));
         }
-        total.map(|t| t.try_eq(0.0)).transpose()
+        sum_of_all(&traces)?.map(|total| total.try_eq(0.0)).transpose()
     }
 
     fn adapt(&self, finite: &Tensor) -> Result<()> {

@@ -59,7 +59,7 @@ fn a_scaled_step_compiles_nothing_new_and_is_one_plan() {
     let mut steps = |count: usize| {
         for k in 0..count {
             adam.set_learning_rate(0.1 / (k + 1) as f64);
-            scaled_step(&w, &mut adam, &mut scaler, if k % 3 == 0 { f64::INFINITY } else { 1.0 });
+            scaled_step(&w, &mut adam, &mut scaler, if k % 3 == 0 { f64::INFINITY } else { 0.5 });
         }
     };
     steps(3);

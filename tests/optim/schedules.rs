@@ -195,9 +195,9 @@ fn a_warmup_climbs_evenly_to_the_first_rate_of_what_follows() {
 
 const METRICS: [f64; 14] = [1.0, 0.9, 0.95, 0.91, 0.92, 0.89, 0.895, 0.8895, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0];
 
-fn on_plateaus(schedule: ReduceLROnPlateau) -> Vec<f64> {
+fn on_plateaus(options: PlateauOptions) -> Vec<f64> {
     let mut optimizer = sgd(0.4);
-    let mut scheduler = Scheduler::new(schedule, &mut optimizer);
+    let mut scheduler = Scheduler::new(ReduceLROnPlateau::new(options), &mut optimizer);
     let mut rate = |metric: f64| {
         scheduler.step_with(metric, &mut optimizer);
         optimizer.learning_rates()[0]
@@ -208,14 +208,13 @@ fn on_plateaus(schedule: ReduceLROnPlateau) -> Vec<f64> {
 #[test]
 fn a_rate_falls_on_plateaus_as_pytorchs_does() {
     let _together = together();
-    let schedule = ReduceLROnPlateau { factor: 0.5, patience: 1, ..ReduceLROnPlateau::new() };
+    let options = PlateauOptions { factor: 0.5, patience: 1, ..Default::default() };
     let table = [0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.1, 0.1, 0.05, 0.05, 0.025];
-    assert_close(&on_plateaus(schedule.clone()), &table, 1e-12, "patience");
+    assert_close(&on_plateaus(options.clone()), &table, 1e-12, "patience");
     let table = [0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.15, 0.15, 0.15, 0.15, 0.15];
-    let cooling = ReduceLROnPlateau { cooldown: 2, minimum: 0.15, ..schedule };
+    let cooling = PlateauOptions { cooldown: 2, minimum: 0.15, ..options };
     assert_close(&on_plateaus(cooling), &table, 1e-12, "cooldown and a minimum");
-    let growing =
-        ReduceLROnPlateau { factor: 0.5, patience: 0, larger_is_better: true, ..ReduceLROnPlateau::new() };
+    let growing = PlateauOptions { factor: 0.5, patience: 0, larger_is_better: true, ..Default::default() };
     let table: Vec<f64> = (0..14).map(|k| 0.4 * 0.5f64.powi(k)).collect();
     assert_close(&on_plateaus(growing), &table, 1e-12, "larger is better");
 }
@@ -238,8 +237,8 @@ fn every_group_is_scheduled_from_its_own_rate() {
 fn a_scheduler_goes_on_where_it_stopped() {
     let _together = together();
     let new = || {
-        let plateau = ReduceLROnPlateau { factor: 0.5, patience: 1, ..ReduceLROnPlateau::new() };
-        let chain = ChainedLR::new(ExponentialLR::new(0.9)).and(plateau);
+        let plateau = PlateauOptions { factor: 0.5, patience: 1, ..Default::default() };
+        let chain = ChainedLR::new(ExponentialLR::new(0.9)).and(ReduceLROnPlateau::new(plateau));
         SequentialLR::new(LinearLR::new(0.1, 1.0, 3)).then(3, WarmupLR::new(2, chain))
     };
     let mut first = sgd(0.4);

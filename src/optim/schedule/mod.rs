@@ -11,7 +11,7 @@ pub use compose::{ChainedLR, SequentialLR, WarmupLR};
 pub use cosine::CosineAnnealingLR;
 pub use decay::{ExponentialLR, LinearLR, MultiStepLR, StepLR};
 pub use one_cycle::OneCycleLR;
-pub use plateau::{PlateauMemory, ReduceLROnPlateau};
+pub use plateau::{PlateauOptions, ReduceLROnPlateau};
 
 use super::Optimizer;
 use crate::call::Call;

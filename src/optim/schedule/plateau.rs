@@ -4,12 +4,19 @@ use super::Schedule;
 use crate::error::Result;
 use crate::state::State;
 
-/// The rate times `factor` whenever the metric has not become better for more than `patience` steps. The metric comes
-/// with [`Scheduler::step_with`](super::Scheduler::step_with).
+/// The rate times a factor whenever the metric has not become better for some steps. The metric comes with
+/// [`Scheduler::step_with`](super::Scheduler::step_with).
 ///
-/// `ReduceLROnPlateau { patience: 3, ..ReduceLROnPlateau::new() }` waits for three steps.
+/// `ReduceLROnPlateau::new(PlateauOptions { patience: 3, ..Default::default() })` waits for three steps.
 #[derive(Clone, Debug)]
 pub struct ReduceLROnPlateau {
+    options: PlateauOptions,
+    seen: Seen,
+}
+
+/// The options of [`ReduceLROnPlateau`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlateauOptions {
     /// What the rate is multiplied by.
     pub factor: f64,
     /// How many steps without progress are forgiven.
@@ -22,8 +29,14 @@ pub struct ReduceLROnPlateau {
     pub minimum: f64,
     /// Larger metrics are better, as with accuracies.
     pub larger_is_better: bool,
-    /// What it has seen so far; nothing at first.
-    pub seen: PlateauMemory,
+}
+
+impl Default for PlateauOptions {
+    /// As in PyTorch: a tenth after more than 10 steps without progress, for metrics that should become small.
+    fn default() -> Self {
+        let (factor, patience, threshold) = (0.1, 10, 1e-4);
+        PlateauOptions { factor, patience, threshold, cooldown: 0, minimum: 0.0, larger_is_better: false }
+    }
 }
 
 /// What a [`ReduceLROnPlateau`] remembers from step to step.
@@ -35,39 +48,26 @@ pub struct PlateauMemory {
     reductions: u64,
 }
 
-impl Default for ReduceLROnPlateau {
-    fn default() -> Self {
-        ReduceLROnPlateau::new()
-    }
-}
-
 impl ReduceLROnPlateau {
-    /// PyTorch's defaults: a tenth after more than 10 steps without progress, for metrics that should become small.
-    pub fn new() -> ReduceLROnPlateau {
-        ReduceLROnPlateau {
-            factor: 0.1,
-            patience: 10,
-            threshold: 1e-4,
-            cooldown: 0,
-            minimum: 0.0,
-            larger_is_better: false,
-            seen: PlateauMemory::default(),
-        }
+    /// With options.
+    pub fn new(options: PlateauOptions) -> ReduceLROnPlateau {
+        ReduceLROnPlateau { options, seen: Seen::default() }
     }
 
     fn is_progress(&self, metric: f64) -> bool {
+        let threshold = self.options.threshold;
         match self.seen.best {
             None => !metric.is_nan(),
-            Some(best) if self.larger_is_better => metric > best * (1.0 + self.threshold),
-            Some(best) => metric < best * (1.0 - self.threshold),
+            Some(best) if self.options.larger_is_better => metric > best * (1.0 + threshold),
+            Some(best) => metric < best * (1.0 - threshold),
         }
     }
 }
 
 impl Schedule for ReduceLROnPlateau {
     fn rate(&self, base: f64, _step: u64) -> f64 {
-        let rate = base * self.factor.powf(self.seen.reductions as f64);
-        rate.max(self.minimum.min(base))
+        let rate = base * self.options.factor.powf(self.seen.reductions as f64);
+        rate.max(self.options.minimum.min(base))
     }
 
     fn observe(&mut self, metric: f64) {
@@ -81,9 +81,9 @@ impl Schedule for ReduceLROnPlateau {
             self.seen.cooling -= 1;
             self.seen.bad = 0;
         }
-        if self.seen.bad > self.patience {
+        if self.seen.bad > self.options.patience {
             self.seen.reductions += 1;
-            self.seen.cooling = self.cooldown;
+            self.seen.cooling = self.options.cooldown;
             self.seen.bad = 0;
         }
     }
