@@ -1,8 +1,8 @@
 //! The code of the document on training with a GPU, as it is written there. Small sizes stand in for its data; the
 //! adapter is whatever `Device::gpu()` finds (a software one if `VOLTA_ADAPTER` names it).
 
-// The snippets clone devices and make models mutable, which they need not.
-#![allow(clippy::clone_on_copy, unused_mut)]
+// The snippets clone devices, borrow shapes and make models mutable, which they need not.
+#![allow(clippy::clone_on_copy, clippy::needless_borrows_for_generic_args, unused_mut)]
 
 use std::sync::{Mutex, PoisonError};
 use volta::{

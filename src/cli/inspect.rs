@@ -1,6 +1,6 @@
 //! `volta inspect`: what is in a file of weights.
 
-use super::output::{Outcome, Output};
+use super::output::{Outcome, Output, say};
 use serde_json::json;
 use std::path::PathBuf;
 use volta::io::Weights;
@@ -14,7 +14,7 @@ pub struct Options {
 /// Prints every tensor's name, type, shape and size.
 pub fn run(options: &Options, output: Output) -> Outcome {
     if !output.json {
-        println!("{}", volta::inspect(&options.file)?);
+        say(volta::inspect(&options.file)?);
         return Ok(());
     }
     let weights = Weights::open(&options.file)?;

@@ -2,7 +2,19 @@
 
 use serde_json::Value;
 use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
+
+/// Writes a line to standard output. Whoever reads it may have gone, which is no reason to end a training.
+pub fn say(line: impl Display) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Writes a part of a line at once; false if nobody reads it any more.
+pub fn say_part(text: &str) -> bool {
+    let mut out = std::io::stdout();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+}
 
 /// How much is said, and how.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -19,23 +31,23 @@ impl Output {
     /// Something that is nice to know; not for machines.
     pub fn note(&self, line: impl Display) {
         if !self.quiet && !self.json {
-            println!("{line}");
+            say(line);
         }
     }
 
     /// A result: as JSON for machines, as text for people.
     pub fn result(&self, json: &Value, text: impl Display) {
         if self.json {
-            println!("{json}");
+            say(json);
         } else {
-            println!("{text}");
+            say(text);
         }
     }
 
     /// Something that happened, for machines only.
     pub fn event(&self, json: &Value) {
         if self.json {
-            println!("{json}");
+            say(json);
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::model_file::{self, find, stem};
 use super::writing::{Sampling, write};
 use crate::cli::lm::device;
-use crate::cli::output::{Failure, Outcome, Output};
+use crate::cli::output::{Failure, Outcome, Output, say_part};
 use serde_json::json;
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::path::PathBuf;
 use volta::models::Generation;
 
@@ -44,8 +44,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let mut is_first = true;
     loop {
         if !output.quiet && !output.json {
-            print!("> ");
-            let _ = std::io::stdout().flush();
+            say_part("> ");
         }
         let mut line = String::new();
         let read = std::io::stdin().lock().read_line(&mut line);
@@ -81,8 +80,7 @@ fn answer(
     let stop = options.stop.as_str();
     let mut show = |answer: &str, up_to: usize| {
         if !output.json && up_to > shown {
-            print!("{}", &answer[shown..up_to]);
-            let _ = std::io::stdout().flush();
+            say_part(&answer[shown..up_to]);
             shown = up_to;
         }
     };

@@ -3,9 +3,9 @@
 use super::model_file::{self, find};
 use super::writing::{Sampling, beginning, write};
 use crate::cli::lm::device;
-use crate::cli::output::{Failure, Outcome, Output};
+use crate::cli::output::{Failure, Outcome, Output, say_part};
 use serde_json::json;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Instant;
 use volta::models::Generation;
@@ -48,16 +48,13 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         let mut text = Generation::new(&model.gpt, sampler);
         text.read(&tokens)?;
         if !output.json {
-            print!("{prompt}");
+            say_part(&prompt);
         }
         let mut written = String::new();
         let started = Instant::now();
         write(&mut text, &model.tokenizer, options.length, |piece| {
             written.push_str(piece);
-            output.json || {
-                print!("{piece}");
-                std::io::stdout().flush().is_ok()
-            }
+            output.json || say_part(piece)
         })?;
         let speed = options.length as f64 / started.elapsed().as_secs_f64();
         output.result(

@@ -1,7 +1,7 @@
 //! A run while it runs: a bar on a terminal, lines without one, JSON for machines.
 
 use super::clock::span;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl Watch {
             return;
         }
         if self.bar.is_hidden() {
-            println!("{text}");
+            say(text);
         } else {
             self.bar.println(text);
         }

@@ -39,9 +39,8 @@ impl Default for PlateauOptions {
     }
 }
 
-/// What a [`ReduceLROnPlateau`] remembers from step to step.
 #[derive(Clone, Debug, Default)]
-pub struct PlateauMemory {
+struct Seen {
     best: Option<f64>,
     bad: u64,
     cooling: u64,
@@ -89,7 +88,7 @@ impl Schedule for ReduceLROnPlateau {
     }
 
     fn state(&self) -> State {
-        let PlateauMemory { best, bad, cooling, reductions } = self.seen;
+        let Seen { best, bad, cooling, reductions } = self.seen;
         let counts = [("bad", bad), ("cooling", cooling), ("reductions", reductions)];
         let state = best.map_or_else(State::new, |best| State::new().with("best", best));
         counts.into_iter().fold(state, |state, (name, n)| state.with(name, n as i64))
@@ -99,7 +98,7 @@ impl Schedule for ReduceLROnPlateau {
         let count = |name: &str| Ok::<u64, crate::Error>(state.int(name)?.max(0) as u64);
         let best = if state.values.contains_key("best") { Some(state.float("best")?) } else { None };
         let (bad, cooling, reductions) = (count("bad")?, count("cooling")?, count("reductions")?);
-        self.seen = PlateauMemory { best, bad, cooling, reductions };
+        self.seen = Seen { best, bad, cooling, reductions };
         Ok(())
     }
 }

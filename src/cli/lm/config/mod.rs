@@ -92,12 +92,7 @@ impl Config {
 
     /// The configuration that [`effective`](Self::effective) wrote; `path` is for errors.
     pub fn from_toml(text: &str, path: &Path) -> Result<Config, ConfigError> {
-        let mut reading = sources::toml_text(text, path);
-        // All keys are in it; those that say what the default says were not given by anybody.
-        reading
-            .assignments
-            .retain(|a| KEYS[a.key].rule.read(&a.text) != KEYS[a.key].rule.read(KEYS[a.key].default));
-        Config::combine([reading])
+        Config::combine([sources::toml_text(text, path)])
     }
 
     /// Reads sources in the order in which they win.
@@ -169,9 +164,11 @@ impl Config {
         text
     }
 
-    /// Whether anything but the default set a key.
+    /// Whether somebody wished for something else than the default; a saved configuration has all keys.
     fn is_given(&self, key: &str) -> bool {
-        self.setting(key).origin != Origin::Default
+        let default = Key::find(key).and_then(|k| KEYS[k].rule.read(KEYS[k].default));
+        let setting = self.setting(key);
+        setting.origin != Origin::Default && Some(&setting.value) != default.as_ref()
     }
 
     /// `heads = 5 (the flag --heads)`.
