@@ -50,7 +50,7 @@ fn the_norm_of_half_precision_gradients_does_not_overflow() {
     let _together = together();
     let p = Tensor::zeros([3]).to_dtype(DType::F16).requires_grad(true);
     (&p * &Tensor::vector(&[300.0, 400.0, 0.0]).to_dtype(DType::F16)).sum().backward();
-    assert_eq!(clip_grad_norm(&[p.clone()], 1.0).item::<f32>(), 500.0);
+    assert_eq!(clip_grad_norm(std::slice::from_ref(&p), 1.0).item::<f32>(), 500.0);
     assert_eq!(p.grad().expect("a gradient").dtype(), DType::F16);
     assert_close(&gradient(&p), &[0.6, 0.8, 0.0], 1e-3, "in half precision");
 }
@@ -59,7 +59,7 @@ fn the_norm_of_half_precision_gradients_does_not_overflow() {
 fn values_are_clipped_one_by_one() {
     let _together = together();
     let p = with_gradient(&[3.0, -0.25, -7.0, f64::NAN], &[4]);
-    clip_grad_value(&[p.clone()], 0.5);
+    clip_grad_value(std::slice::from_ref(&p), 0.5);
     let clipped = gradient(&p);
     assert_eq!(clipped[..3], [0.5, -0.25, -0.5]);
     assert!(clipped[3].is_nan());

@@ -15,10 +15,10 @@ fn agrees<R: Rule + std::fmt::Debug>(options: R, formula: impl Fn(&[usize]) -> F
     let count = if R::NAME == "Muon" { 1 } else { 2 };
     let mut optimizer = RuleOptimizer::with(problem.parameters[..count].to_vec(), options.clone());
     problem.train(&mut optimizer, 0..STEPS);
-    for k in 0..count {
-        let n = SHAPES[k].iter().product();
+    for (k, shape) in SHAPES.iter().enumerate().take(count) {
+        let n = shape.iter().product();
         let (mut p, target) = (start(n, k), target(n, k));
-        let mut formula = formula(SHAPES[k]);
+        let mut formula = formula(shape);
         for step in 0..STEPS {
             let g: Vec<f64> = p.iter().zip(&target).map(|(p, t)| steepness(step) * (p - t)).collect();
             formula(&mut p, &g, step as i32 + 1);
