@@ -87,6 +87,7 @@ impl Notes {
 /// The memory of the notes.
 pub(super) struct Guard {
     pub memory: Piece,
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a tab cannot wait for what is noted"))]
     notes: Notes,
 }
 

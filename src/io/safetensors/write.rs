@@ -1,6 +1,7 @@
 //! Writing: the header first, then every tensor's elements, read from where they are one after the other.
 
 use super::{METADATA, Metadata};
+#[cfg(not(target_arch = "wasm32"))]
 use crate::engine::wait_for;
 use crate::error::{Result, bail};
 use crate::io::json::Json;
@@ -59,6 +60,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Gives the file to `sink`, piece by piece.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let elements = readings(&self.tensors)?;
         sink(&(self.header.len() as u64).to_le_bytes())?;
