@@ -1,6 +1,6 @@
 //! Shapes of tiles, and which of them suits a product.
 
-use super::product::{Product, Steps};
+use super::product::Product;
 use crate::gpu::dispatch::Caps;
 
 /// What a workgroup computes: a tile of `m × n` results, `k` terms at a time, `per_thread` of them by each
@@ -44,21 +44,6 @@ impl Tile {
         self.threads() <= caps.invocations as usize && self.bytes() <= caps.workgroup_bytes as usize
     }
 
-    /// The same with longer steps, where workgroups are so few that nothing hides how long memory takes to answer in each.
-    fn deepened(self, product: &Product, parts: usize, caps: &Caps) -> Tile {
-        let few = count(product, [self.m, self.n]) * parts <= PROCESSORS;
-        let Steps::Flat(depth) = product.steps else { return self };
-        let mut tile = self;
-        while few && depth / parts >= 4 * tile.k && tile.k < DEEPEST {
-            let deeper = Tile { k: 2 * tile.k, ..tile };
-            if !deeper.fits(caps) {
-                break;
-            }
-            tile = deeper;
-        }
-        tile
-    }
-
     /// The deepest form of this tile for which there is memory.
     fn fitted(self, caps: &Caps) -> Option<Tile> {
         let forms = [self, Tile { k: self.k / 2, ..self }, Tile { k: self.k / 2, padding: 0, ..self }];
@@ -77,9 +62,6 @@ const TILES: [(Tile, f64); 8] = [
     (Tile::new(32, 128, 16, [4, 8]), 0.79),
     (Tile::new(32, 32, 16, [4, 4]), 0.72),
 ];
-
-/// Terms of the longest steps.
-const DEEPEST: usize = 64;
 
 /// Processors that a large GPU has; a smaller one has more work for each.
 pub(super) const PROCESSORS: usize = 128;
@@ -107,7 +89,7 @@ pub(super) fn choose(product: &Product, caps: &Caps) -> (Tile, usize) {
     let form = |&(t, speed): &(Tile, f64)| Form { m: t.m, n: t.n, k: t.k, threads: t.threads(), speed };
     let forms: Vec<Form> = tiles.iter().map(form).collect();
     let (number, parts) = best(product, &forms, 1.0).expect("there are tiles");
-    let tile = tiles[number].0.deepened(product, parts, caps);
+    let tile = tiles[number].0;
     // Reading the last step twice is little where there are many.
     (Tile { straight: product.steps.depth() / parts >= 16 * tile.k, ..tile }, parts)
 }
