@@ -1,0 +1,1 @@
+"""micrograd's scalar engine and small networks, in Rust."""
