@@ -2,6 +2,7 @@
 
 mod bench;
 mod devices;
+mod download;
 mod inspect;
 mod lm;
 mod output;
@@ -35,6 +36,8 @@ enum Command {
     Eval(lm::eval::Options),
     /// List the models that were trained.
     Models(lm::models::Options),
+    /// Fetch a set of data by its name, or list them.
+    Download(download::Options),
     /// List where plans can run.
     Devices,
     /// List the tensors of a file.
@@ -57,6 +60,7 @@ pub fn main() -> ExitCode {
         Some(Command::Generate(options)) => lm::generate::run(options, output),
         Some(Command::Eval(options)) => lm::eval::run(options, output),
         Some(Command::Models(options)) => lm::models::run(options, output),
+        Some(Command::Download(options)) => download::run(options, output),
         Some(Command::Devices) => devices::run(output),
         Some(Command::Inspect(options)) => inspect::run(options, output),
         Some(Command::Bench(options)) => return bench::run(options),

@@ -1,6 +1,7 @@
 //! `volta eval`: how well a model predicts a text.
 
 use super::model_file::{self, find, stem};
+use crate::cli::download::corpus;
 use crate::cli::lm::device;
 use crate::cli::output::{Failure, Outcome, Output};
 use serde_json::json;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use volta::data::{DataLoader, TokenWindows};
 use volta::no_grad;
-use volta::text::{Corpus, CorpusOptions};
+use volta::text::CorpusOptions;
 use volta::train::{Meter, Outcome as BatchOutcome};
 
 #[derive(clap::Args)]
@@ -47,7 +48,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let device = device(&options.device)?;
     let model = model_file::load(&path, device)?;
     let data = options.data.as_deref().unwrap_or(&model.config.data);
-    let text = text(data, options.part, model.config.valid_fraction)?;
+    let text = text(data, options.part, model.config.valid_fraction, output)?;
     let tokens: Vec<i32> = model.tokenizer.try_encode(&text)?.into_iter().map(|t| t as i32).collect();
     let windows = TokenWindows::try_new(tokens, model.config.context)?;
     let loader = DataLoader::try_over(windows, options.batch as usize)?.with_device(device);
@@ -78,9 +79,9 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     Ok(())
 }
 
-fn text(data: &str, part: Part, valid_fraction: f64) -> Result<String, Failure> {
+fn text(data: &str, part: Part, valid_fraction: f64, output: Output) -> Result<String, Failure> {
     let valid_fraction = if part == Part::All { 0.0 } else { valid_fraction };
-    let corpus = Corpus::load(data, &CorpusOptions { valid_fraction, ..CorpusOptions::default() })?;
+    let corpus = corpus(data, &CorpusOptions { valid_fraction, ..CorpusOptions::default() }, output)?;
     let missing = |part: &str| Failure::Usage(format!("{data} has no {part} part: choose another by --part"));
     match part {
         Part::Train | Part::All => Ok(corpus.train),

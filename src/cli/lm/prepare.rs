@@ -2,14 +2,15 @@
 
 use super::config::{self, Config, Duration, TokenizerSource};
 use super::model_file::shape;
-use crate::cli::output::Failure;
+use crate::cli::download::corpus;
+use crate::cli::output::{Failure, Output};
 use volta::data::{DataLoader, TokenWindows};
 use volta::models::Gpt;
 use volta::optim::{
     AdamOptions, AdamWOptions, Both, CosineAnnealingLR, ExponentialLR, LinearLR, LionOptions, MuonOptions,
     OneCycleLR, SGDOptions, Schedule, WarmupLR,
 };
-use volta::text::{Corpus, CorpusOptions, Tokenizer, TokenizerOptions};
+use volta::text::{CorpusOptions, Tokenizer, TokenizerOptions};
 use volta::{Adam, AdamW, Device, Lion, Module, Muon, Optimizer, SGD, Tensor, manual_seed};
 
 /// A model, its data and where it runs.
@@ -26,9 +27,9 @@ pub struct Prepared {
 }
 
 /// Reads the text, makes the tokenizer, the model and the loaders.
-pub fn prepare(config: &Config, device: Device) -> Result<Prepared, Failure> {
+pub fn prepare(config: &Config, device: Device, output: Output) -> Result<Prepared, Failure> {
     let options = CorpusOptions { valid_fraction: config.valid_fraction, ..CorpusOptions::default() };
-    let corpus = Corpus::load(&config.data, &options)?;
+    let corpus = corpus(&config.data, &options, output)?;
     let tokenizer = match &config.tokenizer {
         TokenizerSource::File(path) => Tokenizer::from_file(path)?,
         TokenizerSource::Train(kind) => {

@@ -89,7 +89,7 @@ impl Places {
 pub fn run(options: &Options, output: Output) -> Outcome {
     let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
     let device = device(&config.device)?;
-    let mut prepared = prepare(&config, device)?;
+    let mut prepared = prepare(&config, device, output)?;
     let steps = prepare::total_steps(&config, &prepared.train);
     describe(&config, &prepared, steps, output);
     if options.dry_run {

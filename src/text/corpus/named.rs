@@ -123,6 +123,23 @@ impl NamedSet {
         Ok(Corpus { test, ..divided })
     }
 
+    /// Fetches its files into `home`, its own folder, those that are not there yet.
+    #[cfg(all(feature = "download", not(target_arch = "wasm32")))]
+    #[track_caller]
+    pub fn download_with(&self, home: impl AsRef<Path>, options: &crate::data::Download) -> Result<()> {
+        let _call = crate::call::Call::enter("NamedSet::download");
+        self.files.iter().try_for_each(|file| {
+            crate::data::download(file.url, home.as_ref().join(file.name), file.sha256, options)
+        })
+    }
+
+    /// The command that fetches it.
+    fn how_to_get(&self) -> String {
+        let program =
+            if cfg!(feature = "download") { "volta" } else { "cargo run --release --features download --" };
+        format!("`{program} download {}`", self.name)
+    }
+
     fn missing(&self, homes: &[PathBuf]) -> Result<Corpus> {
         let name = self.name;
         let file = self.files[0].name;
@@ -130,16 +147,18 @@ impl NamedSet {
         if let Some(there) = partial.into_iter().find(|path| path.is_file()) {
             bail!(
                 Io,
-                "{name} is not complete: {file} is missing beside {0}; get it with `volta download {name}`, \
+                "{name} is not complete: {file} is missing beside {0}; get it with {1}, \
                  or give the path {0} to use that file alone",
-                there.display()
+                there.display(),
+                self.how_to_get()
             );
         }
         let places: Vec<String> = homes.iter().map(|home| home.join(file).display().to_string()).collect();
         bail!(
             Io,
-            "{name} is not on this machine; get it with `volta download {name}`, or set VOLTA_DATA to the folder \
+            "{name} is not on this machine; get it with {}, or set VOLTA_DATA to the folder \
              that holds {name}/{file}{}",
+            self.how_to_get(),
             if places.is_empty() { String::new() } else { format!(" (looked for {})", places.join(", ")) }
         )
     }
