@@ -22,7 +22,7 @@ pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::graph::{Node, Storage, register, take_pending};
+use crate::graph::{Node, Storage, recycle, register, take_pending};
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program};
 use crate::plan::report::PlanReport;
@@ -101,7 +101,7 @@ fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Res
     let gone = std::mem::take(&mut capture.nodes);
     capture.clear();
     drop(engine);
-    drop(gone);
+    recycle(gone);
     result
 }
 

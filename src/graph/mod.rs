@@ -1,8 +1,10 @@
 //! The recorded computation: nodes never change their value, whatever is assigned later. A node is pending
 //! until a plan gives it storage; then it lets go of its sources, unless autograd still needs them.
 
+mod blank;
 mod pending;
 
+pub(crate) use blank::recycle;
 pub(crate) use pending::{register, take_pending};
 
 use crate::call::{self, Origin};
@@ -122,7 +124,7 @@ impl Node {
 
     fn build(recipe: Recipe, leaf: Option<Arc<GradSlot>>, storage: Option<Storage>) -> Arc<Node> {
         let Recipe { op, sources, shape, dtype, device, tracked } = recipe;
-        Arc::new(Node {
+        blank::place(Node {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             op,
             shape,
@@ -168,6 +170,15 @@ impl Node {
         };
         // Outside the lock: dropping sources may run through a long chain.
         drop(old);
+    }
+
+    /// Lets go of all it holds.
+    fn wipe(&mut self) {
+        self.op = Op::Data;
+        self.leaf = None;
+        let state = self.state.get_mut().expect("no panic while a node's state is held");
+        state.sources.clear();
+        state.storage = None;
     }
 
     /// Whether a backward pass may still ask for its sources.

@@ -156,7 +156,7 @@ pub(crate) enum Op {
         key: [u32; 2],
     },
 
-    // Elementwise: all sources have the node's shape.
+    // Elementwise: all sources have the node's shape, but for constants without axes.
     Unary(UnaryOp),
     Binary(BinaryOp),
     /// (condition, if true, if false)

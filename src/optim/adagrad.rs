@@ -3,6 +3,7 @@
 use super::RuleOptimizer;
 use super::clock::Steps;
 use super::rule::{Rule, Setting, Update, not_negative};
+use super::shared::Shared;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -77,7 +78,7 @@ impl Rule for AdagradOptions {
 
     fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
         let slower = steps.count().times(self.rate_decay)?.plus(1.0 - self.rate_decay)?;
-        let rate = slower.recip()?.times(self.learning_rate)?;
+        let rate: Shared = slower.recip()?.times(self.learning_rate)?.into();
         for u in updates {
             let (p, mut g) = (u.parameter(), u.gradient());
             if self.weight_decay != 0.0 {

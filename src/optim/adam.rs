@@ -3,6 +3,7 @@
 use super::RuleOptimizer;
 use super::clock::Steps;
 use super::rule::{Rule, Setting, Update, below_one, not_negative};
+use super::shared::Shared;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -95,15 +96,18 @@ macro_rules! adam {
                 let (by_root, more) =
                     if rate == 0.0 { (0.0, f64::INFINITY) } else { (1.0 / rate, self.epsilon / rate) };
                 let weight = steps.weight(b1)?;
-                let by_root = weight.over(&steps.weight(b2)?.sqrt()?)?.times(by_root)?;
-                let more = weight.times(more)?;
+                let by_root: Shared = weight.over(&steps.weight(b2)?.sqrt()?)?.times(by_root)?.into();
+                let more: Shared = weight.times(more)?.into();
+                let [old_m, new_m, old_v, new_v] = [b1, 1.0 - b1, b2, 1.0 - b2].map(Shared::from);
+                let [decay, shrink] = [self.weight_decay, rate * self.weight_decay].map(Shared::from);
                 for u in updates {
                     let (p, mut g) = (u.parameter(), u.gradient());
                     if self.weight_decay != 0.0 && !$decoupled {
-                        g = g.try_add(&p.try_mul(self.weight_decay)?)?;
+                        g = g.try_add(&p.try_mul(decay.of(&p)?)?)?;
                     }
-                    let m = u.state(FIRST)?.try_mul(b1)?.try_add(&g.try_mul(1.0 - b1)?)?;
-                    let v = u.state(SECOND)?.try_mul(b2)?.try_add(&g.try_square()?.try_mul(1.0 - b2)?)?;
+                    let m = u.state(FIRST)?.try_mul(old_m.of(&p)?)?.try_add(&g.try_mul(new_m.of(&g)?)?)?;
+                    let square = g.try_square()?.try_mul(new_v.of(&g)?)?;
+                    let v = u.state(SECOND)?.try_mul(old_v.of(&p)?)?.try_add(&square)?;
                     let mut spread = v.clone();
                     if self.amsgrad {
                         spread = u.state(LARGEST)?.try_maximum(&v)?;
@@ -112,7 +116,7 @@ macro_rules! adam {
                     let divisor = spread.try_sqrt()?.try_mul(by_root.of(&v)?)?.try_add(more.of(&v)?)?;
                     let mut step = m.try_div(&divisor)?;
                     if self.weight_decay != 0.0 && $decoupled {
-                        step = step.try_add(&p.try_mul(rate * self.weight_decay)?)?;
+                        step = step.try_add(&p.try_mul(shrink.of(&p)?)?)?;
                     }
                     u.set(&p.try_sub(&step)?)?;
                     u.set_state(FIRST, &m)?;

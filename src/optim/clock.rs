@@ -7,7 +7,7 @@ use super::assign_if;
 use crate::device::{Device, with_device};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::tensor::{Operand, Tensor};
+use crate::tensor::Tensor;
 
 /// The steps of parameters that always stepped together.
 pub(super) enum Clock {
@@ -156,7 +156,7 @@ impl Steps {
     }
 }
 
-/// A number that is known here, or only on the device.
+/// A number that is known here, or only on the device; [`Shared`](super::Shared) combines tensors with it.
 #[derive(Clone)]
 pub enum Factor {
     /// Known here: an argument of the plan.
@@ -166,14 +166,6 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// As the other operand of an op on `x`.
-    pub fn of(&self, x: &Tensor) -> Result<Operand> {
-        Ok(match self {
-            Factor::Number(x) => Operand::from(*x),
-            Factor::Tensor(t) => Operand::from(t.try_to_dtype(x.dtype())?),
-        })
-    }
-
     fn each(
         &self,
         number: impl FnOnce(f64) -> f64,

@@ -21,6 +21,7 @@ mod save;
 mod scaler;
 mod schedule;
 mod sgd;
+mod shared;
 mod total;
 
 pub use adagrad::{Adagrad, AdagradOptions};
@@ -40,6 +41,7 @@ pub use schedule::{
     ReduceLROnPlateau, Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
 };
 pub use sgd::{SGD, SGDOptions};
+pub use shared::Shared;
 
 use crate::error::Result;
 use crate::state::Stateful;

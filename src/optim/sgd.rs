@@ -3,6 +3,7 @@
 use super::RuleOptimizer;
 use super::clock::Steps;
 use super::rule::{Rule, Setting, Update, not_negative};
+use super::shared::Shared;
 use crate::error::{Result, bail};
 use crate::tensor::Tensor;
 
@@ -77,19 +78,21 @@ impl Rule for SGDOptions {
     }
 
     fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
-        let share = steps.first_or(1.0, 1.0 - self.dampening)?;
+        let share: Shared = steps.first_or(1.0, 1.0 - self.dampening)?.into();
+        let [decay, momentum, rate] =
+            [self.weight_decay, self.momentum, self.learning_rate].map(Shared::from);
         for u in updates {
             let (p, mut g) = (u.parameter(), u.gradient());
             if self.weight_decay != 0.0 {
-                g = g.try_add(&p.try_mul(self.weight_decay)?)?;
+                g = g.try_add(&p.try_mul(decay.of(p)?)?)?;
             }
             if self.momentum != 0.0 {
                 let part = if self.dampening != 0.0 { g.try_mul(share.of(&g)?)? } else { g.clone() };
-                let velocity = u.state(VELOCITY)?.try_mul(self.momentum)?.try_add(&part)?;
+                let velocity = u.state(VELOCITY)?.try_mul(momentum.of(p)?)?.try_add(&part)?;
                 u.set_state(VELOCITY, &velocity)?;
-                g = if self.nesterov { g.try_add(&velocity.try_mul(self.momentum)?)? } else { velocity };
+                g = if self.nesterov { g.try_add(&velocity.try_mul(momentum.of(p)?)?)? } else { velocity };
             }
-            u.set(&p.try_sub(&g.try_mul(self.learning_rate)?)?)?;
+            u.set(&p.try_sub(&g.try_mul(rate.of(&g)?)?)?)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::Tensor;
 use super::record::{ops, record};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
+use crate::graph::Node;
 use crate::op::{BinaryOp, Op, UnaryOp};
 use crate::shape::Shape;
 
@@ -100,7 +101,7 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     // Mostly the operands fit as they are.
     let (dtype, shape) = a.with_node(|n| (n.dtype, n.shape));
     match &b {
-        Operand::Tensor(t) if t.with_node(|n| n.dtype == dtype && n.shape == shape) => {
+        Operand::Tensor(t) if fits(t, dtype, shape) => {
             return binary_of_equals(a, t, op, dtype, shape);
         }
         Operand::Scalar(s) if with_scalar(dtype, *s) == dtype => {
@@ -110,6 +111,13 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     }
     let (a, b) = meet(a, b, None)?;
     binary_of_equals(&a, &b, op, a.dtype(), a.shape())
+}
+
+/// Whether `t` can be an operand of an op of this type and shape as it is. A constant without axes is the same
+/// everywhere, so that one node serves operands of any shape.
+fn fits(t: &Tensor, dtype: DType, shape: Shape) -> bool {
+    let constant = |n: &Node| n.shape.rank() == 0 && matches!(n.op, Op::Const(_));
+    t.with_node(|n| n.dtype == dtype && (n.shape == shape || constant(n)))
 }
 
 /// A binary op of operands of one type and shape.
@@ -152,6 +160,13 @@ fn logical(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
 }
 
 fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
+    let (dtype, shape) = a.with_node(|n| (n.dtype, n.shape));
+    match &b {
+        Operand::Tensor(b) if dtype.is_float() && fits(b, dtype, shape) => {
+            return record(Op::Binary(BinaryOp::Div), &[a, b], shape, dtype);
+        }
+        _ => {}
+    }
     let (mut a, mut b) = meet(a, b, None)?;
     if !a.dtype().is_float() {
         (a, b) = (a.cast(DType::F32)?, b.cast(DType::F32)?);
