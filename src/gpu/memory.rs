@@ -53,7 +53,7 @@ pub(super) fn create(context: &Context, bytes: u64) -> Result<Piece> {
     match try_create(context, bytes) {
         Err(error) if error.kind() == ErrorKind::Memory => {
             let idle = std::mem::take(&mut locked(&context.pool).free);
-            if idle.values().all(Vec::is_empty) {
+            if idle.values().all(BTreeMap::is_empty) {
                 return Err(error);
             }
             drop(idle);
@@ -86,10 +86,11 @@ impl Buffer for GpuBuffer {
     }
 }
 
-/// Free buffers by size.
+/// Free buffers by size, and by age: a step that asks for the same sizes in the same order as the one before it gets the
+/// same buffers, for which there are bind groups already.
 #[derive(Default)]
 pub(super) struct Pool {
-    free: BTreeMap<u64, Vec<Piece>>,
+    free: BTreeMap<u64, BTreeMap<u64, Piece>>,
 }
 
 /// Sizes are rounded so that nearly equal ones share memory: to an eighth of their power of two.
@@ -119,8 +120,8 @@ impl GpuBuffer {
 }
 
 fn take(context: &Context, bytes: u64) -> Result<Piece> {
-    let idle = locked(&context.pool).free.get_mut(&bytes).and_then(Vec::pop);
-    idle.map_or_else(|| create(context, bytes), Ok)
+    let idle = locked(&context.pool).free.get_mut(&bytes).and_then(BTreeMap::pop_first);
+    idle.map_or_else(|| create(context, bytes), |(_, piece)| Ok(piece))
 }
 
 impl Drop for GpuBuffer {
@@ -131,7 +132,7 @@ impl Drop for GpuBuffer {
         }
         let mut pool = locked(&self.context.pool);
         for piece in self.pieces.drain(..) {
-            pool.free.entry(piece.bytes).or_default().push(piece);
+            pool.free.entry(piece.bytes).or_default().insert(piece.id, piece);
         }
     }
 }

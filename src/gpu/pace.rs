@@ -35,8 +35,8 @@ impl Pace {
 
 /// Dispatches that are submitted while those behind them are still being encoded: first few, so that the device begins
 /// early, then more.
-const BEGIN_EARLY: usize = 24;
-const AT_ONCE: usize = 96;
+const BEGIN_EARLY: usize = 16;
+const AT_ONCE: usize = 48;
 
 /// The dispatches that a new submission starts with, in order, from the seconds of each; the first one always does, and
 /// is not named. A submission ends before it would take longer than `most`, or after a dispatch that takes longer by
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn the_device_begins_early_and_then_gets_more_at_once() {
-        assert!(cuts(&[0.0; 47], 0.5).is_empty());
-        assert_eq!(cuts(&[0.0; 48], 0.5), [24]);
-        assert_eq!(cuts(&[0.0; 300], 0.5), [24, 120, 216]);
+        assert!(cuts(&[0.0; 31], 0.5).is_empty());
+        assert_eq!(cuts(&[0.0; 32], 0.5), [16]);
+        assert_eq!(cuts(&[0.0; 150], 0.5), [16, 64, 112]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Writing with a [`Gpt`]: one token at a time, each at the same cost.
 
 use super::{Gpt, GptCache};
+use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nn::Module;
 use crate::tensor::Tensor;
@@ -24,6 +25,7 @@ use crate::text::Sampler;
 pub struct Generation<'m> {
     model: &'m Gpt,
     cache: GptCache,
+    device: Device,
     sampler: Sampler,
     /// What the model sees.
     seen: Vec<u32>,
@@ -35,7 +37,8 @@ impl<'m> Generation<'m> {
     /// Nothing yet. The model is switched to evaluation.
     pub fn new(model: &'m Gpt, sampler: Sampler) -> Generation<'m> {
         model.eval();
-        Generation { model, cache: model.cache(1), sampler, seen: Vec::new(), next: None }
+        let (cache, device) = (model.cache(1), model.device());
+        Generation { model, cache, device, sampler, seen: Vec::new(), next: None }
     }
 
     /// Takes tokens in that somebody else wrote. Of more than the context holds, the last are seen.
@@ -68,11 +71,14 @@ impl<'m> Generation<'m> {
 
     /// In pieces whose lengths are powers of two: any text needs few different plans.
     fn take_in(&mut self, mut tokens: &[u32]) -> Result<()> {
+        if self.cache.is_empty() {
+            // Zeros that are there, as keys will be: the first token has the plan of all others.
+            self.cache.try_realize()?;
+        }
         while !tokens.is_empty() {
             let (piece, rest) = tokens.split_at(1 << tokens.len().ilog2());
             let ids: Vec<i32> = piece.iter().map(|&t| t as i32).collect();
-            let device = self.model.parameters()[0].device();
-            let x = crate::with_device(device, || Tensor::try_from_vec(ids, [1, piece.len()]))?;
+            let x = crate::with_device(self.device, || Tensor::try_from_vec(ids, [1, piece.len()]))?;
             let logits = self.model.try_next(&x, &mut self.cache)?;
             logits.try_realize()?;
             self.next = Some(logits);

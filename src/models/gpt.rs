@@ -4,6 +4,7 @@ use super::gpt_block::{AnyNorm, Block};
 use super::gpt_cache::GptCache;
 use crate::autograd::no_grad;
 use crate::call::Call;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::nn::{Dropout, Embedding, Linear, Module, Visitor, init, layer};
@@ -173,6 +174,11 @@ impl Gpt {
         let logits = self.try_forward(tokens)?;
         let rows = tokens.numel();
         try_cross_entropy(&logits.try_reshape([rows, self.options.vocabulary])?, &next.try_reshape([rows])?)
+    }
+
+    /// Where its parameters are.
+    pub(super) fn device(&self) -> Device {
+        self.tokens.weight.device()
     }
 
     /// An empty memory for generating `batch` texts at once.

@@ -216,6 +216,8 @@ ops! {
         let wide = q.dtype().wide();
         // A GPU's kernel takes halves as they are, which is what its matrix units want.
         let operand = if q.dtype() == DType::F16 && q.device().is_gpu() && options.dropout == 0.0 { DType::F16 } else { wide };
+        // A GPU's kernel walks along the keys with one workgroup a head; the products of a single query spread them.
+        let alone = qs[rank - 2] == 1 && q.device().is_gpu() && operand == wide;
         let lead = match rank {
             2 => [1, 1],
             3 => [1, qs[0]],
@@ -238,7 +240,7 @@ ops! {
                 Some(m.expand_to(full)?.reshape_to(Shape::of(&[lead[0], lead[1], qs[rank - 2], ks[rank - 2]]))?)
             }
         };
-        let out = if options.dropout > 0.0 {
+        let out = if options.dropout > 0.0 || alone {
             plain(&q4, &k4, &v4, (mask.as_ref(), options.causal, scale, options.dropout))?.0
         } else {
             flash(&q4, &k4, &v4, mask.as_ref(), options.causal, scale)?

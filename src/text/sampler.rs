@@ -191,7 +191,7 @@ fn likelier(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
 
 /// Weights in the proportion of the probabilities. The best logit is 0, so that none overflows.
 fn weights(candidates: &[Candidate]) -> Vec<f64> {
-    candidates.iter().map(|c| f64::from(c.logit).exp()).collect()
+    candidates.iter().map(|c| f64::from(c.logit.exp())).collect()
 }
 
 /// Keeps the likeliest candidates that together reach probability `p`, in order. Vocabularies are large and
@@ -209,7 +209,7 @@ fn keep_probable(candidates: &mut Vec<Candidate>, p: f64) {
         }
         rest[..count].sort_unstable_by(likelier);
         for (at, candidate) in rest[..count].iter().enumerate() {
-            mass += f64::from(candidate.logit).exp();
+            mass += f64::from(candidate.logit.exp());
             if mass >= goal {
                 candidates.truncate(sorted + at + 1);
                 return;

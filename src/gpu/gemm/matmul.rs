@@ -10,6 +10,15 @@ use crate::plan::kernel::{Operand, SpecialKernel};
 /// Results of an item under which it gets threads of its own rather than a tile.
 const TINY: usize = 256;
 
+/// Terms that a thread sums by itself even if there are few threads.
+const SHORT: usize = 128;
+
+/// Whether every result should have a thread of its own.
+fn is_tiny(product: &Product) -> bool {
+    let (one, all) = (product.m * product.n, product.items * product.m * product.n);
+    product.items > 1 && one <= TINY && (product.steps.depth() <= SHORT || all >= tile::PROCESSORS * 256)
+}
+
 pub(super) fn product(kernel: &SpecialKernel) -> Product {
     let (a, b) = (&kernel.operands[0], &kernel.operands[1]);
     let rank = a.shape.rank();
@@ -46,7 +55,7 @@ pub(super) fn product(kernel: &SpecialKernel) -> Product {
 pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
     let dtype = kernel.output.dtype;
     let product = product(kernel);
-    if !dtype.is_float() || product.m * product.n <= TINY && product.items > 1 {
+    if !dtype.is_float() || is_tiny(&product) {
         return Lowered { dispatches: vec![plain::lower(&product, dtype)], scratch: vec![] };
     }
     if product.m.min(product.n) <= skinny::LANES {
