@@ -82,6 +82,12 @@ pub fn set_default_device(device: Device) {
     *DEFAULT.lock().expect("no panic while the default is held") = Some(device);
 }
 
+/// What [`with_device`] does, from now on and on this thread, until it is called again with what it returns: for scopes
+/// that are not closures.
+pub fn set_thread_device(device: Option<Device>) -> Option<Device> {
+    HERE.replace(device)
+}
+
 /// Runs `f`, on this thread, with `device` as the place where tensors are created.
 pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<Device>);

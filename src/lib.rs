@@ -46,12 +46,12 @@ pub mod text;
 pub mod train;
 
 pub use autograd::{
-    BackwardOptions, Function, apply, checkpoint, enable_grad, grad, no_grad, try_apply, try_checkpoint,
-    try_grad,
+    BackwardOptions, Function, apply, checkpoint, enable_grad, grad, is_grad_enabled, no_grad,
+    set_grad_enabled, try_apply, try_checkpoint, try_grad,
 };
 pub use cpu::set_threads;
 pub use data::{DataLoader, Dataset};
-pub use device::{Device, default_device, set_default_device, with_device};
+pub use device::{Device, default_device, set_default_device, set_thread_device, with_device};
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{
     Counters, KernelTime, OpReport, OpTime, Peak, Profile, counters, guards_enabled, last_plan, measure_peak,
@@ -78,9 +78,9 @@ pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use state::{State, StateDict, Stateful, Value};
 pub use tensor::{
-    AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, Interpolation,
-    KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range, Reduction, RngState,
-    Tensor, TripletMarginOptions, autocast, manual_seed, realize_all, try_realize_all,
+    AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, HostMemory,
+    Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range,
+    Reduction, RngState, Tensor, TripletMarginOptions, autocast, manual_seed, realize_all, try_realize_all,
 };
 pub use tensor::{
     bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cosine_embedding_loss,

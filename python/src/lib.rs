@@ -5,6 +5,9 @@
 //! | `error` | what the engine reports, as Python's exceptions |
 //! | `tensor` | `volta.Tensor` |
 
+// PyO3 writes unsafe functions; those that come out of our own macros are not told apart from ours.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 mod error;
 mod tensor;
 

@@ -1,5 +1,33 @@
-"""Deep learning on any GPU, without CUDA: lazy tensors, autograd and fused kernels."""
+"""Deep learning on any GPU, without CUDA: lazy tensors, autograd and fused kernels.
 
-from ._volta import Tensor, __version__
+>>> import volta
+>>> x = volta.tensor([1.0, 2.0, 3.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2., 4., 6.])
+"""
 
-__all__ = ["Tensor", "__version__"]
+from math import inf, nan
+
+from . import autograd, return_types
+from ._functions import *  # noqa: F403
+from ._functions import __all__ as _functions
+from ._volta import *  # noqa: F403
+from ._volta import __all__ as _native
+from ._volta import __version__
+from .autograd import checkpoint, enable_grad, no_grad, set_grad_enabled
+
+
+__all__ = [
+    *(name for name in _native if not name.startswith("_")),
+    *_functions,
+    "__version__",
+    "autograd",
+    "checkpoint",
+    "enable_grad",
+    "inf",
+    "nan",
+    "no_grad",
+    "return_types",
+    "set_grad_enabled",
+]

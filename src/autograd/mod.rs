@@ -7,7 +7,7 @@ mod mode;
 pub use checkpoint::{checkpoint, try_checkpoint};
 pub use function::{Function, apply, try_apply};
 pub(crate) use mode::is_enabled;
-pub use mode::{enable_grad, no_grad};
+pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 
 use crate::call::Call;
 use crate::error::{Result, bail};

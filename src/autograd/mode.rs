@@ -29,6 +29,17 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     with_mode(true, f)
 }
 
+/// Whether what this thread computes is recorded for differentiation.
+pub fn is_grad_enabled() -> bool {
+    ENABLED.get()
+}
+
+/// What [`no_grad`] and [`enable_grad`] do, from now on and on this thread, until it is called again with what it
+/// returns: for scopes that are not closures.
+pub fn set_grad_enabled(yes: bool) -> bool {
+    ENABLED.replace(yes)
+}
+
 pub(crate) fn is_enabled() -> bool {
     ENABLED.get()
 }

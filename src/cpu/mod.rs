@@ -26,7 +26,7 @@ use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program, Reading};
 use crate::plan::memory::MemoryRules;
-use pool::HostBuffer;
+pub(crate) use pool::HostBuffer;
 use std::sync::Arc;
 
 struct Cpu;

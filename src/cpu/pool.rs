@@ -13,11 +13,16 @@ use std::sync::Mutex;
 /// A cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
 
-/// Memory of one size class, 64-byte aligned. Its contents are shared like those of an `UnsafeCell`: the engine
-/// writes a buffer only while it is the only one to use it.
+/// Whoever lends memory to a buffer; dropped with it.
+pub(crate) type Owner = Box<dyn Any + Send + Sync>;
+
+/// Memory of one size class, 64-byte aligned, or memory that somebody lends. Its contents are shared like those of an
+/// `UnsafeCell`: the engine writes a buffer only while it is the only one to use it, and never one that is lent.
 pub(crate) struct HostBuffer {
     data: NonNull<u8>,
     bytes: usize,
+    /// `None` where the memory is the pool's.
+    owner: Option<Owner>,
 }
 
 // SAFETY: the memory belongs to the buffer; who may read or write it when is the engine's promise (see above).
@@ -28,6 +33,10 @@ unsafe impl Sync for HostBuffer {}
 impl Buffer for HostBuffer {
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.owner.is_some()
     }
 }
 
@@ -101,7 +110,15 @@ impl HostBuffer {
                 }
             },
         };
-        Ok(HostBuffer { data, bytes })
+        Ok(HostBuffer { data, bytes, owner: None })
+    }
+
+    /// Memory that `owner` lends for as long as it lives.
+    ///
+    /// # Safety
+    /// What the kernels read there must be theirs to read until the owner is dropped.
+    pub unsafe fn lent(data: NonNull<u8>, bytes: usize, owner: Owner) -> HostBuffer {
+        HostBuffer { data, bytes, owner: Some(owner) }
     }
 
     pub fn as_ptr(&self) -> *mut u8 {
@@ -115,6 +132,9 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
+        if self.owner.is_some() {
+            return;
+        }
         let released = with_pool(|pool| {
             pool.used_bytes -= self.bytes;
             pool.free.entry(self.bytes).or_default().push(Free(self.data));

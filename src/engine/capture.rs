@@ -194,7 +194,7 @@ impl Capture {
         for n in (0..self.nodes.len()).rev() {
             if let Some(storage) = &self.inputs[n] {
                 // The node and this capture hold the storage.
-                self.donated[n] = !alive[n] && Arc::strong_count(storage) == 2;
+                self.donated[n] = !alive[n] && Arc::strong_count(storage) == 2 && !storage.is_foreign();
             } else if alive[n] && (!self.keep[n] || self.nodes[n].tape_needed()) {
                 // It goes on needing its sources.
                 self.sources[n].iter().for_each(|&s| alive[s as usize] = true);

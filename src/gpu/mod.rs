@@ -71,6 +71,13 @@ impl Device {
         Device::gpu().unwrap_or(Device::Cpu)
     }
 
+    /// Whether it computes in `dtype`; an error if it is not there.
+    #[track_caller]
+    pub fn supports(self, dtype: crate::DType) -> Result<bool> {
+        let _call = crate::call::Call::enter("supports");
+        Ok(crate::engine::executor(self)?.refuses(dtype).is_none())
+    }
+
     /// Waits until everything that was asked of the device is done: for measuring, as nothing else needs it.
     #[track_caller]
     pub fn synchronize(self) -> Result<()> {

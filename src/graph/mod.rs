@@ -26,6 +26,11 @@ pub(crate) trait Buffer: Any + Send + Sync {
     fn is_gone(&self) -> bool {
         false
     }
+
+    /// Whether the memory is somebody else's, who lends it: it is read and never written.
+    fn is_foreign(&self) -> bool {
+        false
+    }
 }
 
 /// A node's values: a whole buffer, row-major.

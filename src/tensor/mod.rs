@@ -13,6 +13,7 @@ mod cross_entropy;
 mod dropout;
 mod einsum;
 mod elementwise;
+mod foreign;
 mod index;
 mod join;
 mod linear_cross_entropy;
@@ -44,6 +45,7 @@ pub use cross_entropy::{
     try_cross_entropy, try_cross_entropy_with, try_nll_loss, try_nll_loss_with,
 };
 pub use elementwise::Operand;
+pub use foreign::HostMemory;
 pub use linear_cross_entropy::{
     LinearCrossEntropyOptions, linear_cross_entropy, linear_cross_entropy_with, try_linear_cross_entropy,
     try_linear_cross_entropy_with,
@@ -72,6 +74,7 @@ use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::graph::{GradSlot, Node};
 use crate::shape::Shape;
+use record::Given;
 use std::sync::{Arc, Mutex};
 
 /// An n-dimensional array on some device, lazy and differentiable.
@@ -195,6 +198,11 @@ impl Tensor {
         Tensor::variable_of(self.detach().node())
     }
 
+    /// The same value, tape included, as a tensor that can be assigned to and changed in place.
+    pub fn assignable(&self) -> Tensor {
+        if self.is_assignable() { self.clone() } else { Tensor::variable_of(self.node()) }
+    }
+
     /// The gradient collected by `backward`, if any.
     pub fn grad(&self) -> Option<Tensor> {
         self.with_node(|n| n.leaf.clone()).and_then(|slot| slot.get())
@@ -245,14 +253,38 @@ impl Tensor {
         let new = value.detach().node();
         crate::graph::register(&new);
         self.exchange(|node| {
-            if (node.shape, node.dtype, node.device) != (new.shape, new.dtype, new.device) {
-                let of = |n: &Node| format!("{} {} on {}", n.dtype, n.shape, n.device);
-                bail!(Shape, "cannot put {} into {}", of(&new), of(node));
-            }
+            check_fits(&new, node)?;
             Ok(match &node.leaf {
                 Some(slot) => Node::leaf(new, slot.clone()),
                 None => new,
             })
+        })
+    }
+
+    /// What an op in place does: [`assign`](Self::assign) that goes on recording. Where gradients are recorded, they flow
+    /// through the new value, and a leaf that collects them cannot be changed; elsewhere a leaf stays one.
+    #[track_caller]
+    pub fn try_update(&self, value: &Tensor) -> Result<()> {
+        let _call = crate::call::Call::enter("update");
+        if !autograd::is_enabled() {
+            return self.try_assign(value);
+        }
+        let new = value.node();
+        self.exchange(|node| {
+            check_fits(&new, node)?;
+            if node.leaf.is_some() {
+                bail!(
+                    Autograd,
+                    "a leaf that collects gradients cannot be changed in place while they are recorded: do it under \
+                     no_grad, or change a copy"
+                );
+            }
+            // Otherwise it would be the same leaf under two names.
+            let new = if new.leaf.is_some() { Tensor::from_node(new).given().node() } else { new };
+            if !new.is_realized() {
+                crate::graph::register(&new);
+            }
+            Ok(new)
         })
     }
 
@@ -311,7 +343,7 @@ impl Tensor {
     }
 
     /// Whether it can be given another value.
-    pub(crate) fn is_assignable(&self) -> bool {
+    pub fn is_assignable(&self) -> bool {
         matches!(self.0, Inner::Variable(_))
     }
 
@@ -327,4 +359,13 @@ impl Tensor {
             Inner::Variable(variable) => Arc::as_ptr(variable) as usize,
         }
     }
+}
+
+/// An error if `new` cannot take the place of `old`.
+fn check_fits(new: &Node, old: &Node) -> Result<()> {
+    if (old.shape, old.dtype, old.device) != (new.shape, new.dtype, new.device) {
+        let of = |n: &Node| format!("{} {} on {}", n.dtype, n.shape, n.device);
+        bail!(Shape, "cannot put {} into {}", of(new), of(old));
+    }
+    Ok(())
 }

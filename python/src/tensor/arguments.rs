@@ -1,0 +1,113 @@
+//! Arguments as Python writes them: numbers, operands, axes, shapes, lists of tensors.
+
+use super::PyTensor;
+use crate::tensor::array;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
+use volta::{Operand, Scalar, Tensor};
+
+/// A number: Python's or NumPy's.
+#[derive(Clone, Copy)]
+pub struct Number(pub Scalar);
+
+/// The number that an object is, if it is one.
+fn number(object: Borrowed<'_, '_, PyAny>) -> PyResult<Option<Scalar>> {
+    if let Ok(x) = object.cast::<PyFloat>() {
+        return Ok(Some(Scalar::Float(x.extract()?)));
+    }
+    if let Ok(x) = object.cast_exact::<PyInt>() {
+        return Ok(Some(Scalar::Int(x.extract()?)));
+    }
+    if let Ok(x) = object.cast::<PyBool>() {
+        return Ok(Some(Scalar::Bool(x.is_true())));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return Ok(Some(Scalar::Int(object.extract()?)));
+    }
+    // NumPy's own numbers have an item() that is Python's.
+    if object.hasattr("dtype")? && object.getattr("ndim")?.extract::<usize>()? == 0 {
+        return number(object.call_method0("item")?.as_borrowed());
+    }
+    Ok(None)
+}
+
+fn not_a(what: &str, object: Borrowed<'_, '_, PyAny>) -> PyErr {
+    let kind = object.get_type().name().map(|n| n.to_string()).unwrap_or_default();
+    PyTypeError::new_err(format!("{what} is needed, not {kind}"))
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Number {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Number> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return super::read::scalar(object.py(), &tensor.get().0).map(Number);
+        }
+        number(object)?.map(Number).ok_or_else(|| not_a("a number", object))
+    }
+}
+
+/// The other operand of an op: a tensor, a number or an array.
+pub struct Other(pub Operand);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Other {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Other> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Ok(Other(Operand::Tensor(tensor.get().0.clone())));
+        }
+        if let Some(scalar) = number(object)? {
+            return Ok(Other(Operand::Scalar(scalar)));
+        }
+        if array::is_array(object)? {
+            return Ok(Other(Operand::Tensor(array::shared(&object)?)));
+        }
+        Err(not_a("a tensor or a number", object))
+    }
+}
+
+/// Axes, sizes or extents: one number, or several in a tuple or list.
+pub struct Dims(pub Vec<isize>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Dims> {
+        if let Ok(one) = object.extract::<isize>() {
+            return Ok(Dims(vec![one]));
+        }
+        object.extract().map(Dims).map_err(|_| not_a("an integer or a tuple of integers", object))
+    }
+}
+
+impl From<Dims> for volta::Dims {
+    fn from(dims: Dims) -> volta::Dims {
+        volta::Dims::from(&dims.0[..])
+    }
+}
+
+/// Sizes as PyTorch takes them: `f(2, 3)`, `f((2, 3))` or `f([2, 3])`.
+pub fn sizes(arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<isize>> {
+    if arguments.len() == 1 {
+        let first = arguments.get_item(0)?;
+        if first.is_instance_of::<PyTuple>() || first.is_instance_of::<PyList>() {
+            return first.extract();
+        }
+    }
+    arguments.extract::<Dims>().map(|d| d.0)
+}
+
+/// Extents, none of which is negative.
+pub fn extents(sizes: &[isize]) -> PyResult<Vec<usize>> {
+    let positive = |&s: &isize| {
+        usize::try_from(s).map_err(|_| PyValueError::new_err(format!("size {s} of {sizes:?} is negative")))
+    };
+    sizes.iter().map(positive).collect()
+}
+
+/// The tensors of a list or tuple.
+pub fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+    list.try_iter()?.map(|t| Ok(t?.cast::<PyTensor>()?.get().0.clone())).collect()
+}

@@ -1,0 +1,402 @@
+//! Making tensors: from data, by rules, at random.
+
+use super::arguments::{Dims, Number, extents, sizes};
+use super::device::{DeviceArg, integer, or_default};
+use super::dtype::DTypeArg;
+use super::elementwise::copied;
+use super::{PyTensor, array};
+use crate::error::{call, run};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
+use volta::{DType, Device, Result, Scalar, Tensor};
+
+/// Makes a tensor on a device, and a leaf of it if it is to require gradients.
+fn make(device: Device, requires_grad: bool, body: impl FnOnce() -> Result<Tensor>) -> PyResult<PyTensor> {
+    call(|| {
+        let tensor = volta::with_device(device, body)?;
+        if requires_grad { tensor.try_requires_grad(true) } else { Ok(tensor) }
+    })
+    .map(PyTensor::from)
+}
+
+fn converted(tensor: Tensor, dtype: Option<DTypeArg>) -> Result<Tensor> {
+    dtype.map_or_else(|| Ok(tensor.clone()), |d| tensor.try_to_dtype(d.0))
+}
+
+/// The tensor that an object is or can be made into: a tensor, an array, a number, nested lists.
+pub fn operand_tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    match object.cast::<PyTensor>() {
+        Ok(tensor) => Ok(tensor.get().0.clone()),
+        Err(_) => Ok(tensor(object, None, None, false)?.0),
+    }
+}
+
+/// Python's numbers become float32, int64 (where the device has it) and bool.
+fn natural(scalar: Scalar, device: Device) -> PyResult<DType> {
+    match scalar {
+        Scalar::Int(_) => integer(device),
+        other => Ok(other.natural_dtype()),
+    }
+}
+
+/// A tensor with a copy of `data`: a number, nested lists of numbers, a NumPy array or a tensor.
+///
+/// Python's floats become float32, integers int64, truth values bool; arrays keep their type.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, device=None, requires_grad=false))]
+pub fn tensor(
+    data: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let py = data.py();
+    if let Ok(tensor) = data.cast::<PyTensor>() {
+        let (x, to) = (&tensor.get().0, device.map_or(tensor.get().0.device(), |d| d.0));
+        let copy = run(py, || converted(copied(&x.detach())?.try_to_device(to)?, dtype))?;
+        return make(to, requires_grad, || Ok(copy));
+    }
+    let device = or_default(device)?;
+    if data.is_instance_of::<PyFloat>() || data.is_instance_of::<PyInt>() || data.is_instance_of::<PyBool>() {
+        let Number(value) = data.extract()?;
+        let kind = dtype.map_or_else(|| natural(value, device), |d| Ok(d.0))?;
+        return make(device, requires_grad, || Tensor::try_full_of([0usize; 0], value, kind));
+    }
+    let typed = data.hasattr("dtype")?;
+    let list = if typed { data.clone() } else { plain(data)? };
+    let array = py.import("numpy")?.call_method1("asarray", (list,)).map_err(|e| {
+        PyValueError::new_err(format!("tensor: the data is no array of numbers: {}", e.value(py)))
+    })?;
+    // NumPy reads Python's floats as float64, which a device may not have.
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    let wanted = match (&dtype, typed, kind.as_str()) {
+        (Some(dtype), ..) => Some(dtype.0),
+        (None, false, "f") => Some(DType::F32),
+        (None, false, "i") => Some(integer(device)?),
+        _ => None,
+    };
+    if kind == "O" {
+        return Err(PyTypeError::new_err("tensor: the data is no array of numbers"));
+    }
+    let host = array::copied(&array, Device::Cpu)?;
+    let tensor = run(py, || {
+        let tensor = wanted.map_or_else(|| Ok(host.clone()), |d| host.try_to_dtype(d))?;
+        tensor.try_to_device(device)
+    })?;
+    make(device, requires_grad, || Ok(tensor.assignable()))
+}
+
+/// Nested lists in which tensors of one element stand as their numbers, which NumPy would ask for one by one.
+fn plain<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let holds_tensors = data.try_iter().is_ok_and(|mut items| {
+        items.next().is_some_and(|first| first.is_ok_and(|f| f.is_instance_of::<PyTensor>()))
+    });
+    if !holds_tensors {
+        return Ok(data.clone());
+    }
+    let lists: Vec<Bound<'py, PyAny>> =
+        data.try_iter()?.map(|item| item?.call_method0("tolist")).collect::<PyResult<_>>()?;
+    Ok(lists.into_pyobject(data.py())?.into_any())
+}
+
+/// `data` as a tensor: itself if it is one, sharing memory with an array on the CPU, otherwise a copy.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, device=None))]
+fn as_tensor<'py>(
+    data: &Bound<'py, PyAny>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = data.py();
+    if let Ok(tensor) = data.cast::<PyTensor>() {
+        let x = &tensor.get().0;
+        let to = device.map_or(x.device(), |d| d.0);
+        if to == x.device() && dtype.is_none_or(|d| d.0 == x.dtype()) {
+            return Ok(data.clone());
+        }
+        let moved = run(py, || converted(x.try_to_device(to)?, dtype))?;
+        return Ok(PyTensor::from(moved).into_pyobject(py)?.into_any());
+    }
+    let here = or_default(device)? == Device::Cpu;
+    let made = if here && array::is_array(data.as_borrowed())? {
+        let shared = array::shared(data)?;
+        PyTensor::from(call(|| converted(shared, dtype))?)
+    } else {
+        tensor(data, dtype, device, false)?
+    };
+    Ok(made.into_pyobject(py)?.into_any())
+}
+
+/// Functions of a shape: `f(2, 3)` or `f((2, 3))`.
+macro_rules! shaped {
+    ($($(#[doc = $doc:literal])* $name:ident = $make:expr;)*) => {$(
+        $(#[doc = $doc])*
+        #[pyfunction]
+        #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
+        fn $name(
+            size: &Bound<'_, PyTuple>,
+            dtype: Option<DTypeArg>,
+            device: Option<DeviceArg>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let (shape, device) = (extents(&sizes(size)?)?, or_default(device)?);
+            let body: fn(&[usize], Option<DTypeArg>) -> Result<Tensor> = $make;
+            make(device, requires_grad, || body(&shape, dtype))
+        }
+    )*};
+}
+
+fn kind(dtype: Option<DTypeArg>) -> DType {
+    dtype.map_or(DType::F32, |d| d.0)
+}
+
+shaped! {
+    /// Zeros of a shape.
+    zeros = |shape, dtype| Tensor::try_full_of(shape, 0.0, kind(dtype));
+    /// Ones of a shape.
+    ones = |shape, dtype| Tensor::try_full_of(shape, 1.0, kind(dtype));
+    /// A tensor whose values do not matter; they are zeros.
+    empty = |shape, dtype| Tensor::try_full_of(shape, 0.0, kind(dtype));
+    /// Uniform random numbers in [0, 1).
+    rand = |shape, dtype| converted(Tensor::try_rand(shape)?, dtype);
+    /// Normal random numbers with mean 0 and deviation 1.
+    randn = |shape, dtype| converted(Tensor::try_randn(shape)?, dtype);
+}
+
+/// One value everywhere.
+#[pyfunction]
+#[pyo3(signature = (size, fill_value, *, dtype=None, device=None, requires_grad=false))]
+fn full(
+    size: Dims,
+    fill_value: Number,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let (shape, device) = (extents(&size.0)?, or_default(device)?);
+    let dtype = dtype.map_or_else(|| natural(fill_value.0, device), |d| Ok(d.0))?;
+    make(device, requires_grad, || Tensor::try_full_of(&shape[..], fill_value.0, dtype))
+}
+
+/// Numbers from a start (0 by default) up to, not including, an end, `step` apart: `arange(end)`,
+/// `arange(start, end)`, `arange(start, end, step)`. Of integers they are int64, otherwise float32.
+#[pyfunction]
+#[pyo3(signature = (start, end=None, step=None, *, dtype=None, device=None, requires_grad=false))]
+fn arange(
+    start: Number,
+    end: Option<Number>,
+    step: Option<Number>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let device = or_default(device)?;
+    let (start, end) = end.map_or((Scalar::Int(0), start.0), |end| (start.0, end.0));
+    let step = step.map_or(Scalar::Int(1), |s| s.0);
+    let whole = [start, end, step].iter().all(|s| !matches!(s, Scalar::Float(_)));
+    let default = if whole { integer(device)? } else { DType::F32 };
+    let dtype = dtype.map_or(default, |d| d.0);
+    let far = (end.to_f64() - start.to_f64()) / step.to_f64();
+    if !far.is_finite() || far < 0.0 {
+        let (a, b, c) = (start.to_f64(), end.to_f64(), step.to_f64());
+        return Err(PyValueError::new_err(format!("arange: no numbers from {a} to {b} by {c}")));
+    }
+    let small = |s: Scalar| i32::try_from(s.to_i64()).is_ok();
+    make(device, requires_grad, || {
+        if whole && small(start) && small(end) && small(step) {
+            let count = (end.to_i64() - start.to_i64()).unsigned_abs().div_ceil(step.to_i64().unsigned_abs());
+            let index = Tensor::try_arange(0, count as i64)?;
+            return index.try_mul(step)?.try_add(start)?.try_to_dtype(dtype);
+        }
+        if whole {
+            let numbers = |k: u64| start.to_i64() + k as i64 * step.to_i64();
+            return Tensor::try_from_vec(
+                (0..far.ceil() as u64).map(numbers).collect(),
+                [far.ceil() as usize],
+            )?
+            .try_to_dtype(dtype);
+        }
+        spaced(start.to_f64(), step.to_f64(), far.ceil() as usize, dtype)
+    })
+}
+
+/// `count` numbers `step` apart, exact in float64 where that is asked for.
+fn spaced(start: f64, step: f64, count: usize, dtype: DType) -> Result<Tensor> {
+    let numbers = (0..count).map(|k| start + k as f64 * step);
+    let tensor = match dtype {
+        DType::F64 | DType::I64 => Tensor::try_from_vec(numbers.collect::<Vec<f64>>(), [count])?,
+        _ => Tensor::try_from_vec(numbers.map(|x| x as f32).collect(), [count])?,
+    };
+    tensor.try_to_dtype(dtype)
+}
+
+/// `steps` numbers evenly spaced from `start` to `end`, both included.
+#[pyfunction]
+#[pyo3(signature = (start, end, steps, *, dtype=None, device=None, requires_grad=false))]
+fn linspace(
+    start: Number,
+    end: Number,
+    steps: usize,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let (start, end, device) = (start.0.to_f64(), end.0.to_f64(), or_default(device)?);
+    let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
+    make(device, requires_grad, || match kind(dtype) {
+        DType::F32 => Tensor::try_linspace(start, end, steps),
+        other => spaced(start, step, steps, other),
+    })
+}
+
+/// Ones on the diagonal of a matrix, zeros elsewhere.
+#[pyfunction]
+#[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
+fn eye(
+    n: usize,
+    m: Option<usize>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let (m, device) = (m.unwrap_or(n), or_default(device)?);
+    make(device, requires_grad, || {
+        let square = Tensor::try_eye(n.max(m))?.try_narrow(0, 0, n)?.try_narrow(1, 0, m)?;
+        square.try_to_dtype(kind(dtype))
+    })
+}
+
+/// Uniform random integers from `low` (0 by default) up to, not including, `high`: `randint(high, size)` or
+/// `randint(low, high, size)`.
+#[pyfunction]
+#[pyo3(signature = (low, high=None, size=None, *, dtype=None, device=None))]
+fn randint(
+    low: i64,
+    high: Option<&Bound<'_, PyAny>>,
+    size: Option<Dims>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+) -> PyResult<PyTensor> {
+    let missing =
+        || PyTypeError::new_err("randint: randint(high, size) or randint(low, high, size) is needed");
+    let (low, high, size): (i64, i64, Dims) = match (high, size) {
+        (None, Some(size)) => (0, low, size),
+        (Some(high), Some(size)) => (low, high.extract()?, size),
+        (Some(size), None) => (0, low, size.extract()?),
+        (None, None) => return Err(missing()),
+    };
+    let (shape, device) = (extents(&size.0)?, or_default(device)?);
+    let dtype = dtype.map_or_else(|| integer(device), |d| Ok(d.0))?;
+    make(device, false, || Tensor::try_randint(low, high, &shape[..])?.try_to_dtype(dtype))
+}
+
+/// The numbers from 0 up to, not including, `n` in random order.
+#[pyfunction]
+#[pyo3(signature = (n, *, dtype=None, device=None))]
+fn randperm(n: usize, dtype: Option<DTypeArg>, device: Option<DeviceArg>) -> PyResult<PyTensor> {
+    let device = or_default(device)?;
+    let dtype = dtype.map_or_else(|| integer(device), |d| Ok(d.0))?;
+    make(device, false, || Tensor::try_rand([n])?.try_argsort(0, false)?.try_to_dtype(dtype))
+}
+
+/// 1 with the probability that each element gives, 0 elsewhere, in its type.
+#[pyfunction]
+fn bernoulli(input: &PyTensor) -> PyResult<PyTensor> {
+    let x = &input.0;
+    make(x.device(), false, || Tensor::try_rand(x.shape())?.try_lt(x)?.try_to_dtype(x.dtype()))
+}
+
+/// Positions on and below a diagonal, or on and above it, as a bool matrix.
+macro_rules! triangles {
+    ($($(#[doc = $doc:literal])* $name:ident = $make:ident;)*) => {$(
+        $(#[doc = $doc])*
+        #[pyfunction]
+        #[pyo3(signature = (rows, columns, diagonal=0, *, device=None))]
+        fn $name(rows: usize, columns: usize, diagonal: i64, device: Option<DeviceArg>) -> PyResult<PyTensor> {
+            make(or_default(device)?, false, || Tensor::$make(rows, columns, diagonal))
+        }
+    )*};
+}
+
+triangles! {
+    /// A bool matrix: true on and below a diagonal.
+    tril_mask = try_tril_mask;
+    /// A bool matrix: true on and above a diagonal.
+    triu_mask = try_triu_mask;
+}
+
+/// Functions of a tensor whose shape, and type and device unless said otherwise, the new one has.
+macro_rules! like {
+    ($($(#[doc = $doc:literal])* $name:ident($($argument:ident: $ty:ty),*) = $make:expr;)*) => {$(
+        $(#[doc = $doc])*
+        #[pyfunction]
+        #[pyo3(signature = (input, $($argument,)* *, dtype=None, device=None, requires_grad=false))]
+        fn $name(
+            input: &PyTensor,
+            $($argument: $ty,)*
+            dtype: Option<DTypeArg>,
+            device: Option<DeviceArg>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let x = &input.0;
+            let (dtype, device) = (dtype.map_or(x.dtype(), |d| d.0), device.map_or(x.device(), |d| d.0));
+            let body: fn(volta::Shape, $($ty,)* DType) -> Result<Tensor> = $make;
+            make(device, requires_grad, || body(x.shape(), $($argument,)* dtype))
+        }
+    )*};
+}
+
+like! {
+    /// Zeros of a tensor's shape and type.
+    zeros_like() = |shape, dtype| Tensor::try_full_of(shape, 0.0, dtype);
+    /// Ones of a tensor's shape and type.
+    ones_like() = |shape, dtype| Tensor::try_full_of(shape, 1.0, dtype);
+    /// A tensor of another's shape and type whose values do not matter; they are zeros.
+    empty_like() = |shape, dtype| Tensor::try_full_of(shape, 0.0, dtype);
+    /// One value in a tensor's shape and type.
+    full_like(fill_value: Number) = |shape, value, dtype| Tensor::try_full_of(shape, value.0, dtype);
+    /// Uniform random numbers in [0, 1) of a tensor's shape and type.
+    rand_like() = |shape, dtype| Tensor::try_rand(shape)?.try_to_dtype(dtype);
+    /// Normal random numbers of a tensor's shape and type.
+    randn_like() = |shape, dtype| Tensor::try_randn(shape)?.try_to_dtype(dtype);
+    /// Uniform random integers from `low` up to, not including, `high`, of a tensor's shape and type.
+    randint_like(low: i64, high: i64) = |shape, low, high, dtype| Tensor::try_randint(low, high, shape)?.try_to_dtype(dtype);
+}
+
+/// Starts the random numbers anew: the same seed gives the same numbers, bit for bit, on every device.
+#[pyfunction]
+fn manual_seed(seed: i64) {
+    volta::manual_seed(seed as u64);
+}
+
+/// The state of the random numbers, to go on from with `set_rng_state`.
+#[pyfunction]
+fn get_rng_state() -> PyResult<(i64, i64)> {
+    use volta::Stateful;
+    let state = volta::RngState::save().state();
+    call(|| Ok((state.int("seed")?, state.int("drawn")?)))
+}
+
+/// Goes on with the random numbers from a state of `get_rng_state`.
+#[pyfunction]
+fn set_rng_state(state: (i64, i64)) -> PyResult<()> {
+    use volta::{State, Stateful};
+    call(|| {
+        let mut rng = volta::RngState::save();
+        rng.load_state(&State::new().with("seed", state.0).with("drawn", state.1))?;
+        rng.restore();
+        Ok(())
+    })
+}
+
+/// Adds the functions.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! add {
+        ($($name:ident)*) => {{ $(module.add_function(wrap_pyfunction!($name, module)?)?;)* }};
+    }
+    add!(tensor as_tensor zeros ones empty rand randn full arange linspace eye randint randperm bernoulli);
+    add!(tril_mask triu_mask zeros_like ones_like empty_like full_like rand_like randn_like randint_like);
+    add!(manual_seed get_rng_state set_rng_state);
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! `volta.device`, and which devices there are.
+
+use crate::error::{call, raise, run};
+use pyo3::prelude::*;
+use std::cell::RefCell;
+use volta::gpu::{Adapter, AdapterKind};
+use volta::{DType, Device};
+
+/// A place for tensors: `volta.device('cpu')`, `volta.device('gpu')`, `volta.device('gpu', 1)`. In a `with` statement
+/// it is the place where tensors are created unless said otherwise.
+#[pyclass(name = "device", module = "volta", frozen, eq, hash)]
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+pub struct PyDevice(pub Device);
+
+thread_local! {
+    /// What to go back to after `with` statements.
+    static OUTER: RefCell<Vec<Option<Device>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The device that `cpu`, `gpu` or `gpu:1` names.
+fn parse(name: &str) -> PyResult<Device> {
+    name.parse().map_err(raise)
+}
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    #[pyo3(signature = (r#type, index=None))]
+    fn new(r#type: DeviceArg, index: Option<usize>) -> PyResult<PyDevice> {
+        match index {
+            None => Ok(PyDevice(r#type.0)),
+            Some(index) => parse(&format!("{}:{index}", kind(r#type.0))).map(PyDevice),
+        }
+    }
+
+    /// `'cpu'` or `'gpu'`.
+    #[getter]
+    fn r#type(&self) -> &'static str {
+        kind(self.0)
+    }
+
+    /// Which GPU; `None` for the CPU.
+    #[getter]
+    fn index(&self) -> Option<usize> {
+        match self.0 {
+            Device::Gpu(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        match self.0 {
+            Device::Gpu(index) => format!("device(type='gpu', index={index})"),
+            _ => "device(type='cpu')".to_string(),
+        }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().0.to_string(),))
+    }
+
+    fn __enter__<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
+        let outer = volta::set_thread_device(Some(slf.get().0));
+        OUTER.with_borrow_mut(|all| all.push(outer));
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
+        if let Some(outer) = OUTER.with_borrow_mut(Vec::pop) {
+            volta::set_thread_device(outer);
+        }
+    }
+}
+
+fn kind(device: Device) -> &'static str {
+    if device.is_gpu() { "gpu" } else { "cpu" }
+}
+
+/// A device as an argument: `'cpu'`, `'gpu'`, `'gpu:1'` or a `volta.device`.
+#[derive(Clone, Copy)]
+pub struct DeviceArg(pub Device);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for DeviceArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<DeviceArg> {
+        match object.cast::<PyDevice>() {
+            Ok(device) => Ok(DeviceArg(device.get().0)),
+            Err(_) => parse(&object.extract::<String>()?).map(DeviceArg),
+        }
+    }
+}
+
+/// The device that an argument names, or the one where tensors are created.
+pub fn or_default(device: Option<DeviceArg>) -> PyResult<Device> {
+    match device {
+        Some(device) => Ok(device.0),
+        None => call(|| Ok(volta::default_device())),
+    }
+}
+
+/// The type of Python's integers on a device: int64, or int32 where there is no int64.
+pub fn integer(device: Device) -> PyResult<DType> {
+    if device == Device::Cpu {
+        return Ok(DType::I64);
+    }
+    Ok(if call(|| device.supports(DType::I64))? { DType::I64 } else { DType::I32 })
+}
+
+/// Creates tensors on this device from now on, in all threads.
+#[pyfunction]
+fn set_default_device(device: DeviceArg) {
+    volta::set_default_device(device.0);
+}
+
+/// Where tensors are created unless said otherwise.
+#[pyfunction]
+fn get_default_device() -> PyResult<PyDevice> {
+    or_default(None).map(PyDevice)
+}
+
+fn adapters(py: Python<'_>) -> PyResult<Vec<Adapter>> {
+    run(py, || Ok(volta::gpu::adapters()))
+}
+
+/// The devices that tensors can live on, with the name of each: `[(device(type='cpu'), 'cpu'), ...]`.
+#[pyfunction]
+fn devices(py: Python<'_>) -> PyResult<Vec<(PyDevice, String)>> {
+    let mut all = vec![(PyDevice(Device::Cpu), "cpu".to_string())];
+    for adapter in adapters(py)? {
+        if let Some(index) = adapter.index {
+            all.push((PyDevice(Device::Gpu(index)), format!("{} ({})", adapter.name, adapter.backend)));
+        }
+    }
+    Ok(all)
+}
+
+/// Whether there is a GPU that tensors can be moved to. Software adapters count where `VOLTA_ADAPTER` names them.
+#[pyfunction]
+fn is_available(py: Python<'_>) -> PyResult<bool> {
+    let asked = std::env::var_os("VOLTA_ADAPTER").is_some();
+    let counts = |a: &Adapter| a.index.is_some() && (asked || a.kind != AdapterKind::Software);
+    Ok(adapters(py)?.iter().any(counts))
+}
+
+/// Waits until everything that was asked of a device is done: for measuring, as nothing else needs it.
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+fn synchronize(py: Python<'_>, device: Option<DeviceArg>) -> PyResult<()> {
+    let device = or_default(device)?;
+    run(py, || device.synchronize())
+}
+
+/// Adds the class and the functions about devices.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyDevice>()?;
+    module.add_function(wrap_pyfunction!(set_default_device, module)?)?;
+    module.add_function(wrap_pyfunction!(get_default_device, module)?)?;
+    module.add_function(wrap_pyfunction!(devices, module)?)?;
+    module.add_function(wrap_pyfunction!(is_available, module)?)?;
+    module.add_function(wrap_pyfunction!(synchronize, module)?)
+}

@@ -1,0 +1,355 @@
+//! Shapes: views, cuts, repetitions, padding, triangles, gathering.
+
+use super::arguments::{Dims, Number, extents, sizes};
+use super::{PyTensor, record, record_all};
+use crate::error::call;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use volta::Tensor;
+
+#[pymethods]
+impl PyTensor {
+    /// The same elements in order under another shape; one size may be -1 and follows from the others.
+    #[pyo3(signature = (*shape))]
+    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let shape = sizes(shape)?;
+        record(|| self.0.try_reshape(&shape[..]))
+    }
+
+    /// `reshape`: views are values of their own, so every shape fits.
+    #[pyo3(signature = (*shape))]
+    fn view(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        self.reshape(shape)
+    }
+
+    /// `reshape` to another tensor's shape.
+    fn view_as(&self, other: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_view_as(&other.0))
+    }
+
+    /// `reshape` to another tensor's shape.
+    fn reshape_as(&self, other: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_view_as(&other.0))
+    }
+
+    /// The dimensions in another order.
+    #[pyo3(signature = (*dims))]
+    fn permute(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let dims = sizes(dims)?;
+        record(|| self.0.try_permute(&dims[..]))
+    }
+
+    /// Two dimensions exchanged.
+    fn transpose(&self, dim0: isize, dim1: isize) -> PyResult<PyTensor> {
+        record(|| self.0.try_transpose(dim0, dim1))
+    }
+
+    /// A dimension, or several, at other places.
+    fn movedim(&self, source: Dims, destination: Dims) -> PyResult<PyTensor> {
+        let rank = self.0.rank() as isize;
+        let at = |d: &isize| if (-rank..rank).contains(d) { Ok(d.rem_euclid(rank)) } else { Err(*d) };
+        let (from, to) = (
+            source.0.iter().map(at).collect::<Result<Vec<_>, _>>(),
+            destination.0.iter().map(at).collect::<Result<Vec<_>, _>>(),
+        );
+        let (Ok(from), Ok(to)) = (from, to) else {
+            let message = format!(
+                "movedim: dimensions {:?} and {:?} are out of range for {rank} dimensions",
+                source.0, destination.0
+            );
+            return Err(pyo3::exceptions::PyIndexError::new_err(message));
+        };
+        if from.len() != to.len() {
+            return Err(PyValueError::new_err("movedim: as many sources as destinations are needed"));
+        }
+        let mut order: Vec<isize> = (0..rank).filter(|d| !from.contains(d)).collect();
+        let mut moves: Vec<(isize, isize)> = to.into_iter().zip(from).collect();
+        moves.sort_unstable();
+        moves.into_iter().for_each(|(to, from)| order.insert(to as usize, from));
+        record(|| self.0.try_permute(&order[..]))
+    }
+
+    /// The two dimensions of a matrix exchanged.
+    fn t(&self) -> PyResult<PyTensor> {
+        if self.0.rank() > 2 {
+            let message = format!(
+                "t: a tensor of at most 2 dimensions is needed, and this has shape {}",
+                self.0.shape()
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        record(|| self.0.try_t())
+    }
+
+    /// All dimensions in reverse order.
+    #[getter(T)]
+    fn transposed(&self) -> PyResult<PyTensor> {
+        let order: Vec<isize> = (0..self.0.rank() as isize).rev().collect();
+        record(|| self.0.try_permute(&order[..]))
+    }
+
+    /// The last two dimensions exchanged.
+    #[getter(mT)]
+    fn matrix_transposed(&self) -> PyResult<PyTensor> {
+        record(|| self.0.try_transpose(-2, -1))
+    }
+
+    /// Repeats dimensions of size 1 (and new ones in front) without copying; -1 keeps a size.
+    #[pyo3(signature = (*sizes))]
+    fn expand(&self, sizes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let sizes = self::sizes(sizes)?;
+        record(|| self.0.try_expand(&sizes[..]))
+    }
+
+    /// `expand` to another tensor's shape.
+    fn expand_as(&self, other: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_expand_as(&other.0))
+    }
+
+    /// `expand` to a shape.
+    #[pyo3(signature = (*size))]
+    fn broadcast_to(&self, size: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        self.expand(size)
+    }
+
+    /// Without dimensions of size 1: all of them, one or several.
+    #[pyo3(signature = (dim=None))]
+    fn squeeze(&self, dim: Option<Dims>) -> PyResult<PyTensor> {
+        record(|| match dim {
+            None => self.0.try_squeeze_all(),
+            Some(Dims(dims)) => {
+                let rank = self.0.rank() as isize;
+                // From the last to the first, so that the others keep their places.
+                let mut dims: Vec<isize> =
+                    dims.into_iter().map(|d| if d < 0 { d + rank } else { d }).collect();
+                dims.sort_unstable();
+                dims.into_iter().rev().try_fold(self.0.clone(), |x, d| x.try_squeeze(d))
+            }
+        })
+    }
+
+    /// With a new dimension of size 1.
+    fn unsqueeze(&self, dim: isize) -> PyResult<PyTensor> {
+        record(|| self.0.try_unsqueeze(dim))
+    }
+
+    /// The dimensions from `start_dim` to `end_dim` as one.
+    #[pyo3(signature = (start_dim=0, end_dim=-1))]
+    fn flatten(&self, start_dim: isize, end_dim: isize) -> PyResult<PyTensor> {
+        record(|| self.0.try_flatten(start_dim, end_dim))
+    }
+
+    /// All elements as a vector.
+    fn ravel(&self) -> PyResult<PyTensor> {
+        record(|| self.0.try_flatten(0, -1))
+    }
+
+    /// One dimension as several; one size may be -1.
+    fn unflatten(&self, dim: isize, sizes: Dims) -> PyResult<PyTensor> {
+        record(|| self.0.try_unflatten(dim, sizes))
+    }
+
+    /// `length` elements of a dimension from `start`.
+    fn narrow(&self, dim: isize, start: isize, length: usize) -> PyResult<PyTensor> {
+        record(|| {
+            let shape = self.0.shape();
+            let extent = if start < 0 && shape.rank() > 0 {
+                self.0.try_select(dim, 0).map(|_| shape[dim.rem_euclid(shape.rank() as isize) as usize])?
+            } else {
+                0
+            };
+            self.0.try_narrow(dim, (start + extent as isize).max(0) as usize, length)
+        })
+    }
+
+    /// One element of a dimension, which goes.
+    fn select(&self, dim: isize, index: isize) -> PyResult<PyTensor> {
+        record(|| self.0.try_select(dim, index))
+    }
+
+    /// Dimensions in reverse order of elements.
+    #[pyo3(signature = (*dims))]
+    fn flip(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let dims = sizes(dims)?;
+        record(|| self.0.try_flip(&dims[..]))
+    }
+
+    /// Elements moved along dimensions; what leaves at one end comes back at the other. Without `dims` the flattened
+    /// tensor is moved.
+    #[pyo3(signature = (shifts, dims=None))]
+    fn roll(&self, shifts: Dims, dims: Option<Dims>) -> PyResult<PyTensor> {
+        record(|| self.0.try_roll(shifts, dims.unwrap_or(Dims(Vec::new()))))
+    }
+
+    /// Sliding windows of `size` over a dimension, every `step`, as a new last dimension.
+    fn unfold(&self, dimension: isize, size: usize, step: usize) -> PyResult<PyTensor> {
+        record(|| self.0.try_unfold(dimension, size, step))
+    }
+
+    /// The whole tensor repeated along every dimension; more numbers than dimensions add some in front.
+    #[pyo3(signature = (*repeats))]
+    fn repeat(&self, repeats: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let repeats = sizes(repeats)?;
+        record(|| self.0.try_repeat(&repeats[..]))
+    }
+
+    /// `repeat` that takes fewer numbers than dimensions, for the last ones.
+    #[pyo3(signature = (*dims))]
+    fn tile(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let dims = sizes(dims)?;
+        record(|| self.0.try_tile(&dims[..]))
+    }
+
+    /// Every element repeated in place, along a dimension or of the flattened tensor.
+    #[pyo3(signature = (repeats, dim=None))]
+    fn repeat_interleave(&self, repeats: usize, dim: Option<isize>) -> PyResult<PyTensor> {
+        record(|| self.0.try_repeat_interleave(repeats, dim))
+    }
+
+    /// Parts along a dimension: of one size, the last may be smaller, or of the sizes in a list.
+    #[pyo3(signature = (split_size_or_sections, dim=0))]
+    fn split(&self, split_size_or_sections: &Bound<'_, PyAny>, dim: isize) -> PyResult<Vec<PyTensor>> {
+        match split_size_or_sections.extract::<isize>() {
+            Ok(size) => {
+                let size = extents(&[size])?[0];
+                record_all(|| self.0.try_split(size, dim))
+            }
+            Err(_) => {
+                let sections = extents(&split_size_or_sections.extract::<Vec<isize>>()?)?;
+                record_all(|| self.0.try_split_sizes(&sections, dim))
+            }
+        }
+    }
+
+    /// At most `chunks` equal parts along a dimension; the last may be smaller.
+    #[pyo3(signature = (chunks, dim=0))]
+    fn chunk(&self, chunks: usize, dim: isize) -> PyResult<Vec<PyTensor>> {
+        record_all(|| self.0.try_chunk(chunks, dim))
+    }
+
+    /// The slices of a dimension, which goes.
+    #[pyo3(signature = (dim=0))]
+    fn unbind(&self, dim: isize) -> PyResult<Vec<PyTensor>> {
+        record_all(|| self.0.try_unbind(dim))
+    }
+
+    /// Zeros above a diagonal of the last two dimensions.
+    #[pyo3(signature = (diagonal=0))]
+    fn tril(&self, diagonal: i64) -> PyResult<PyTensor> {
+        record(|| self.0.try_tril(diagonal))
+    }
+
+    /// Zeros below a diagonal of the last two dimensions.
+    #[pyo3(signature = (diagonal=0))]
+    fn triu(&self, diagonal: i64) -> PyResult<PyTensor> {
+        record(|| self.0.try_triu(diagonal))
+    }
+
+    /// `value` where the mask (bool, broadcast) is true.
+    fn masked_fill(&self, mask: &PyTensor, value: Number) -> PyResult<PyTensor> {
+        record(|| self.0.try_masked_fill(&mask.0, value.0))
+    }
+
+    /// Picks along a dimension: `out[i][j] = self[index[i][j]][j]` for dimension 0.
+    fn gather(&self, dim: isize, index: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_gather(dim, &index.0))
+    }
+
+    /// A copy with the elements of `src` added at `index` along a dimension; repeated indices add up.
+    fn scatter_add(&self, dim: isize, index: &PyTensor, src: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_scatter_add(dim, &index.0, &src.0))
+    }
+
+    /// Whole slices of a dimension, picked by a vector of positions.
+    fn index_select(&self, dim: isize, index: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_index_select(dim, &index.0))
+    }
+
+    /// A row of `num_classes` for every index, 1 at the index and 0 elsewhere.
+    fn one_hot(&self, num_classes: usize) -> PyResult<PyTensor> {
+        record(|| self.0.try_one_hot(num_classes))
+    }
+
+    /// Padding as PyTorch has it: (before, after) of the last dimension, then of the one before, ... Negative numbers
+    /// cut.
+    #[pyo3(signature = (pad, mode="constant", value=None))]
+    fn pad(&self, pad: Vec<isize>, mode: &str, value: Option<Number>) -> PyResult<PyTensor> {
+        if mode != "constant" {
+            return Err(PyValueError::new_err(format!("pad: there is no mode {mode:?}: use 'constant'")));
+        }
+        let rank = self.0.rank();
+        if pad.len() % 2 != 0 || pad.len() > 2 * rank {
+            let message =
+                format!("pad: {} numbers do not fit {rank} dimensions: a pair each is needed", pad.len());
+            return Err(PyValueError::new_err(message));
+        }
+        let mut pads = vec![(0, 0); rank];
+        let mut cut = self.0.clone();
+        for (k, pair) in pad.chunks(2).enumerate() {
+            let dim = rank - 1 - k;
+            let less = |p: isize| p.min(0).unsigned_abs();
+            let left = cut.shape()[dim].checked_sub(less(pair[0]) + less(pair[1]));
+            let Some(left) = left else {
+                return Err(PyValueError::new_err(format!(
+                    "pad: {pair:?} takes more than dimension {dim} has"
+                )));
+            };
+            cut = call(|| cut.try_narrow(dim as isize, less(pair[0]), left))?;
+            pads[dim] = (pair[0].max(0) as usize, pair[1].max(0) as usize);
+        }
+        record(|| cut.try_pad(&pads, value.map_or(volta::Scalar::Int(0), |v| v.0)))
+    }
+
+    /// The matrix product: vectors count as a row on the left and a column on the right, other dimensions broadcast.
+    fn matmul(&self, other: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_matmul(&other.0))
+    }
+
+    /// The matrix product of two matrices.
+    fn mm(&self, mat2: &PyTensor) -> PyResult<PyTensor> {
+        self.product_of_rank("mm", mat2, 2, 2)
+    }
+
+    /// The matrix products of two batches of matrices.
+    fn bmm(&self, mat2: &PyTensor) -> PyResult<PyTensor> {
+        self.product_of_rank("bmm", mat2, 3, 3)
+    }
+
+    /// The product of a matrix and a vector.
+    fn mv(&self, vec: &PyTensor) -> PyResult<PyTensor> {
+        self.product_of_rank("mv", vec, 2, 1)
+    }
+
+    /// The inner product of two vectors.
+    fn dot(&self, other: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_dot(&other.0))
+    }
+
+    /// Every element of one vector by every element of another.
+    fn outer(&self, vec2: &PyTensor) -> PyResult<PyTensor> {
+        record(|| self.0.try_outer(&vec2.0))
+    }
+
+    /// Iterates over the first dimension.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.0.rank() == 0 {
+            return Err(PyTypeError::new_err("a tensor without dimensions cannot be iterated over"));
+        }
+        Ok(self.unbind(0)?.into_pyobject(py)?.try_iter()?.into_any())
+    }
+}
+
+impl PyTensor {
+    fn product_of_rank(&self, name: &str, other: &PyTensor, left: usize, right: usize) -> PyResult<PyTensor> {
+        if (self.0.rank(), other.0.rank()) != (left, right) {
+            let message = format!(
+                "{name}: tensors of {left} and {right} dimensions are needed, and these are {} and {}",
+                self.0.shape(),
+                other.0.shape()
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        record(|| Tensor::try_matmul(&self.0, &other.0))
+    }
+}

@@ -1,0 +1,40 @@
+"""Functions that are methods of tensors too: `volta.exp(x)` is `x.exp()`."""
+
+from ._volta import Tensor
+
+# Methods that PyTorch has as functions as well.
+_METHODS = """
+abs add all allclose amax amin any argmax argmin argsort bmm broadcast_to ceil chunk clamp clone cos
+cosine_similarity cumprod cumsum detach diff div dot elu eq equal erf exp exp2 expm1 expand_as flatten flip floor
+floor_divide gather ge gelu gt hardsigmoid hardswish hardtanh index_select isclose isfinite isinf isnan leaky_relu le
+log log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsigmoid logsumexp lt masked_fill
+masked_select matmul max maximum mean median min minimum mish mm movedim mul mv narrow ne neg nonzero norm normalize
+numel one_hot outer pad permute pow prelu prod ravel reciprocal relu relu6 remainder repeat_interleave reshape roll
+round rsqrt rsub scatter_add select sigmoid sign silu sin softmax softplus softsign sort split sqrt square squeeze std
+sub sum t tan tanh tile topk transpose tril triu true_divide trunc unbind unflatten unsqueeze var
+""".split()
+
+# PyTorch's second names: methods and functions.
+_ALIASES = {
+    "absolute": "abs",
+    "clip": "clamp",
+    "divide": "div",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "subtract": "sub",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+}
+
+for _alias, _name in _ALIASES.items():
+    setattr(Tensor, _alias, getattr(Tensor, _name))
+
+for _name in [*_METHODS, *_ALIASES]:
+    globals()[_name] = getattr(Tensor, _name)
+
+__all__ = [*_METHODS, *_ALIASES]

@@ -1,0 +1,148 @@
+//! Sharing memory with others on the host: tensors of memory that somebody lends, and memory lent to somebody.
+
+use super::Tensor;
+use crate::call::Call;
+use crate::cpu::HostBuffer;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::engine;
+use crate::error::{Result, bail};
+use crate::graph::{Node, Storage};
+use crate::shape::{Dims, Shape};
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The elements of a tensor on the CPU where they lie, row by row. While it lives they stay where they are, and no
+/// kernel writes them: the engine gives the tensor's next value other memory.
+#[derive(Clone)]
+pub struct HostMemory {
+    storage: Storage,
+    shape: Shape,
+    dtype: DType,
+}
+
+impl HostMemory {
+    /// The first element. Whoever writes here changes every tensor that shares the memory, and what is pending may
+    /// see either value.
+    pub fn as_ptr(&self) -> *mut u8 {
+        HostBuffer::of(&*self.storage).as_ptr()
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The elements' bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: a realized buffer is as large as its tensor, and is not written while this holds it.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.shape.numel() * self.dtype.size()) }
+    }
+}
+
+impl Tensor {
+    /// A tensor, on the CPU, of elements that lie row by row in memory which `owner` lends until it is dropped. They
+    /// are not copied. Ops read them when they are computed, and nothing writes them: an op in place gives the tensor
+    /// another value.
+    ///
+    /// # Safety
+    /// Until the owner is dropped, `data` must point to as many readable elements of `dtype` as `shape` has, aligned
+    /// for it (a truth value is a byte of 0 or 1), and nobody may write them while a plan that reads them runs.
+    #[track_caller]
+    pub unsafe fn try_from_foreign(
+        data: NonNull<u8>,
+        shape: impl Into<Dims>,
+        dtype: DType,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<Tensor> {
+        let _call = Call::enter("from_foreign");
+        let shape = shape.into().extents()?;
+        if data.as_ptr() as usize % dtype.size() != 0 {
+            bail!(Argument, "memory at {data:p} is not aligned for {dtype}");
+        }
+        // SAFETY: promised by the caller.
+        let buffer = unsafe { HostBuffer::lent(data, shape.numel() * dtype.size(), owner) };
+        let node = Node::realized(shape, dtype, Device::Cpu, Arc::new(buffer));
+        Ok(Tensor::variable_of(node))
+    }
+
+    /// The elements of a tensor on the CPU where they lie, computed now if need be; nothing is copied.
+    #[track_caller]
+    pub fn try_host_memory(&self) -> Result<HostMemory> {
+        let _call = Call::enter("host_memory");
+        let node = self.node();
+        if node.device != Device::Cpu {
+            bail!(Device, "the tensor is on {}: move it to the cpu first", node.device);
+        }
+        if !node.is_realized() {
+            engine::realize(&[&node])?;
+        }
+        let storage = node.storage().expect("a realized node has storage");
+        Ok(HostMemory { storage, shape: node.shape, dtype: node.dtype })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Memory that tells when it is let go.
+    struct Lender(Vec<f32>, Arc<AtomicBool>);
+
+    impl Drop for Lender {
+        fn drop(&mut self) {
+            self.1.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn lend(values: &[f32]) -> (Tensor, *const f32, Arc<AtomicBool>) {
+        let gone = Arc::new(AtomicBool::new(false));
+        let lender = Lender(values.to_vec(), gone.clone());
+        let data = NonNull::new(lender.0.as_ptr().cast_mut()).unwrap();
+        // SAFETY: the vector lives in its lender and is not written.
+        let tensor =
+            unsafe { Tensor::try_from_foreign(data.cast(), [values.len()], DType::F32, Box::new(lender)) };
+        (tensor.unwrap(), data.as_ptr(), gone)
+    }
+
+    #[test]
+    fn lent_memory_is_read_where_it_lies_and_given_back_when_nobody_needs_it() {
+        let (x, data, gone) = lend(&[1.0, 2.0, 3.0]);
+        assert_eq!(x.try_host_memory().unwrap().as_ptr().cast_const().cast(), data);
+        let y = x.mul(2.0);
+        drop(x);
+        assert!(!gone.load(Ordering::SeqCst), "y is pending and needs it");
+        assert_eq!(y.to_vec::<f32>(), [2.0, 4.0, 6.0]);
+        assert!(gone.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn no_update_is_written_over_lent_memory() {
+        let (x, data, gone) = lend(&[1.0, 2.0]);
+        for _ in 0..3 {
+            x.assign(&x.add(1.0));
+            crate::realize_all(std::slice::from_ref(&x));
+            // SAFETY: still lent, or this is what the test is about.
+            assert!(gone.load(Ordering::SeqCst) || unsafe { *data } == 1.0);
+        }
+        assert_eq!(x.to_vec::<f32>(), [4.0, 5.0]);
+    }
+
+    #[test]
+    fn memory_that_was_asked_for_keeps_its_value() {
+        let x = Tensor::vector(&[1.0, 2.0]).variable();
+        let memory = x.try_host_memory().unwrap();
+        x.assign(&x.add(1.0));
+        crate::realize_all(std::slice::from_ref(&x));
+        drop(x);
+        assert_eq!(memory.bytes(), bytemuck::cast_slice::<f32, u8>(&[1.0, 2.0]));
+        assert_eq!((memory.shape()[..].to_vec(), memory.dtype()), (vec![2], DType::F32));
+    }
+}
