@@ -23,6 +23,8 @@ pub(crate) struct HostBuffer {
     bytes: usize,
     /// `None` where the memory is the pool's.
     owner: Option<Owner>,
+    /// Whether others who share it may write it.
+    writable: bool,
 }
 
 // SAFETY: the memory belongs to the buffer; who may read or write it when is the engine's promise (see above).
@@ -110,15 +112,20 @@ impl HostBuffer {
                 }
             },
         };
-        Ok(HostBuffer { data, bytes, owner: None })
+        Ok(HostBuffer { data, bytes, owner: None, writable: true })
     }
 
     /// Memory that `owner` lends for as long as it lives.
     ///
     /// # Safety
     /// What the kernels read there must be theirs to read until the owner is dropped.
-    pub unsafe fn lent(data: NonNull<u8>, bytes: usize, owner: Owner) -> HostBuffer {
-        HostBuffer { data, bytes, owner: Some(owner) }
+    pub unsafe fn lent(data: NonNull<u8>, bytes: usize, writable: bool, owner: Owner) -> HostBuffer {
+        HostBuffer { data, bytes, owner: Some(owner), writable }
+    }
+
+    /// Whether others who share the memory may write it.
+    pub fn is_writable(&self) -> bool {
+        self.writable
     }
 
     pub fn as_ptr(&self) -> *mut u8 {

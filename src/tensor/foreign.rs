@@ -29,6 +29,11 @@ impl HostMemory {
         HostBuffer::of(&*self.storage).as_ptr()
     }
 
+    /// Whether it may be written: not if it was lent only to be read.
+    pub fn is_writable(&self) -> bool {
+        HostBuffer::of(&*self.storage).is_writable()
+    }
+
     /// The extents.
     pub fn shape(&self) -> Shape {
         self.shape
@@ -49,7 +54,8 @@ impl HostMemory {
 impl Tensor {
     /// A tensor, on the CPU, of elements that lie row by row in memory which `owner` lends until it is dropped. They
     /// are not copied. Ops read them when they are computed, and nothing writes them: an op in place gives the tensor
-    /// another value.
+    /// another value. Whether others may write them is told to whoever asks for
+    /// [`try_host_memory`](Self::try_host_memory).
     ///
     /// # Safety
     /// Until the owner is dropped, `data` must point to as many readable elements of `dtype` as `shape` has, aligned
@@ -59,6 +65,7 @@ impl Tensor {
         data: NonNull<u8>,
         shape: impl Into<Dims>,
         dtype: DType,
+        writable: bool,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<Tensor> {
         let _call = Call::enter("from_foreign");
@@ -67,7 +74,7 @@ impl Tensor {
             bail!(Argument, "memory at {data:p} is not aligned for {dtype}");
         }
         // SAFETY: promised by the caller.
-        let buffer = unsafe { HostBuffer::lent(data, shape.numel() * dtype.size(), owner) };
+        let buffer = unsafe { HostBuffer::lent(data, shape.numel() * dtype.size(), writable, owner) };
         let node = Node::realized(shape, dtype, Device::Cpu, Arc::new(buffer));
         Ok(Tensor::variable_of(node))
     }
@@ -107,15 +114,18 @@ mod tests {
         let lender = Lender(values.to_vec(), gone.clone());
         let data = NonNull::new(lender.0.as_ptr().cast_mut()).unwrap();
         // SAFETY: the vector lives in its lender and is not written.
-        let tensor =
-            unsafe { Tensor::try_from_foreign(data.cast(), [values.len()], DType::F32, Box::new(lender)) };
+        let tensor = unsafe {
+            Tensor::try_from_foreign(data.cast(), [values.len()], DType::F32, false, Box::new(lender))
+        };
         (tensor.unwrap(), data.as_ptr(), gone)
     }
 
     #[test]
     fn lent_memory_is_read_where_it_lies_and_given_back_when_nobody_needs_it() {
         let (x, data, gone) = lend(&[1.0, 2.0, 3.0]);
-        assert_eq!(x.try_host_memory().unwrap().as_ptr().cast_const().cast(), data);
+        let memory = x.try_host_memory().unwrap();
+        assert_eq!((memory.as_ptr().cast_const().cast(), memory.is_writable()), (data, false));
+        drop(memory);
         let y = x.mul(2.0);
         drop(x);
         assert!(!gone.load(Ordering::SeqCst), "y is pending and needs it");

@@ -37,7 +37,7 @@ impl Memory {
         let interface = PyDict::new(py);
         interface.set_item("shape", PyTuple::new(py, self.0.shape().iter())?)?;
         interface.set_item("typestr", code(self.0.dtype()))?;
-        interface.set_item("data", (self.0.as_ptr() as usize, false))?;
+        interface.set_item("data", (self.0.as_ptr() as usize, !self.0.is_writable()))?;
         interface.set_item("version", 3)?;
         Ok(interface)
     }
@@ -121,12 +121,13 @@ struct Array<'py> {
     data: NonNull<u8>,
     shape: Vec<usize>,
     dtype: DType,
+    writable: bool,
     /// Whether somebody else may have it.
     shared: bool,
 }
 
 impl<'py> Array<'py> {
-    /// The array itself, or a copy where it is not contiguous, aligned, writable or of the machine's byte order.
+    /// The array itself, or a copy where it is not contiguous, aligned or of the machine's byte order.
     fn of(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
         let py = object.py();
         let numpy = py.import("numpy")?;
@@ -158,10 +159,10 @@ impl<'py> Array<'py> {
         let Some(data) = NonNull::new(if empty { 64 as *mut u8 } else { address as *mut u8 }) else {
             return Ok(None);
         };
-        if !in_order || !native || read_only || data.as_ptr() as usize % dtype.size() != 0 {
+        if !in_order || !native || data.as_ptr() as usize % dtype.size() != 0 {
             return Ok(None);
         }
-        Ok(Some(Array { object: object.clone(), data, shape, dtype, shared }))
+        Ok(Some(Array { object: object.clone(), data, shape, dtype, writable: !read_only, shared }))
     }
 
     /// A tensor on the CPU that shares the array's memory.
@@ -170,7 +171,9 @@ impl<'py> Array<'py> {
         // SAFETY: NumPy promises as many aligned elements of that type at the address, in order, for as long as the
         // array lives, which the keeper sees to. Whoever writes them from another thread while they are read gets
         // what NumPy gives in that case too: some value.
-        call(|| unsafe { Tensor::try_from_foreign(self.data, &self.shape[..], self.dtype, Box::new(keeper)) })
+        call(|| unsafe {
+            Tensor::try_from_foreign(self.data, &self.shape[..], self.dtype, self.writable, Box::new(keeper))
+        })
     }
 
     /// A tensor on a device with a copy of the array's elements.
@@ -209,8 +212,8 @@ pub fn copied(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
 
 /// A tensor on the CPU that shares the memory of a NumPy array: what is written to the array is seen by the tensor.
 ///
-/// An array that is not contiguous, read-only, misaligned or of the other byte order is copied. Ops in place on the
-/// tensor do not write to the array.
+/// An array that is not contiguous, misaligned or of the other byte order is copied. Ops in place on the tensor do not
+/// write to the array. The `numpy()` of a tensor that shares a read-only array is read-only too.
 #[pyfunction]
 fn from_numpy(ndarray: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     let is_array = ndarray.is_instance(&ndarray.py().import("numpy")?.getattr("ndarray")?)?;

@@ -17,6 +17,7 @@ mod autograd;
 mod combine;
 mod create;
 mod device;
+mod dlpack;
 mod dtype;
 mod elementwise;
 mod in_place;
@@ -202,6 +203,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     create::register(module)?;
     combine::register(module)?;
     array::register(module)?;
+    dlpack::register(module)?;
     operators::register(&module.getattr("Tensor")?)?;
     autograd::register(module)
 }

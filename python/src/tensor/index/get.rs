@@ -3,7 +3,7 @@
 use super::super::{PyTensor, record};
 use super::common;
 use super::parse::{Index, Part, Positions, host, on_device, parse, picked};
-use crate::error::call;
+use crate::error::{call, run};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use volta::{Range, Result, Tensor};
@@ -15,9 +15,10 @@ pub fn get(x: &Tensor, index: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         let at = index.extract()?;
         return call(|| x.try_select(0, at)).map(PyTensor);
     }
-    let index = parse(index.py(), &x.shape(), index)?;
+    let py = index.py();
+    let index = parse(py, &x.shape(), index)?;
     if index.parts.iter().any(Part::picks) {
-        let result = pick(x, &index)?;
+        let result = pick(py, x, &index)?;
         return record(|| Ok(result));
     }
     let whole = |(k, part): (usize, &Part)| matches!(part, Part::Range { start: 0, step: 1, count } if k < x.rank() && *count == x.shape()[k]);
@@ -128,7 +129,7 @@ pub fn flat(all: &[(&[i64], &[usize])], extents: &[usize], shape: &[usize]) -> V
 }
 
 /// `x[index]` where some dimensions are picked by positions.
-fn pick(x: &Tensor, index: &Index) -> PyResult<Tensor> {
+fn pick(py: Python<'_>, x: &Tensor, index: &Index) -> PyResult<Tensor> {
     let parts = &index.parts;
     let cut = call(|| shaped(&sliced(x, parts)?, parts, true))?;
     let positions: Vec<&Positions> = picked(parts).collect();
@@ -138,7 +139,7 @@ fn pick(x: &Tensor, index: &Index) -> PyResult<Tensor> {
     if let [one] = positions[..] {
         // Along one dimension the others can stay where they are.
         let dim = parts.iter().position(Part::picks).unwrap_or(0);
-        let at = on_device(one, x, cut.shape()[dim])?;
+        let at = on_device(py, one, x, cut.shape()[dim])?;
         return call(|| {
             let picked = cut.try_index_select(dim as isize, &at.try_reshape([count])?)?;
             let own = picked.shape();
@@ -155,11 +156,11 @@ fn pick(x: &Tensor, index: &Index) -> PyResult<Tensor> {
         })
         .collect();
     let at = match known {
-        Some(known) => call(|| host(&flat(&known, extents, &shape), &[count])?.try_to_device(x.device()))?,
+        Some(known) => run(py, || host(&flat(&known, extents, &shape), &[count])?.try_to_device(x.device()))?,
         None => {
-            let mut sum = on_device(positions[0], x, extents[0])?;
+            let mut sum = on_device(py, positions[0], x, extents[0])?;
             for (p, &extent) in positions[1..].iter().zip(&extents[1..]) {
-                let next = on_device(p, x, extent)?;
+                let next = on_device(py, p, x, extent)?;
                 sum = call(|| sum.try_mul(extent as i64)?.try_add(&next))?;
             }
             call(|| sum.try_expand(&shape[..])?.try_reshape([count]))?

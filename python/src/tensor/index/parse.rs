@@ -2,7 +2,7 @@
 
 use super::super::{PyTensor, array};
 use super::common;
-use crate::error::{call, run};
+use crate::error::run;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PySlice, PyTuple};
@@ -323,11 +323,11 @@ pub fn lone_mask(index: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
 }
 
 /// Positions on a tensor's device, from the beginning.
-pub fn on_device(positions: &Positions, like: &Tensor, extent: usize) -> PyResult<Tensor> {
+pub fn on_device(py: Python<'_>, positions: &Positions, like: &Tensor, extent: usize) -> PyResult<Tensor> {
     let device = like.device();
     match positions {
-        Positions::Known(all, shape) => call(|| host(all, shape)?.try_to_device(device)),
-        Positions::Pending(tensor) => call(|| {
+        Positions::Known(all, shape) => run(py, || host(all, shape)?.try_to_device(device)),
+        Positions::Pending(tensor) => run(py, || {
             let wide = tensor.dtype().promote(DType::I32);
             let here = tensor.detach().try_to_dtype(wide)?.try_to_device(device)?;
             here.try_lt(0)?.try_where_(&here.try_add(extent as i64)?, &here)

@@ -15,7 +15,7 @@ pub fn set(x: &Tensor, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Py
     let value = create::operand_tensor(value)?;
     let value = run(py, || value.try_to_device(x.device())?.try_to_dtype(x.dtype()))?;
     if let Some(mask) = lone_mask(index)?
-        && let Some(result) = under_mask(x, &mask, &value)?
+        && let Some(result) = under_mask(py, x, &mask, &value)?
     {
         return in_place::update(x, &result);
     }
@@ -34,13 +34,13 @@ pub fn set(x: &Tensor, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Py
 }
 
 /// A value where a mask over the leading dimensions is true, if the value does not differ along them.
-fn under_mask(x: &Tensor, mask: &Tensor, value: &Tensor) -> PyResult<Option<Tensor>> {
+fn under_mask(py: Python<'_>, x: &Tensor, mask: &Tensor, value: &Tensor) -> PyResult<Option<Tensor>> {
     let (shape, own) = (x.shape(), mask.shape());
     let rest = shape.rank().saturating_sub(own.rank());
     if own.rank() > shape.rank() || own[..] != shape[..own.rank()] || value.rank() > rest {
         return Ok(None);
     }
-    call(|| {
+    run(py, || {
         let wide = mask.try_to_device(x.device())?.try_reshape(&[&own[..], &vec![1; rest]].concat()[..])?;
         wide.try_where_(value, x).map(Some)
     })
@@ -141,7 +141,7 @@ fn picked_set(py: Python<'_>, value: &Tensor, x: &Tensor, index: &Index) -> PyRe
     for (k, &place) in places.iter().enumerate() {
         from[place as usize] = k as i64;
     }
-    call(|| {
+    run(py, || {
         let value = stretched(value, &wanted)?;
         if count == 0 || value.numel() == 0 {
             return x.try_reshape(x.shape());

@@ -1,0 +1,140 @@
+"""Every op's value and gradient against JAX, over types and layouts."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tensor_ops import DISCRETE, ROWS
+from tensor_reference import close, numbers
+
+import volta
+
+
+def names(rows):
+    return [row.name for row in rows]
+
+
+def arrays(row, dtype):
+    return [numbers(shape, low, high, dtype, seed) for seed, (shape, low, high) in enumerate(row.inputs)]
+
+
+# How the elements of an op's arguments lie: (the array that is given, how it becomes the argument).
+LAYOUTS = {
+    "plain": (lambda a: a, lambda x: x),
+    "transposed": (lambda a: np.swapaxes(a, 0, -1).copy(), lambda x: x.swapaxes(0, -1)),
+    "sliced": (lambda a: np.repeat(a, 2, -1), lambda x: x[..., 1::2]),
+    "flipped and shifted": (
+        lambda a: np.concatenate([np.zeros_like(a[:1]), a[::-1]]),
+        lambda x: (x.flip(0) if isinstance(x, volta.Tensor) else jnp.flip(x, 0))[:-1],
+    ),
+}
+
+
+def check(row, dtype, layout="plain"):
+    given, becomes = LAYOUTS[layout]
+    inputs = [np.ascontiguousarray(given(a)) for a in arrays(row, dtype)]
+
+    def theirs(*xs):
+        return row.theirs(*[becomes(x) for x in xs])
+
+    tensors = [volta.tensor(a, requires_grad=row.grad) for a in inputs]
+    result = row.ours(*[becomes(x) for x in tensors])
+    expected, pull = jax.vjp(theirs, *[jnp.asarray(a) for a in inputs])
+    close(result, expected, dtype, row.loose)
+    assert str(result.dtype) == f"volta.{dtype}"
+    if row.grad:
+        seed = numbers(expected.shape, 0.5, 1.5, dtype, 17)
+        if result.requires_grad:
+            result.backward(volta.tensor(seed))
+        for tensor, gradient in zip(tensors, pull(jnp.asarray(seed))):
+            mine = tensor.grad if tensor.grad is not None else volta.zeros_like(tensor)
+            close(mine, gradient, dtype, 4 * row.loose)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=names(ROWS))
+def test_value_and_gradient_are_jaxs_in_float64(row):
+    check(row, "float64")
+
+
+@pytest.mark.parametrize("k,row", enumerate(ROWS), ids=names(ROWS))
+def test_value_and_gradient_are_jaxs_in_float32_however_the_arguments_lie(k, row):
+    check(row, "float32", list(LAYOUTS)[1 + k % 3])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("row", ROWS, ids=names(ROWS))
+def test_halves_are_floats_rounded(row, dtype):
+    if row.name in ("remainder", "floor_divide", "div floor", "div trunc", "to float64 and back"):
+        pytest.skip("jumps where an argument is rounded")
+    halves = [volta.tensor(a).to(dtype=dtype) for a in arrays(row, "float32")]
+    result = row.ours(*halves)
+    assert str(result.dtype) == f"volta.{dtype}"
+    close(result, row.ours(*[h.float() for h in halves]).numpy(), dtype, 2 * row.loose)
+
+
+@pytest.mark.parametrize("row", DISCRETE, ids=names(DISCRETE))
+def test_truths_and_positions_are_jaxs(row):
+    inputs = arrays(row, "float64")
+    result, expected = row.ours(*[volta.tensor(a) for a in inputs]), row.theirs(*[jnp.asarray(a) for a in inputs])
+    assert result.shape == expected.shape
+    np.testing.assert_array_equal(result.numpy(), np.asarray(expected))
+
+
+INTEGERS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "floor_divide": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "pow": lambda a, b: a ** (b % 3),
+    "compare": lambda a, b: (a < b) | (a == b),
+    "abs": lambda a, b: abs(a) + -b,
+    "sum": lambda a, b: a.sum() + b.sum(0),
+    "prod": lambda a, b: a.prod(1),
+    "max": lambda a, b: a.max() - b.min(),
+    "number": lambda a, b: 7 - a * 2 + b // 2,
+    "float": lambda a, b: a * 0.5 + b,
+    "index": lambda a, b: a[1:, [0, 2]] + b[0, 0],
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_are_numpys(name, dtype):
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-9, 9, (3, 4)), rng.integers(1, 9, (3, 4))
+    a, b = a.astype(dtype), b.astype(dtype)
+    result, expected = INTEGERS[name](volta.tensor(a), volta.tensor(b)), INTEGERS[name](a, b)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
+
+
+def test_bytes_wrap_around_and_bools_are_numbers_when_summed():
+    x = volta.tensor(np.array([250, 5], np.uint8))
+    np.testing.assert_array_equal((x + 10).numpy(), np.array([4, 15], np.uint8))
+    assert volta.tensor([True, False, True]).sum().item() == 2
+    assert (volta.tensor([True, False]) + 1).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+def test_tensors_of_no_elements_go_through_ops(shape):
+    x = volta.zeros(shape, requires_grad=True)
+    y = ((x.exp() + 1) * 2).sum()
+    y.backward()
+    assert y.item() == 0 and x.grad.shape == shape
+    assert volta.cat([x, x]).shape == (2 * shape[0], *shape[1:])
+    assert x.T.shape == shape[::-1] and x.reshape(0, 5).shape == (0, 5)
+
+
+def test_types_meet_as_in_pytorch():
+    half, single = volta.zeros(2, dtype=volta.float16), volta.zeros(2)
+    whole, truth = volta.tensor([1, 2]), volta.tensor([True, False])
+    assert (half + single).dtype == volta.float32
+    assert (half + 1.5).dtype == volta.float16
+    assert (whole + 1.5).dtype == volta.float32
+    assert (whole + 1).dtype == volta.int64
+    assert (whole / 2).dtype == volta.float32
+    assert (truth + truth).dtype == volta.bool
+    assert (half + whole).dtype == volta.float16
+    assert (half + volta.zeros(2, dtype=volta.bfloat16)).dtype == volta.float32
+    assert (2 - half).dtype == volta.float16
