@@ -1,6 +1,6 @@
 """The table of ops: what Volta computes, and the same by JAX."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,6 @@ class Row:
     grad: bool = True
     # Factor on the tolerance, for what loses digits by its nature.
     loose: float = 1.0
-    tags: tuple = field(default=())
 
 
 WIDE = ((3, 4), -2.0, 2.0)
@@ -78,7 +77,6 @@ BINARY = {
     "maximum": (volta.maximum, jnp.maximum, WIDE),
     "minimum": (volta.minimum, jnp.minimum, WIDE),
     "remainder": (lambda a, b: a % b, lambda a, b: a % b, WIDE),
-    "floor_divide": (lambda a, b: a // b, lambda a, b: jax.lax.stop_gradient(a // b), WIDE),
     "add alpha": (lambda a, b: volta.add(a, b, alpha=0.5), lambda a, b: a + 0.5 * b, WIDE),
     "sub alpha": (lambda a, b: a.sub(b, alpha=2), lambda a, b: a - 2 * b, WIDE),
     "rsub": (lambda a, b: a.rsub(b), lambda a, b: b - a, WIDE),
@@ -153,6 +151,7 @@ ROWS += [
     Row("softplus beta", lambda x: x.softplus(2, 20), lambda x: jax.nn.softplus(2 * x) / 2, [CUBE]),
     Row("elu alpha", lambda x: x.elu(0.5), lambda x: jax.nn.elu(x, 0.5), [CUBE]),
     Row("prelu", lambda x, w: x.prelu(w), lambda x, w: jnp.where(x > 0, x, w[:, None] * x), [CUBE, ((3,), 0.1, 0.5)]),
+    Row("floor_divide", lambda a, b: a // b, lambda a, b: a // b, [WIDE, OTHER], False),
     Row("div floor", lambda a, b: a.div(b, rounding_mode="floor"), lambda a, b: jnp.floor(a / b), [WIDE, OTHER], False),
     Row("div trunc", lambda a, b: a.div(b, rounding_mode="trunc"), lambda a, b: jnp.trunc(a / b), [WIDE, OTHER]),
 ]

@@ -124,6 +124,7 @@ creators! {
 
     /// `value` everywhere, in a type of choice.
     fn full_of | try_full_of(shape: impl Into<Dims>, value: impl Into<Scalar>, dtype: DType) {
+        require(default_device(), dtype)?;
         Ok(constant(value.into(), shape.into().extents()?, dtype))
     }
 

@@ -58,7 +58,10 @@ pub fn tensor(
         return make(to, requires_grad, || Ok(copy));
     }
     let device = or_default(device)?;
-    if data.is_instance_of::<PyFloat>() || data.is_instance_of::<PyInt>() || data.is_instance_of::<PyBool>() {
+    let is_number = data.is_exact_instance_of::<PyFloat>()
+        || data.is_exact_instance_of::<PyInt>()
+        || data.is_exact_instance_of::<PyBool>();
+    if is_number {
         let Number(value) = data.extract()?;
         let kind = dtype.map_or_else(|| natural(value, device), |d| Ok(d.0))?;
         return make(device, requires_grad, || Tensor::try_full_of([0usize; 0], value, kind));

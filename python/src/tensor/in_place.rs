@@ -111,10 +111,10 @@ impl PyTensor {
         changed(slf, value)
     }
 
-    /// Fills the tensor with uniform random numbers from `from` up to `to`.
-    #[pyo3(signature = (from=0.0, to=1.0))]
-    fn uniform_<'py>(slf: &Bound<'py, Self>, from: f64, to: f64) -> PyResult<Bound<'py, Self>> {
-        let value = call(|| slf.get().0.rand_like().try_mul(to - from)?.try_add(from))?;
+    /// Fills the tensor with uniform random numbers from `low` up to `high`.
+    #[pyo3(signature = (low=0.0, high=1.0))]
+    fn uniform_<'py>(slf: &Bound<'py, Self>, low: f64, high: f64) -> PyResult<Bound<'py, Self>> {
+        let value = call(|| slf.get().0.rand_like().try_mul(high - low)?.try_add(low))?;
         changed(slf, value)
     }
 

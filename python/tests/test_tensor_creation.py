@@ -1,0 +1,172 @@
+"""Making tensors: values, types, devices, random numbers, and what cannot be made."""
+
+import numpy as np
+import pytest
+
+import volta
+
+
+def test_numbers_and_lists_become_pytorchs_types():
+    assert volta.tensor(1.5).dtype == volta.float32 and volta.tensor(1.5).shape == ()
+    assert volta.tensor(3).dtype == volta.int64 and volta.tensor(True).dtype == volta.bool
+    assert volta.tensor([[1, 2], [3, 4]]).dtype == volta.int64
+    assert volta.tensor([1, 2.5]).tolist() == [1.0, 2.5]
+    assert volta.tensor([True, False]).dtype == volta.bool
+    assert volta.tensor([]).shape == (0,) and volta.tensor([]).dtype == volta.float32
+    assert volta.tensor([[], []]).shape == (2, 0)
+    assert volta.tensor((1, 2), dtype=volta.float16).dtype == volta.float16
+    assert volta.tensor(np.float64(2)).dtype == volta.float64
+    assert volta.tensor([volta.tensor(1.0), volta.tensor(2.0)]).tolist() == [1.0, 2.0]
+    assert volta.tensor(2**40).item() == 2**40
+    assert volta.Tensor([1.0, 2.0]).tolist() == [1.0, 2.0]
+
+
+def test_a_tensor_of_a_tensor_is_a_copy_without_its_history():
+    x = volta.ones(2, requires_grad=True)
+    y = volta.tensor(x * 2)
+    assert not y.requires_grad and y.tolist() == [2, 2]
+    assert volta.as_tensor(x) is x
+
+
+SHAPED = {
+    "zeros": lambda *s, **k: volta.zeros(*s, **k),
+    "ones": lambda *s, **k: volta.ones(*s, **k),
+    "empty": lambda *s, **k: volta.empty(*s, **k),
+    "rand": lambda *s, **k: volta.rand(*s, **k),
+    "randn": lambda *s, **k: volta.randn(*s, **k),
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_shapes_are_given_as_numbers_or_as_one_tuple(name):
+    make = SHAPED[name]
+    for x in (make(2, 3), make((2, 3)), make([2, 3])):
+        assert x.shape == (2, 3) and x.dtype == volta.float32 and not x.requires_grad
+    assert make(()).shape == () and make(0).shape == (0,)
+    x = make(2, dtype=volta.float64, device="cpu", requires_grad=True)
+    assert x.dtype == volta.float64 and x.requires_grad and x.is_leaf
+    with pytest.raises(ValueError, match="negative"):
+        make(-1)
+
+
+def test_values_by_rule():
+    assert volta.zeros(2).tolist() == [0, 0] and volta.ones(2, dtype=volta.int32).tolist() == [1, 1]
+    assert volta.full((2, 2), 7).dtype == volta.int64 and volta.full((2,), 0.5).tolist() == [0.5, 0.5]
+    assert volta.full((2,), True).dtype == volta.bool
+    assert volta.eye(2, 3).tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert volta.tril_mask(2, 3, 1).tolist() == [[True, True, False], [True, True, True]]
+    assert volta.triu_mask(2, 2).tolist() == [[True, True], [False, True]]
+    np.testing.assert_allclose(volta.linspace(0, 1, 5).numpy(), np.linspace(0, 1, 5), rtol=1e-6)
+    np.testing.assert_array_equal(volta.linspace(0, 1, 7, dtype=volta.float64).numpy(), np.arange(7) * (1 / 6))
+    assert volta.linspace(3, 4, 1).tolist() == [3.0]
+
+
+ARANGES = [(5,), (2, 7), (2, 9, 3), (9, 2, -3), (0.0, 1.0, 0.25), (5.0,), (3, 3), (1, 2.5), (2**40, 2**40 + 3), (10, 0, -4)]
+
+
+@pytest.mark.parametrize("arguments", ARANGES, ids=str)
+def test_arange_is_numpys(arguments):
+    x = volta.arange(*arguments)
+    expected = np.arange(*arguments)
+    assert x.dtype == (volta.int64 if expected.dtype.kind == "i" else volta.float32)
+    np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(volta.arange(*arguments, dtype=volta.float64).numpy(), expected)
+
+
+def test_aranges_that_go_nowhere_say_so():
+    for arguments in ((0, 5, 0), (0, 5, -1), (5, 0), (0, float("inf"))):
+        with pytest.raises(ValueError, match="no numbers"):
+            volta.arange(*arguments)
+
+
+def test_like_means_the_same_shape_type_and_device():
+    x = volta.zeros(2, 3, dtype=volta.float64)
+    for name in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"):
+        y = getattr(volta, name)(x)
+        assert y.shape == (2, 3) and y.dtype == volta.float64
+    assert volta.full_like(x, 2, dtype=volta.int32).tolist() == [[2] * 3] * 2
+    drawn = volta.randint_like(x, 1, 3)
+    assert drawn.dtype == volta.float64 and set(drawn.ravel().tolist()) <= {1.0, 2.0}
+
+
+def test_random_numbers_follow_the_seed_and_their_distributions():
+    volta.manual_seed(5)
+    a = [volta.rand(3), volta.randn(3), volta.randint(0, 10, (3,)), volta.randperm(5)]
+    state = volta.get_rng_state()
+    b = volta.rand(3)
+    volta.set_rng_state(state)
+    assert volta.rand(3).tolist() == b.tolist()
+    volta.manual_seed(5)
+    again = [volta.rand(3), volta.randn(3), volta.randint(0, 10, (3,)), volta.randperm(5)]
+    assert [x.tolist() for x in a] == [x.tolist() for x in again]
+    n = volta.randn(20000)
+    assert abs(n.mean().item()) < 0.03 and abs(n.std().item() - 1) < 0.03
+    u = volta.rand(20000)
+    assert 0 <= u.min().item() and u.max().item() < 1 and abs(u.mean().item() - 0.5) < 0.02
+    assert sorted(volta.randperm(50).tolist()) == list(range(50))
+    assert set(volta.randint(3, (200,)).tolist()) == {0, 1, 2} and volta.randint(3, (2,)).dtype == volta.int64
+    assert volta.randint(5, 7, (100,)).min().item() == 5
+    assert abs(volta.bernoulli(volta.full((20000,), 0.3)).mean().item() - 0.3) < 0.02
+
+
+def test_the_default_device_is_where_tensors_are_made():
+    assert volta.get_default_device() == volta.device("cpu")
+    with volta.device("gpu:3"):
+        assert volta.get_default_device() == volta.device("gpu", 3)
+        with volta.device("cpu"):
+            assert volta.zeros(1).device.type == "cpu"
+        assert volta.get_default_device().index == 3
+    assert volta.get_default_device().type == "cpu"
+    assert volta.devices()[0] == (volta.device("cpu"), "cpu")
+    assert isinstance(volta.is_available(), bool)
+    volta.synchronize()
+
+
+def test_devices_and_types_have_names():
+    assert str(volta.device("gpu")) == "gpu:0" and repr(volta.device("cpu")) == "device(type='cpu')"
+    assert {volta.device("gpu:1"): 1}[volta.device("gpu", 1)] == 1
+    assert volta.float is volta.float32 and volta.long is volta.int64 and volta.zeros(1).dtype is volta.float32
+    assert repr(volta.bfloat16) == "volta.bfloat16" and volta.float16.itemsize == 2
+    assert volta.int32.is_floating_point is False and volta.half.is_floating_point is True
+    for given in ("float64", np.float64, np.dtype("float64"), float):
+        assert volta.zeros(1, dtype=given).dtype is volta.float64
+    assert volta.zeros(1, dtype=int).dtype is volta.int64 and volta.zeros(1, dtype=bool).dtype is volta.bool
+    with pytest.raises(TypeError, match="complex64"):
+        volta.zeros(1, dtype=np.complex64)
+    with pytest.raises(ValueError, match="is no device"):
+        volta.zeros(1, device="tpu")
+
+
+def test_to_converts_and_moves_only_if_it_must():
+    x = volta.ones(2)
+    assert x.to("cpu") is x and x.float() is x and x.to(volta.float32) is x and x.contiguous() is x
+    assert x.to(volta.float64).dtype == volta.float64 and x.to("cpu", volta.int32).dtype == volta.int32
+    assert x.to(volta.zeros(1, dtype=volta.int64)).dtype == volta.int64
+    assert x.to(dtype=volta.float16, device="cpu").dtype == volta.float16
+    assert x.to(x, copy=True) is not x
+    assert [getattr(x, name)().dtype for name in ("double", "half", "bfloat16", "int", "long", "byte", "bool")] == [
+        volta.float64, volta.float16, volta.bfloat16, volta.int32, volta.int64, volta.uint8, volta.bool
+    ]
+    assert x.type_as(volta.tensor(1)).dtype == volta.int64 and x.type(volta.float64).dtype == volta.float64
+    assert volta.tensor([1.9, -1.9]).int().tolist() == [1, -1]
+
+
+def test_what_a_tensor_says_about_itself():
+    x = volta.zeros(2, 3, dtype=volta.float16)
+    assert x.shape == (2, 3) == x.size() and x.size(-1) == 3 and x.ndim == x.dim() == 2
+    assert x.numel() == x.nelement() == 6 and x.itemsize == x.element_size() == 2 and x.nbytes == 12
+    assert x.is_floating_point() and not x.is_gpu and x.is_contiguous() and x.is_leaf
+    with pytest.raises(IndexError):
+        x.size(2)
+    y = x + 1
+    assert not y.is_realized and y.realize() is y and y.is_realized
+    z = x + 2
+    volta.realize(z)
+    assert z.is_realized
+
+
+def test_shapes_broadcast():
+    a, b = volta.broadcast_tensors(volta.zeros(3, 1), volta.ones(4))
+    assert a.shape == b.shape == (3, 4) == volta.broadcast_shapes((3, 1), (4,))
+    with pytest.raises(ValueError, match="do not broadcast"):
+        volta.broadcast_tensors(volta.zeros(3), volta.ones(4))

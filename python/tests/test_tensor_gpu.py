@@ -1,0 +1,79 @@
+"""A part of everything on a GPU; `VOLTA_ADAPTER=llvmpipe` takes the software adapter."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from tensor_ops import ROWS
+from tensor_reference import close, numbers
+
+import volta
+
+pytestmark = pytest.mark.skipif(not volta.is_available(), reason="no GPU here: VOLTA_ADAPTER=llvmpipe takes a software one")
+
+SOME = ["exp", "tanh", "gelu", "add", "pow", "sum dim", "softmax", "var", "sort", "cumsum", "permute", "pad", "gather",
+        "scatter_add", "cat", "matmul batch", "einsum", "index mix", "index array", "index mask", "max dim"]
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.name in SOME], ids=lambda r: r.name)
+def test_values_and_gradients_are_the_cpus(row):
+    arrays = [numbers(shape, low, high, "float32", k) for k, (shape, low, high) in enumerate(row.inputs)]
+    results = []
+    for device in ("cpu", "gpu"):
+        with volta.device(device):
+            leaves = [volta.tensor(a, requires_grad=True) for a in arrays]
+            y = row.ours(*leaves)
+            y.sum().backward()
+            assert y.device.type == device and leaves[0].grad.device.type == device
+            results.append([y.detach().cpu(), *[x.grad.cpu() for x in leaves]])
+    for mine, expected in zip(results[1], results[0]):
+        close(mine, expected.numpy(), "float32", 10)
+
+
+def test_tensors_move_with_their_gradients():
+    x = volta.ones(3, requires_grad=True)
+    y = (x.to("gpu") * 2).cpu()
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0] * 3 and x.grad.device.type == "cpu"
+    g = x.detach().gpu()
+    assert g.is_gpu and str(g.device) == "gpu:0" and g.to("gpu:0") is g
+    assert volta.zeros_like(g).is_gpu and (g + 1).is_gpu
+
+
+def test_devices_do_not_mix():
+    x, y = volta.ones(3), volta.ones(3, device="gpu")
+    with pytest.raises(RuntimeError, match="operands are on"):
+        x + y
+    with pytest.raises(TypeError, match="cpu()"):
+        y.numpy()
+    with pytest.raises(BufferError, match="cpu()"):
+        np.from_dlpack(y)
+    assert y.numpy(force=True).tolist() == [1, 1, 1] and y.tolist() == [1, 1, 1]
+    with pytest.raises(TypeError, match="f64"):
+        volta.zeros(2, dtype=volta.float64, device="gpu")
+
+
+def test_indexing_in_place_copies_pickles_and_text_work_there():
+    with volta.device("gpu"):
+        x = volta.arange(6.0).reshape(2, 3)
+        x[0, 1] = 9
+        x[:, ::2] += 1
+        x[volta.tensor([1]), [0]] = -1
+        x[x > 8] = 0
+    assert x.tolist() == [[1.0, 0.0, 3.0], [-1.0, 4.0, 6.0]]
+    assert pickle.loads(pickle.dumps(x)).is_gpu and copy.deepcopy(x).is_gpu
+    assert repr(x[0]) == "tensor([1., 0., 3.], device='gpu:0')"
+    assert x[0, 2].item() == 3.0 and 4.0 in x
+
+
+def test_python_integers_fit_the_device():
+    x = volta.tensor([1, 2, 3], device="gpu")
+    assert x.dtype in (volta.int32, volta.int64) and x.sum().item() == 6
+    assert volta.arange(3, device="gpu").tolist() == [0, 1, 2]
+    assert volta.tensor([1.0, 2.0], device="gpu")[volta.tensor([1])].tolist() == [2.0]
+
+
+def test_the_gpu_is_listed():
+    assert any(device == volta.device("gpu:0") for device, _ in volta.devices())
+    volta.synchronize("gpu")
