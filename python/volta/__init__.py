@@ -11,16 +11,16 @@ from math import inf, nan
 
 from . import autograd, return_types
 from ._functions import *  # noqa: F403
-from ._functions import __all__ as _functions
+from ._functions import __all__ as _function_names
 from ._volta import *  # noqa: F403
-from ._volta import __all__ as _native
+from ._volta import __all__ as _native_names
 from ._volta import __version__
 from .autograd import checkpoint, enable_grad, no_grad, set_grad_enabled
 
 
 __all__ = [
-    *(name for name in _native if not name.startswith("_")),
-    *_functions,
+    *(name for name in _native_names if not name.startswith("_")),
+    *_function_names,
     "__version__",
     "autograd",
     "checkpoint",

@@ -1,6 +1,6 @@
 """Functions that are methods of tensors too: `volta.exp(x)` is `x.exp()`."""
 
-from ._volta import Tensor
+from ._volta import Tensor, cat
 
 # Methods that PyTorch has as functions as well.
 _METHODS = """
@@ -37,4 +37,12 @@ for _alias, _name in _ALIASES.items():
 for _name in [*_METHODS, *_ALIASES]:
     globals()[_name] = getattr(Tensor, _name)
 
-__all__ = [*_METHODS, *_ALIASES]
+concat = concatenate = cat
+
+
+def is_tensor(obj):
+    """Whether an object is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+__all__ = [*_METHODS, *_ALIASES, "concat", "concatenate", "is_tensor"]

@@ -1,18 +1,45 @@
-"""What ops with two results return: tuples with names."""
+"""What ops with two results return along a dimension: the values, and their positions."""
 
-from collections import namedtuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ._volta import Tensor
 
 __all__ = ["max", "median", "min", "sort", "topk"]
 
 
-def _pair(name):
-    kind = namedtuple(name, ["values", "indices"], module=__name__)
-    kind.__doc__ = f"What `{name}` returns along a dimension: the values, and their positions."
-    return kind
+class max(NamedTuple):
+    """The largest elements along a dimension, and their positions."""
+
+    values: Tensor
+    indices: Tensor
 
 
-max = _pair("max")
-median = _pair("median")
-min = _pair("min")
-sort = _pair("sort")
-topk = _pair("topk")
+class median(NamedTuple):
+    """The middle elements along a dimension, and their positions."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class min(NamedTuple):
+    """The smallest elements along a dimension, and their positions."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class sort(NamedTuple):
+    """A dimension in order, and the positions its elements had."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class topk(NamedTuple):
+    """The largest or smallest elements of a dimension in order, and their positions."""
+
+    values: Tensor
+    indices: Tensor
