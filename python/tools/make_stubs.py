@@ -255,7 +255,8 @@ BINARY = "add sub mul truediv floordiv mod pow matmul and or xor".split()
 DUNDERS = [
     *(f"def __{side}{name}__(self, other: Operand) -> Tensor: ..." for name in BINARY for side in ("", "r")),
     *(f"def __i{name}__(self, other: Operand) -> Tensor: ..." for name in BINARY if name != "matmul"),
-    *(f"def __{name}__(self, other: Operand) -> Tensor: ..." for name in ("lt", "le", "gt", "ge")),
+    # NumPy's arrays have these too, and mypy wants to know whose are meant.
+    *(f"def __{name}__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]" for name in ("lt", "le", "gt", "ge")),
     *(f"def __{name}__(self, other: object) -> Any: ..." for name in ("eq", "ne")),
     *(f"def __{name}__(self) -> Tensor: ..." for name in ("neg", "pos", "abs", "invert")),
     "def __bool__(self) -> builtins.bool: ...",

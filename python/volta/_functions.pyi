@@ -41,7 +41,7 @@ def argmax(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.boo
 def argmin(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
     """The position (int32) of the smallest element, of all or along a dimension; the first of ties."""
 
-def argsort(input: Tensor, dim: builtins.int = Ellipsis, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
+def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
     """The positions (int32) that put a dimension in order."""
 
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def cumsum(input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None) 
 def detach(input: Tensor) -> Tensor:
     """The same value, cut from the tape."""
 
-def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = Ellipsis) -> Tensor:
+def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1) -> Tensor:
     """Each element less the one before along a dimension, `n` times over."""
 
 def div(input: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
@@ -122,7 +122,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 def expm1(input: Tensor) -> Tensor:
     """exp(x) - 1, exact near zero."""
 
-def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = Ellipsis) -> Tensor:
+def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one."""
 
 def flip(input: Tensor, *dims: Size) -> Tensor:
@@ -158,7 +158,7 @@ def hardsigmoid(input: Tensor) -> Tensor:
 def hardswish(input: Tensor) -> Tensor:
     """x * hardsigmoid(x)"""
 
-def hardtanh(input: Tensor, min_val: builtins.float = Ellipsis, max_val: builtins.float = 1.0) -> Tensor:
+def hardtanh(input: Tensor, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
     """x held between two bounds, where its gradient is zero."""
 
 def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
@@ -418,7 +418,7 @@ def softplus(input: Tensor, beta: builtins.float = 1.0, threshold: builtins.floa
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)"""
 
-def sort(input: Tensor, dim: builtins.int = Ellipsis, descending: builtins.bool = False, stable: builtins.bool = True) -> return_types.sort:
+def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> return_types.sort:
     """A dimension in order, with the positions (int32) its elements had: `(values, indices)`. Equal elements keep
     their order; NaN counts as the largest.
     """
@@ -465,7 +465,7 @@ def tanh(input: Tensor) -> Tensor:
 def tile(input: Tensor, *dims: Size) -> Tensor:
     """`repeat` that takes fewer numbers than dimensions, for the last ones."""
 
-def topk(input: Tensor, k: builtins.int, dim: builtins.int = Ellipsis, largest: builtins.bool = True, sorted: builtins.bool = True) -> return_types.topk:
+def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> return_types.topk:
     """The `k` largest (or smallest) elements of a dimension in order, with their positions (int32)."""
 
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:

@@ -64,10 +64,10 @@ class Tensor:
     def __iand__(self, other: Operand) -> Tensor: ...
     def __ior__(self, other: Operand) -> Tensor: ...
     def __ixor__(self, other: Operand) -> Tensor: ...
-    def __lt__(self, other: Operand) -> Tensor: ...
-    def __le__(self, other: Operand) -> Tensor: ...
-    def __gt__(self, other: Operand) -> Tensor: ...
-    def __ge__(self, other: Operand) -> Tensor: ...
+    def __lt__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]
+    def __le__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]
+    def __gt__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]
+    def __ge__(self, other: Operand) -> Tensor: ...  # type: ignore[misc]
     def __eq__(self, other: object) -> Any: ...
     def __ne__(self, other: object) -> Any: ...
     def __neg__(self) -> Tensor: ...
@@ -125,7 +125,7 @@ class Tensor:
     def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
         """The position (int32) of the smallest element, of all or along a dimension; the first of ties."""
 
-    def argsort(self, dim: builtins.int = Ellipsis, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
         """The positions (int32) that put a dimension in order."""
 
     def backward(self, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False) -> None:
@@ -214,7 +214,7 @@ class Tensor:
     def device(self) -> _Device:
         """Where it lives."""
 
-    def diff(self, n: builtins.int = 1, dim: builtins.int = Ellipsis) -> Tensor:
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1) -> Tensor:
         """Each element less the one before along a dimension, `n` times over."""
 
     def dim(self) -> builtins.int:
@@ -284,7 +284,7 @@ class Tensor:
     def fill_(self, value: Number) -> Tensor:
         """Sets every element to a number."""
 
-    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = Ellipsis) -> Tensor:
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """The dimensions from `start_dim` to `end_dim` as one."""
 
     def flip(self, *dims: Size) -> Tensor:
@@ -348,7 +348,7 @@ class Tensor:
     def hardswish_(self) -> Tensor:
         """`hardswish` in place."""
 
-    def hardtanh(self, min_val: builtins.float = Ellipsis, max_val: builtins.float = 1.0) -> Tensor:
+    def hardtanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
         """x held between two bounds, where its gradient is zero."""
 
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
@@ -769,7 +769,7 @@ class Tensor:
     def softsign_(self) -> Tensor:
         """`softsign` in place."""
 
-    def sort(self, dim: builtins.int = Ellipsis, descending: builtins.bool = False, stable: builtins.bool = True) -> return_types.sort:
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> return_types.sort:
         """A dimension in order, with the positions (int32) its elements had: `(values, indices)`. Equal elements keep
         their order; NaN counts as the largest.
         """
@@ -837,7 +837,7 @@ class Tensor:
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; of a tensor without dimensions, the number."""
 
-    def topk(self, k: builtins.int, dim: builtins.int = Ellipsis, largest: builtins.bool = True, sorted: builtins.bool = True) -> return_types.topk:
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> return_types.topk:
         """The `k` largest (or smallest) elements of a dimension in order, with their positions (int32)."""
 
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:

@@ -225,7 +225,7 @@ impl PyTensor {
     }
 
     /// x held between two bounds, where its gradient is zero.
-    #[pyo3(signature = (min_val=-1.0, max_val=1.0))]
+    #[pyo3(signature = (min_val=-1.0, max_val=1.0), text_signature = "($self, min_val=-1.0, max_val=1.0)")]
     fn hardtanh(&self, min_val: f64, max_val: f64) -> PyResult<PyTensor> {
         record(|| self.0.try_hardtanh(min_val, max_val))
     }

@@ -135,7 +135,7 @@ impl PyTensor {
     }
 
     /// The dimensions from `start_dim` to `end_dim` as one.
-    #[pyo3(signature = (start_dim=0, end_dim=-1))]
+    #[pyo3(signature = (start_dim=0, end_dim=-1), text_signature = "($self, start_dim=0, end_dim=-1)")]
     fn flatten(&self, start_dim: isize, end_dim: isize) -> PyResult<PyTensor> {
         record(|| self.0.try_flatten(start_dim, end_dim))
     }

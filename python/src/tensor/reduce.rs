@@ -233,7 +233,7 @@ impl PyTensor {
 
     /// A dimension in order, with the positions (int32) its elements had: `(values, indices)`. Equal elements keep
     /// their order; NaN counts as the largest.
-    #[pyo3(signature = (dim=-1, descending=false, stable=true))]
+    #[pyo3(signature = (dim=-1, descending=false, stable=true), text_signature = "($self, dim=-1, descending=False, stable=True)")]
     fn sort<'py>(
         &self,
         py: Python<'py>,
@@ -246,14 +246,14 @@ impl PyTensor {
     }
 
     /// The positions (int32) that put a dimension in order.
-    #[pyo3(signature = (dim=-1, descending=false, stable=true))]
+    #[pyo3(signature = (dim=-1, descending=false, stable=true), text_signature = "($self, dim=-1, descending=False, stable=True)")]
     fn argsort(&self, dim: isize, descending: bool, stable: bool) -> PyResult<PyTensor> {
         let _ = stable;
         record(|| self.0.try_argsort(dim, descending))
     }
 
     /// The `k` largest (or smallest) elements of a dimension in order, with their positions (int32).
-    #[pyo3(signature = (k, dim=-1, largest=true, sorted=true))]
+    #[pyo3(signature = (k, dim=-1, largest=true, sorted=true), text_signature = "($self, k, dim=-1, largest=True, sorted=True)")]
     fn topk<'py>(
         &self,
         py: Python<'py>,
@@ -279,7 +279,7 @@ impl PyTensor {
     }
 
     /// Each element less the one before along a dimension, `n` times over.
-    #[pyo3(signature = (n=1, dim=-1))]
+    #[pyo3(signature = (n=1, dim=-1), text_signature = "($self, n=1, dim=-1)")]
     fn diff(&self, n: usize, dim: isize) -> PyResult<PyTensor> {
         record(|| self.0.try_diff(n, dim))
     }
