@@ -54,8 +54,8 @@ pub use data::{DataLoader, Dataset};
 pub use device::{Device, default_device, set_default_device, set_thread_device, with_device};
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{
-    Counters, KernelTime, OpReport, OpTime, Peak, Profile, counters, guards_enabled, last_plan, measure_peak,
-    plan_only, profile, set_guards, with_fusion,
+    Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, guards_enabled, last_plan,
+    measure_peak, plan_only, profile, set_guards, with_fusion,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
@@ -80,7 +80,7 @@ pub use state::{State, StateDict, Stateful, Value};
 pub use tensor::{
     AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, HostMemory,
     Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range,
-    Reduction, RngState, Tensor, TripletMarginOptions, autocast, manual_seed, realize_all, try_realize_all,
+    Reduction, RngState, Tensor, TripletMarginOptions, autocast, manual_seed, realize_all, try_realize_all, try_set_autocast,
 };
 pub use tensor::{
     bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cosine_embedding_loss,

@@ -16,7 +16,7 @@ pub use counters::{Counters, counters};
 pub(crate) use counters::{change_pool_bytes, count_kernels, count_read, count_upload};
 pub use peak::{Peak, measure_peak};
 pub use preview::plan_only;
-pub use profile::{KernelTime, Profile, profile};
+pub use profile::{KernelTime, Profile, Profiler, profile};
 pub(crate) use profile::{is_profiled, record_time, span, trace_kernel};
 pub use settings::{guards_enabled, set_guards, with_fusion};
 

@@ -52,6 +52,12 @@ struct Recording {
     trace: Trace,
 }
 
+impl Recording {
+    fn begin() -> Recording {
+        Recording { times: HashMap::new(), ops: Vec::new(), trace: Trace::begin() }
+    }
+}
+
 thread_local! {
     static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
@@ -66,13 +72,32 @@ thread_local! {
 /// assert!(y > 0.0 && profile.by_op().ops.iter().any(|op| op.name == "matmul"));
 /// ```
 pub fn profile<R>(f: impl FnOnce() -> R) -> (R, Profile) {
-    let recording = Recording { times: HashMap::new(), ops: Vec::new(), trace: Trace::begin() };
-    let outer = RECORDING.replace(Some(recording));
+    let profiler = Profiler::begin();
     let result = f();
-    let Recording { times, ops, trace } = RECORDING.replace(outer).expect("begun above");
-    let mut kernels: Vec<KernelTime> = times.into_values().collect();
-    kernels.sort_by_key(|k| std::cmp::Reverse(k.time));
-    (result, Profile { kernels, ops, trace })
+    (result, profiler.end())
+}
+
+/// A [`profile`] between two calls, on one thread, for scopes that are not closures. Those inside one another end in the
+/// opposite order.
+pub struct Profiler {
+    outer: Option<Recording>,
+}
+
+impl Profiler {
+    /// Begins to time the kernels of this thread.
+    pub fn begin() -> Profiler {
+        Profiler { outer: RECORDING.replace(Some(Recording::begin())) }
+    }
+
+    /// What ran on this thread since it began.
+    pub fn end(self) -> Profile {
+        // Ended on another thread than it began on, it has seen nothing.
+        let Recording { times, ops, trace } =
+            RECORDING.replace(self.outer).unwrap_or_else(Recording::begin);
+        let mut kernels: Vec<KernelTime> = times.into_values().collect();
+        kernels.sort_by_key(|k| std::cmp::Reverse(k.time));
+        Profile { kernels, ops, trace }
+    }
 }
 
 /// Whether this thread is being profiled.

@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Result, bail};
 use crate::op::Op;
 use std::cell::Cell;
 
@@ -22,12 +22,21 @@ pub fn autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> R {
             LOWER.set(self.0);
         }
     }
-    if !dtype.is_half() {
-        let _call = crate::call::Call::enter("autocast");
-        Error::new(ErrorKind::DType, format!("{dtype} is not half precision: use f16 or bf16")).raise();
-    }
-    let _restore = Restore(LOWER.replace(Some(dtype)));
+    let _restore = Restore(try_set_autocast(Some(dtype)).unwrap_or_else(|e| e.raise()));
     f()
+}
+
+/// What [`autocast`] does, from now on and on this thread, until it is called again with what it returns: for scopes that
+/// are not closures.
+#[track_caller]
+pub fn try_set_autocast(dtype: Option<DType>) -> Result<Option<DType>> {
+    let _call = crate::call::Call::enter("autocast");
+    match dtype {
+        Some(dtype) if !dtype.is_half() => {
+            bail!(DType, "{dtype} is not half precision: use f16 or bf16")
+        }
+        _ => Ok(LOWER.replace(dtype)),
+    }
 }
 
 impl Tensor {

@@ -36,7 +36,7 @@ mod statistics;
 mod transfer;
 
 pub use attention::AttentionOptions;
-pub use autocast::autocast;
+pub use autocast::{autocast, try_set_autocast};
 pub use conv::ConvOptions;
 pub(crate) use create::next_key;
 pub use create::{RngState, manual_seed};

@@ -58,6 +58,11 @@ macro_rules! cells {
                 on_device(device, || $name::new(inputs, hidden, bias))
             }
 
+            /// With weights of one's own.
+            pub fn from_weights(weights: RecurrentWeights) -> $name {
+                $name { weights, kind: $kind }
+            }
+
             /// The state after an input of (batch, inputs), or of (inputs) alone. Without a state to start from it is
             /// zero.
             #[track_caller]

@@ -77,6 +77,18 @@ macro_rules! networks {
                 Ok($name { weights, hidden, options, mode: Mode::default(), kind: $kind })
             }
 
+            /// With weights of one's own, layer by layer, the direction from the beginning to the end first.
+            #[track_caller]
+            pub fn try_from_weights(weights: Vec<RecurrentWeights>, options: RecurrentOptions) -> Result<$name> {
+                let needed = options.layers * options.directions();
+                if weights.len() != needed || weights.is_empty() {
+                    let message = format!("{} layers of weights, and {needed} are needed", weights.len());
+                    return Err(misuse(stringify!($name), ErrorKind::Argument, message));
+                }
+                let hidden = weights[0].weight_hh.size(-1);
+                Ok($name { weights, hidden, options, mode: Mode::default(), kind: $kind })
+            }
+
             /// The output of every step, (length, batch, hidden · directions), and the last state, (layers · directions,
             /// batch, hidden). Without a state to start from it is zero.
             #[track_caller]
