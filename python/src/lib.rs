@@ -3,12 +3,22 @@
 //! | module | holds |
 //! |---|---|
 //! | `error` | what the engine reports, as Python's exceptions |
+//! | `arguments` | tensors in lists of arguments and results |
 //! | `tensor` | `volta.Tensor` |
+//! | `nn` | parameters and the functions behind `volta.nn` |
+//! | `optim` | the engine's optimizers, scaler and averages |
+//! | `files` | safetensors and PyTorch's files |
+//! | `scopes` | mixed precision and profiles |
 
 // PyO3 writes unsafe functions; those that come out of our own macros are not told apart from ours.
 #![allow(unsafe_op_in_unsafe_fn)]
 
+mod arguments;
 mod error;
+mod files;
+mod nn;
+mod optim;
+mod scopes;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -17,5 +27,9 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _volta(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    tensor::register(module)
+    tensor::register(module)?;
+    nn::register(module)?;
+    optim::register(module)?;
+    files::register(module)?;
+    scopes::register(module)
 }

@@ -1,0 +1,109 @@
+"""Saving and loading: round trips, other programs' files, what is wrong with files."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from nn_reference import normal
+
+import volta
+from volta import nn, optim
+
+
+def test_a_module_comes_back_the_same(tmp_path):
+    path = tmp_path / "net.safetensors"
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    net(volta.tensor(normal(5, 3)))
+    volta.save(net, path)
+    other = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    other.load_state_dict(volta.load(path))
+    for (name, ours), theirs in zip(net.state_dict().items(), other.state_dict().values()):
+        assert np.array_equal(ours.numpy(), theirs.numpy()), name
+
+
+def test_types_and_shapes_survive(tmp_path):
+    path = str(tmp_path / "all.safetensors")
+    tensors = {
+        "half": volta.ones(2, dtype=volta.float16),
+        "brain": volta.ones(3, dtype=volta.bfloat16),
+        "wide": volta.tensor(np.pi),
+        "whole": volta.tensor([[1, -2]]),
+        "bits": volta.tensor([True, False]),
+        "bytes": volta.tensor(np.array([255], np.uint8)),
+        "empty": volta.zeros(0, 3),
+        "pending": volta.ones(2) + 1,
+    }
+    volta.save(tensors, path)
+    loaded = volta.load(path, device="cpu")
+    assert list(loaded) == list(tensors)
+    for name, t in tensors.items():
+        assert loaded[name].dtype == t.dtype and loaded[name].shape == t.shape, name
+        assert loaded[name].tolist() == t.tolist(), name
+
+
+def test_a_whole_checkpoint_comes_back_with_its_structure(tmp_path):
+    path = tmp_path / "last.safetensors"
+    net = nn.Linear(2, 2)
+    adam = optim.Adam(net.parameters(), lr=0.1)
+    net(volta.ones(1, 2)).sum().backward()
+    adam.step()
+    state = {"model": net.state_dict(), "optimizer": adam.state_dict(), "epoch": 3, "best": None, "log": [1.5, "x"]}
+    volta.save(state, path)
+    loaded = volta.load(path)
+    assert loaded["epoch"] == 3 and loaded["best"] is None and loaded["log"] == [1.5, "x"]
+    assert loaded["optimizer"]["param_groups"] == adam.state_dict()["param_groups"]
+    twin = nn.Linear(2, 2)
+    twin.load_state_dict(loaded["model"])
+    again = optim.Adam(twin.parameters())
+    again.load_state_dict(loaded["optimizer"])
+    for network, optimizer in ((net, adam), (twin, again)):
+        optimizer.zero_grad()
+        network(volta.tensor([[1.0, -2.0]])).sum().backward()
+        optimizer.step()
+    assert np.array_equal(net.weight.detach().numpy(), twin.weight.detach().numpy())
+
+
+def test_a_tied_tensor_is_written_once(tmp_path):
+    path = tmp_path / "tied.safetensors"
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    net[1].weight = net[0].weight
+    volta.save(net, path)
+    assert list(volta.load(path)) == ["0.weight", "0.bias", "1.bias"]
+    other = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    other[1].weight = other[0].weight
+    other.load_state_dict(volta.load(path))
+
+
+def test_files_are_what_other_programs_read(tmp_path):
+    path = tmp_path / "plain.safetensors"
+    volta.save({"w": volta.tensor([1.0, 2.0])}, path, metadata={"format": "pt"})
+    raw = path.read_bytes()
+    (length,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + length])
+    assert header["__metadata__"] == {"format": "pt"}
+    assert header["w"] == {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+    assert np.frombuffer(raw[8 + length :], np.float32).tolist() == [1, 2]
+
+
+def test_files_are_inspected(tmp_path):
+    path = tmp_path / "net.safetensors"
+    volta.save(nn.Linear(3, 4), path)
+    assert "weight" in volta.inspect(path) and "bias" in volta.inspect(str(path))
+
+
+def test_what_is_wrong_with_a_file_is_said(tmp_path):
+    with pytest.raises(OSError, match="missing.safetensors"):
+        volta.load(tmp_path / "missing.safetensors")
+    broken = tmp_path / "broken.safetensors"
+    volta.save({"w": volta.ones(100)}, broken)
+    broken.write_bytes(broken.read_bytes()[:-4])
+    with pytest.raises(ValueError, match="broken.safetensors"):
+        volta.load(broken)
+    with pytest.raises(OSError):
+        volta.save({"w": volta.ones(1)}, tmp_path / "no" / "folder.safetensors")
+    with pytest.raises(TypeError, match="object at a.0"):
+        volta.save({"a": [object()]}, tmp_path / "x.safetensors")
+    with pytest.raises(TypeError, match="key"):
+        volta.save({1.5: volta.ones(1)}, tmp_path / "x.safetensors")
+    assert not (tmp_path / "x.safetensors").exists()
