@@ -49,9 +49,9 @@ fn inspect(path: PathBuf) -> PyResult<String> {
     call(|| volta::inspect(path))
 }
 
-/// The module `volta._volta.files`.
+/// The module `volta._volta._files`.
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let module = PyModule::new(parent.py(), "files")?;
+    let module = PyModule::new(parent.py(), "_files")?;
     module.add_function(wrap_pyfunction!(save, &module)?)?;
     module.add_function(wrap_pyfunction!(load, &module)?)?;
     module.add_function(wrap_pyfunction!(inspect, &module)?)?;

@@ -20,7 +20,7 @@ fn set_autocast(dtype: Option<DTypeArg>) -> PyResult<Option<&'static str>> {
 }
 
 /// The kernels that ran between `begin` and `end`.
-#[pyclass(name = "Profile", module = "volta._volta.scopes")]
+#[pyclass(name = "Profile", module = "volta._volta._scopes")]
 pub struct PyProfile {
     running: Option<Profiler>,
     found: Option<Profile>,
@@ -127,9 +127,9 @@ fn guards_enabled() -> bool {
     volta::guards_enabled()
 }
 
-/// The module `volta._volta.scopes`.
+/// The module `volta._volta._scopes`.
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let module = PyModule::new(parent.py(), "scopes")?;
+    let module = PyModule::new(parent.py(), "_scopes")?;
     module.add_class::<PyProfile>()?;
     module.add_function(wrap_pyfunction!(set_autocast, &module)?)?;
     module.add_function(wrap_pyfunction!(counters, &module)?)?;

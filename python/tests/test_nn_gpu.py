@@ -10,7 +10,7 @@ import volta
 import volta.nn.functional as F
 from volta import nn, optim
 
-pytestmark = pytest.mark.skipif(not volta.gpu.is_available(), reason="there is no GPU")
+pytestmark = pytest.mark.skipif(not volta.is_available(), reason="there is no GPU")
 
 
 def both(net, *inputs):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ._volta import Tensor
-from ._volta import optim as _native
-from ._volta import scopes as _scopes
+from ._volta import _optim as _native
+from ._volta import _scopes as _scopes
 from .optim import Optimizer
 
 __all__ = ["GradScaler", "autocast"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._volta import Tensor
-from ._volta import files as _native
+from ._volta import _files as _native
 
 __all__ = ["inspect", "load", "save"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from ._volta import scopes as _native
+from ._volta import _scopes as _native
 
 __all__ = [
     "Counters", "KernelTime", "OpTime", "counters", "guards_enabled", "last_plan", "measure_peak", "profile", "set_guards",

@@ -12,9 +12,9 @@ mod state;
 
 use pyo3::prelude::*;
 
-/// The module `volta._volta.nn`.
+/// The module `volta._volta._nn`.
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let module = PyModule::new(parent.py(), "nn")?;
+    let module = PyModule::new(parent.py(), "_nn")?;
     parameter::register(&module)?;
     init::register(&module)?;
     functional::register(&module)?;

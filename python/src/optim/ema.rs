@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use volta::{Ema, Stateful};
 
 /// The engine's running averages; `volta.optim.EMA` is made of it.
-#[pyclass(name = "Ema", module = "volta._volta.optim")]
+#[pyclass(name = "Ema", module = "volta._volta._optim")]
 pub struct PyEma(Ema);
 
 #[pymethods]

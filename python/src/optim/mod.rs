@@ -9,9 +9,9 @@ mod state;
 
 use pyo3::prelude::*;
 
-/// The module `volta._volta.optim`.
+/// The module `volta._volta._optim`.
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let module = PyModule::new(parent.py(), "optim")?;
+    let module = PyModule::new(parent.py(), "_optim")?;
     module.add_class::<optimizer::PyOptimizer>()?;
     module.add_class::<ema::PyEma>()?;
     module.add_class::<scaler::PyGradScaler>()?;

@@ -73,7 +73,7 @@ const RULES: [(&str, Make); 7] = [
 ];
 
 /// One of the engine's optimizers.
-#[pyclass(name = "Optimizer", module = "volta._volta.optim", frozen)]
+#[pyclass(name = "Optimizer", module = "volta._volta._optim", frozen)]
 pub struct PyOptimizer(Mutex<Box<dyn Engine>>);
 
 impl PyOptimizer {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use volta::{GradScaler, Stateful};
 
 /// The engine's scaler; `volta.amp.GradScaler` is made of it.
-#[pyclass(name = "GradScaler", module = "volta._volta.optim")]
+#[pyclass(name = "GradScaler", module = "volta._volta._optim")]
 pub struct PyGradScaler(GradScaler);
 
 #[pymethods]

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._volta import Tensor
-from .._volta import nn as _native
+from .._volta import _nn as _native
 from . import functional as F
 from .linear import Linear
 from .module import Module, Parameter

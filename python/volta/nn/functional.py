@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._volta import Tensor
-from .._volta import nn as _native
+from .._volta import _nn as _native
 
 Size = int | Sequence[int]
 

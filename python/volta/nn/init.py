@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .._volta import Tensor
-from .._volta import nn as _native
+from .._volta import _nn as _native
 
 
 def _drawn(tensor: Tensor, value: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .._volta import Tensor
-from .._volta import nn as _native
+from .._volta import _nn as _native
 from . import functional as F
 from .module import Module, Parameter
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .._volta import Tensor
 from .._volta import device as device_type
-from .._volta import nn as _native
+from .._volta import _nn as _native
 
 if TYPE_CHECKING:
 

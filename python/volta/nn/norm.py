@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._volta import Tensor
-from .._volta import nn as _native
+from .._volta import _nn as _native
 from .module import Module, Parameter
 
 # As many updates of running averages may wait for a plan. An optimizer's step computes them; a loop that never takes one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._volta import Tensor
-from .._volta import nn as _native
+from .._volta import _nn as _native
 from .linear import _by_fan_in
 from .module import Module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._volta import Tensor
-from .._volta import nn as _native
+from .._volta import _nn as _native
 from . import functional as F
 from .module import Module
 

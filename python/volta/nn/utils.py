@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .._volta import Tensor
-from .._volta import nn as _native
-from .._volta import optim as _optim
+from .._volta import _nn as _native
+from .._volta import _optim as _optim
 
 
 def _listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

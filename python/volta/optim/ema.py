@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._volta import Tensor
-from .._volta import optim as _native
+from .._volta import _optim as _native
 
 
 class EMA:
