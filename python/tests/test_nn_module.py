@@ -51,10 +51,10 @@ def test_plain_tensors_are_no_parameters():
 def test_assignment_exchanges_and_deletion_removes_a_parameter():
     net = nn.Linear(2, 2)
     net.weight = nn.Parameter(volta.zeros(2, 2))
-    assert net(volta.ones(1, 2)).numpy().tolist() == [net.bias.numpy().tolist()]
+    assert net(volta.ones(1, 2)).tolist() == [net.bias.tolist()]
     net.bias = None
     assert names(net.named_parameters()) == ["weight"]
-    assert net(volta.ones(1, 2)).numpy().tolist() == [[0, 0]]
+    assert net(volta.ones(1, 2)).tolist() == [[0, 0]]
     del net.bias
     assert not hasattr(net, "bias")
     with pytest.raises(TypeError, match="'weight' is a parameter of Linear.*nn.Parameter"):

@@ -215,7 +215,7 @@ def test_changing_a_rate_compiles_nothing():
     [
         (lambda p: optim.SGD([]), ValueError, "no parameters"),
         (lambda p: optim.SGD([p], lr=-1), ValueError, "learning rate"),
-        (lambda p: optim.Adam([p], betas=(1.0, 0.9)), ValueError, "Adam"),
+        (lambda p: optim.Adam([p], betas=(1.0, 0.9)), ValueError, "Adam.*first beta"),
         (lambda p: optim.SGD([p, p]), ValueError, "twice"),
         (lambda p: optim.SGD([3]), TypeError, "int"),
         (lambda p: optim.SGD([volta.ones(2)]), ValueError, "no gradients"),

@@ -170,7 +170,7 @@ fn take_in(
     if let Some(batches) = batches {
         batches.try_assign(&batches.try_add(1)?)?;
     }
-    for (running, seen) in seen {
+    for &(running, seen) in seen {
         let Some(running) = running else { continue };
         let change = seen.detach().try_to_dtype(running.dtype())?.try_sub(running)?;
         let part = match (momentum, batches) {

@@ -21,33 +21,37 @@ pub trait Engine: Optimizer + Send {
     fn set_options(&mut self, groups: &[Options]) -> Result<()>;
 }
 
-/// Puts numbers in the place of a rule's settings.
-fn apply<R: Rule>(rule: &mut R, options: &[f64]) -> Result<()> {
+/// Puts numbers in the place of a rule's settings; whether one of them is another now.
+fn put<R: Rule>(rule: &mut R, options: &[f64]) -> bool {
     let mut changed = false;
     for ((_, setting), &value) in rule.settings().into_iter().zip(options) {
-        match setting {
-            Setting::Number(x) => changed |= std::mem::replace(x, value) != value,
-            Setting::Whole(n) => *n = value as u32,
-            Setting::Flag(yes) => changed |= std::mem::replace(yes, value != 0.0) != (value != 0.0),
-        }
+        changed |= match setting {
+            Setting::Number(x) => std::mem::replace(x, value) != value,
+            Setting::Whole(n) => std::mem::replace(n, value as u32) != value as u32,
+            Setting::Flag(yes) => std::mem::replace(yes, value != 0.0) != (value != 0.0),
+        };
     }
-    if changed { rule.check() } else { Ok(()) }
+    changed
 }
 
-/// A rule with default options but for those of Python.
-fn rule<R: Rule + Default>(options: &[f64]) -> Result<R> {
+/// A rule with the options of Python; the engine checks them when it takes it.
+fn rule<R: Rule + Default>(options: &[f64]) -> R {
     let mut rule = R::default();
-    apply(&mut rule, options)?;
-    Ok(rule)
+    put(&mut rule, options);
+    rule
 }
 
 impl<R: Rule + Default + Send> Engine for RuleOptimizer<R> {
     fn try_add_group(&mut self, parameters: Vec<Tensor>, options: &[f64]) -> Result<()> {
-        RuleOptimizer::try_add_group(self, parameters, rule(options)?)
+        RuleOptimizer::try_add_group(self, parameters, rule(options))
     }
 
     fn set_options(&mut self, groups: &[Options]) -> Result<()> {
-        self.groups_mut().iter_mut().zip(groups).try_for_each(|(group, new)| apply(&mut group.options, new))
+        let mut groups = self.groups_mut().iter_mut().zip(groups);
+        groups.try_for_each(|(group, new)| match put(&mut group.options, new) {
+            true => group.options.check(),
+            false => Ok(()),
+        })
     }
 }
 
@@ -55,7 +59,7 @@ fn boxed<R: Rule + Default + Send + 'static>(
     parameters: Vec<Tensor>,
     options: &[f64],
 ) -> Result<Box<dyn Engine>> {
-    Ok(Box::new(RuleOptimizer::<R>::try_with(parameters, rule(options)?)?))
+    Ok(Box::new(RuleOptimizer::<R>::try_with(parameters, rule(options))?))
 }
 
 /// Makes an optimizer of parameters and options.
