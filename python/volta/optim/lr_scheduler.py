@@ -12,6 +12,12 @@ from typing import Any
 
 from .optimizer import Optimizer
 
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LRScheduler",
+    "LambdaLR", "LinearLR", "MultiStepLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+    "WarmupLR",
+]  # fmt: skip
+
 
 class LRScheduler:
     """Sets the learning rates of an optimizer, each group's from the rate that it had at first.
