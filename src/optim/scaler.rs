@@ -120,8 +120,18 @@ impl GradScaler {
         optimizer.try_step_if(Some(&finite))
     }
 
+    /// Brings the scale to where the gradients are: from then on no step waits for another device.
+    fn follow(&self, parameters: &[Tensor]) -> Result<()> {
+        let Some(device) = parameters.iter().find(|p| p.grad().is_some()).map(Tensor::device) else {
+            return Ok(());
+        };
+        let mut away = [&self.scale, &self.steps].into_iter().filter(|t| t.device() != device);
+        away.try_for_each(|t| t.try_move(device, t.dtype()))
+    }
+
     /// Divides the gradients by the scale; whether all of them are finite, if there are any.
     fn unscale_all(&self, parameters: &[Tensor]) -> Result<Option<Tensor>> {
+        self.follow(parameters)?;
         let inverse = self.scale.try_recip()?;
         let mut traces = Vec::new();
         for p in parameters {
