@@ -57,6 +57,8 @@ def test_a_whole_checkpoint_comes_back_with_its_structure(tmp_path):
     twin.load_state_dict(loaded["model"])
     again = optim.Adam(twin.parameters())
     again.load_state_dict(loaded["optimizer"])
+    volta.save(adam, path)
+    assert volta.load(path)["state"][0]["step"] == 1
     for network, optimizer in ((net, adam), (twin, again)):
         optimizer.zero_grad()
         network(volta.tensor([[1.0, -2.0]])).sum().backward()

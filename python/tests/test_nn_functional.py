@@ -162,6 +162,16 @@ def test_images_are_resized():
     assert F.pixel_unshuffle(F.pixel_shuffle(channels, 2), 2).numpy().tolist() == channels.numpy().tolist()
 
 
+def test_padding_goes_from_the_last_axis_to_the_first():
+    x = normal(2, 3, 4)
+    compare(
+        lambda x: F.pad(x, (1, 2, 0, 1), value=3.0),
+        lambda x: jnp.pad(x, ((0, 0), (0, 1), (1, 2)), constant_values=3.0),
+        [x],
+    )
+    compare(lambda x: F.pad(x, (-1, 1)), lambda x: jnp.pad(x[..., 1:], ((0, 0), (0, 0), (0, 1))), [x])
+
+
 def test_dropout_zeroes_a_share_and_scales_the_rest():
     volta.manual_seed(1)
     x = volta.ones(10_000)

@@ -39,6 +39,12 @@ _DType: TypeAlias = "dtype"
 _Device: TypeAlias = "device"
 
 __version__: str
+
+# The native halves of volta.nn, volta.optim and volta.files, and of volta.amp and volta.profiler.
+_nn: Any
+_optim: Any
+_files: Any
+_scopes: Any
 '''
 
 INT, FLOAT, BOOL = "builtins.int", "builtins.float", "builtins.bool"

@@ -9,6 +9,7 @@ from typing import Any
 
 from ._volta import Tensor
 from ._volta import _files as _native
+from .nn import Module
 
 __all__ = ["inspect", "load", "save"]
 
@@ -21,15 +22,18 @@ _STRUCTURE = "volta.structure"
 def save(obj: Any, path: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Writes a module, tensors by name, or a whole checkpoint to a safetensors file: whole, or not at all.
 
-    A module is saved as its `state_dict()`. A checkpoint is any nesting of dicts, lists and tuples of tensors, numbers,
+    A module, an optimizer and whatever else has a `state_dict()` is saved as that; a module's tensor that has two names is
+    written once. A checkpoint is any nesting of dicts, lists and tuples of tensors, numbers,
     texts and `None`: its tensors get their paths as names (`model.hidden.weight`), so that every program reads them, and
-    the rest stands in the file's header. A tensor that has two names is written once.
+    the rest stands in the file's header.
 
     >>> volta.save(model, "model.safetensors")
     >>> volta.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, "last.safetensors")
     """
-    if hasattr(obj, "state_dict"):
-        obj = _once_each(dict(obj.state_dict(keep_vars=True)))
+    if isinstance(obj, Module):
+        obj = _once_each(obj.state_dict(keep_vars=True))
+    elif hasattr(obj, "state_dict"):
+        obj = obj.state_dict()
     header = dict(metadata or {})
     if isinstance(obj, Mapping) and all(isinstance(k, str) and isinstance(t, Tensor) for k, t in obj.items()):
         tensors = list(obj.items())
