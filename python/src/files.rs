@@ -1,7 +1,7 @@
 //! Files of tensors: safetensors, written and read, and PyTorch's, read.
 
-use crate::error::{call, run};
 use crate::arguments::TensorArg;
+use crate::error::{call, run};
 use crate::tensor::{DeviceArg, or_default};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -13,12 +13,7 @@ type Named = Vec<(String, TensorArg)>;
 
 /// Writes a safetensors file, whole or not at all.
 #[pyfunction]
-fn save(
-    py: Python<'_>,
-    path: PathBuf,
-    tensors: Named,
-    metadata: BTreeMap<String, String>,
-) -> PyResult<()> {
+fn save(py: Python<'_>, path: PathBuf, tensors: Named, metadata: BTreeMap<String, String>) -> PyResult<()> {
     let state: StateDict = tensors.into_iter().map(|(name, t)| (name, t.0)).collect();
     run(py, || volta::save_safetensors(path, &state, &metadata))
 }

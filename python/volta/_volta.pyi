@@ -22,6 +22,12 @@ _Device: TypeAlias = "device"
 
 __version__: str
 
+# The native halves of volta.nn, volta.optim and volta.files, and of volta.amp and volta.profiler.
+_nn: Any
+_optim: Any
+_files: Any
+_scopes: Any
+
 
 
 class Tensor:

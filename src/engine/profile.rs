@@ -92,8 +92,7 @@ impl Profiler {
     /// What ran on this thread since it began.
     pub fn end(self) -> Profile {
         // Ended on another thread than it began on, it has seen nothing.
-        let Recording { times, ops, trace } =
-            RECORDING.replace(self.outer).unwrap_or_else(Recording::begin);
+        let Recording { times, ops, trace } = RECORDING.replace(self.outer).unwrap_or_else(Recording::begin);
         let mut kernels: Vec<KernelTime> = times.into_values().collect();
         kernels.sort_by_key(|k| std::cmp::Reverse(k.time));
         Profile { kernels, ops, trace }

@@ -124,12 +124,7 @@ fn binary_cross_entropy_with_logits(
 }
 
 #[pyfunction]
-fn kl_div(
-    input: Given<'_>,
-    target: Given<'_>,
-    log_target: bool,
-    reduction: Reduction,
-) -> PyResult<PyTensor> {
+fn kl_div(input: Given<'_>, target: Given<'_>, log_target: bool, reduction: Reduction) -> PyResult<PyTensor> {
     let options = KlDivOptions { log_target, reduction: reduction.0 };
     record(|| volta::try_kl_div_with(&input.0, &target.0, options))
 }

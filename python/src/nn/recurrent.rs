@@ -1,7 +1,7 @@
 //! Recurrent networks and single steps of them, by the engine's own layers with the weights of Python's.
 
-use crate::arguments::TensorArg;
 use super::functional::{Maybe, inner};
+use crate::arguments::TensorArg;
 use crate::error::call;
 use crate::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -57,8 +57,10 @@ fn recurrent(
     let one = |result: Result<(Tensor, Tensor)>| result.map(|(y, h)| (y, vec![h]));
     let run = || match kind {
         "RNN_TANH" => one(RNN::try_from_weights(weights, options).and_then(|n| n.try_run(x, first(&states)))),
-        "RNN_RELU" => one(RNN::try_from_weights(weights, options)
-            .and_then(|n| n.with_relu().try_run(x, first(&states)))),
+        "RNN_RELU" => {
+            one(RNN::try_from_weights(weights, options)
+                .and_then(|n| n.with_relu().try_run(x, first(&states))))
+        }
         "GRU" => one(GRU::try_from_weights(weights, options).and_then(|n| n.try_run(x, first(&states)))),
         "LSTM" => LSTM::try_from_weights(weights, options)
             .and_then(|n| n.try_run(x, both(&states)))
@@ -71,12 +73,7 @@ fn recurrent(
 
 /// The states after one step.
 #[pyfunction]
-fn recurrent_cell(
-    kind: &str,
-    x: PyRef<'_, PyTensor>,
-    states: States,
-    weights: Weights,
-) -> PyResult<States> {
+fn recurrent_cell(kind: &str, x: PyRef<'_, PyTensor>, states: States, weights: Weights) -> PyResult<States> {
     let (x, weights) = (&x.0, weights.0);
     let run = || match kind {
         "RNN_TANH" => RNNCell::from_weights(weights).try_run(x, first(&states)).map(|h| vec![h]),

@@ -1,7 +1,7 @@
 //! What is done with all tensors of a module at once: moving, and taking over values by name.
 
-use crate::error::{call, run};
 use crate::arguments::TensorArg;
+use crate::error::{call, run};
 use crate::tensor::{DTypeArg, DeviceArg, PyTensor};
 use pyo3::prelude::*;
 use volta::nn::Visitor;

@@ -1,7 +1,7 @@
 //! Running averages of parameters.
 
-use crate::arguments::TensorArg;
 use super::state::{Saved, from_python, to_python};
+use crate::arguments::TensorArg;
 use crate::error::{call, run};
 use pyo3::prelude::*;
 use volta::{Ema, Stateful};

@@ -1,7 +1,7 @@
 //! All of the engine's optimizers as one class: a rule by its name, groups of parameters with options by their names.
 
-use crate::arguments::TensorArg;
 use super::state::{Saved, from_python, to_python};
+use crate::arguments::TensorArg;
 use crate::error::{call, run};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
