@@ -101,7 +101,10 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """What each query finds among the keys, and the weights of the keys, which are computed only if they are used.
+        """What each query finds among the keys, and the weights of the keys.
+
+        Attention itself never stores the weights. They are computed if they are read, or still held when a step runs:
+        `need_weights=False` makes none.
 
         Inputs are (length, batch, width), (batch, length, width) with `batch_first`, or (length, width). In masks of
         bools, as in PyTorch's, true means that a key is hidden: `key_padding_mask` is (batch, keys), `attn_mask`
