@@ -1,7 +1,13 @@
 """Saving and loading: round trips, other programs' files, what is wrong with files."""
 
+import io
 import json
+import pickle
 import struct
+import sys
+import types
+import zipfile
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -86,6 +92,58 @@ def test_files_are_what_other_programs_read(tmp_path):
     assert header["__metadata__"] == {"format": "pt"}
     assert header["w"] == {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     assert np.frombuffer(raw[8 + length :], np.float32).tolist() == [1, 2]
+
+
+def pytorch_file(path, arrays, monkeypatch):
+    """A file as `torch.save` writes a state: a pickle that names storages, and their bytes beside it."""
+    torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
+
+    class FloatStorage:
+        pass
+
+    def _rebuild_tensor_v2(*_):
+        raise AssertionError("nothing in a file is run")
+
+    for thing, module in ((FloatStorage, torch), (_rebuild_tensor_v2, utils)):
+        thing.__module__, thing.__qualname__ = module.__name__, thing.__name__
+        setattr(module, thing.__name__, thing)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    class Storage:
+        def __init__(self, key, count):
+            self.key, self.count = key, count
+
+    class Rebuilt:
+        def __init__(self, storage, shape, strides):
+            self.arguments = (storage, 0, shape, strides, False, OrderedDict())
+
+        def __reduce__(self):
+            return _rebuild_tensor_v2, self.arguments
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, thing):
+            return ("storage", FloatStorage, thing.key, "cpu", thing.count) if isinstance(thing, Storage) else None
+
+    state = OrderedDict()
+    with zipfile.ZipFile(path, "w") as archive:
+        for k, (name, a) in enumerate(arrays.items()):
+            strides = tuple(s // a.itemsize for s in a.strides)
+            state[name] = Rebuilt(Storage(str(k), a.size), a.shape, strides)
+            archive.writestr(f"archive/data/{k}", a.tobytes(order="A"))
+        pickled = io.BytesIO()
+        Pickler(pickled, protocol=2).dump(state)
+        archive.writestr("archive/data.pkl", pickled.getvalue())
+        archive.writestr("archive/version", "3")
+
+
+def test_pytorchs_files_are_read_and_nothing_in_them_is_run(tmp_path, monkeypatch):
+    path = tmp_path / "model.pt"
+    weight, bias = normal(2, 3), normal(2, seed=1)
+    pytorch_file(path, {"weight": np.asfortranarray(weight), "bias": bias}, monkeypatch)
+    layer = nn.Linear(3, 2)
+    layer.load_state_dict(volta.load(path))
+    assert np.array_equal(layer.weight.detach().numpy(), weight)
+    assert np.array_equal(layer.bias.detach().numpy(), bias)
 
 
 def test_files_are_inspected(tmp_path):

@@ -88,6 +88,16 @@ def test_a_seed_repeats_first_values():
     assert np.array_equal(made(), made()) and not np.array_equal(made(), array(nn.Linear(3, 3).weight))
 
 
+def test_numbers_are_drawn_as_the_engines_own_layers_draw_them():
+    """Weights first, biases next, each (2u − 1)·bound: what a layer of the Rust library has for the same seed."""
+    volta.manual_seed(5)
+    layer = nn.Linear(3, 2)
+    volta.manual_seed(5)
+    weight, bias = volta.rand(2, 3), volta.rand(2)
+    for drawn, parameter in ((weight, layer.weight), (bias, layer.bias)):
+        assert np.array_equal(array((drawn * 2 - 1) * (1 / math.sqrt(3))), array(parameter))
+
+
 def test_layers_are_made_in_a_type_of_choice():
     assert nn.Linear(2, 2, dtype=volta.float64).bias.dtype == volta.float64
     assert nn.BatchNorm1d(2, dtype=volta.float64).running_var.dtype == volta.float64
