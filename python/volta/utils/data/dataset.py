@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 from ..._volta import Tensor
+from .collate import default_collate
 
 Sample = TypeVar("Sample", covariant=True)
 
@@ -63,14 +64,19 @@ class Subset(Dataset[Any]):
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, list(indices)
-        if hasattr(dataset, "batch"):
-            self.batch = lambda indices: dataset.batch([self.indices[k] for k in indices])
 
     def __getitem__(self, index: int) -> Any:
         return self.dataset[self.indices[index]]
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def batch(self, indices: Sequence[int]) -> Any:
+        """Several samples at once, as a loader takes them."""
+        chosen = [self.indices[k] for k in indices]
+        if hasattr(self.dataset, "batch"):
+            return self.dataset.batch(chosen)
+        return default_collate([self.dataset[k] for k in chosen])
 
 
 class ConcatDataset(Dataset[Any]):
