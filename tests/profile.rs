@@ -223,3 +223,35 @@ fn the_cpu_is_profiled_wherever_the_default_is() {
     assert!(profile.by_op().ops.iter().all(|op| op.device == Device::Cpu));
     assert!(!profile.kernels.is_empty());
 }
+
+/// What the layers of a network took, by their names.
+#[test]
+fn every_layer_is_an_entry_and_all_time_is_shared_out() {
+    use volta::nn::by_module;
+    use volta::{Linear, Module, Optimizer, ReLU, SGD, Sequential, mse_loss};
+    let model = Sequential::new(vec![
+        Box::new(Linear::new(24, 48, true)),
+        Box::new(ReLU),
+        Box::new(Linear::new(48, 8, true)),
+    ]);
+    let x = Tensor::randn([16, 24]);
+    let mut optimizer = SGD::new(model.parameters(), 0.1, 0.0, 0.0);
+    let mut step = || {
+        optimizer.zero_grad();
+        mse_loss(&model.forward(&x), &Tensor::zeros([16, 8])).backward();
+        optimizer.step();
+    };
+    step();
+    let (_, profile) = profile(step);
+    let report = by_module(&profile, &model);
+    let entry = |name: &str| report.ops.iter().find(|op| op.name == name).map(|op| op.flops);
+    let (first, second) = (entry("0 (Linear)").expect("the first"), entry("2 (Linear)").expect("the second"));
+    assert!(entry("outside of the model").is_some(), "{report}");
+    // Forward, and the gradient of the weight; the second one has that of its input too.
+    assert!(first >= 2 * 2 * 16 * 24 * 48 && second >= 3 * 2 * 16 * 48 * 8, "{report}");
+    let shared: std::time::Duration = report.ops.iter().map(|op| op.time).sum();
+    let difference = shared.as_secs_f64() - profile.total().as_secs_f64();
+    assert!(difference.abs() < 1e-6, "{report}");
+    let text = report.to_string();
+    assert!(text.lines().next().is_some_and(|head| head.ends_with("module")), "{text}");
+}

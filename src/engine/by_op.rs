@@ -1,8 +1,8 @@
-//! Where the time goes, by the ops that the program called. A fused kernel's time, arithmetic and traffic are shared
-//! out to the ops it computes.
+//! Where the time goes, by the ops that the program called, or by the layers that called them. A fused kernel's time,
+//! arithmetic and traffic are shared out to the ops it computes.
 
 use super::peak::{Peak, known_peak};
-use crate::call::Origin;
+use crate::call::{Layer, Origin};
 use crate::device::Device;
 use crate::plan::kernel::{Kernel, Work};
 use std::fmt;
@@ -33,28 +33,42 @@ pub struct OpReport {
     pub ops: Vec<OpTime>,
     /// The devices, each with its peak if that was measured.
     pub peaks: Vec<(Device, Option<Peak>)>,
+    /// What the entries are: `op`, or `module`.
+    what: &'static str,
 }
 
 /// What is reported together.
-fn group(origin: &Origin) -> String {
-    origin.label()
+pub(super) trait Group: PartialEq + Clone {
+    fn of(origin: &Origin) -> Self;
+}
+
+impl Group for String {
+    fn of(origin: &Origin) -> String {
+        origin.label()
+    }
+}
+
+impl Group for Option<Layer> {
+    fn of(origin: &Origin) -> Option<Layer> {
+        origin.layer
+    }
 }
 
 /// The groups that a kernel computes, each with its share: of the elements it writes, or of the multiplications, of
 /// which a product has far more than elements.
-fn shares(kernel: &Kernel) -> Vec<(String, f64)> {
+fn shares<G: Group>(kernel: &Kernel) -> Vec<(G, f64)> {
     let product = match &kernel.work {
         Work::Special(s) => Some(s.output.slot),
         Work::Map(_) => None,
     };
-    let mut shares: Vec<(String, f64)> = Vec::new();
+    let mut shares: Vec<(G, f64)> = Vec::new();
     for part in &kernel.parts {
         let elements = part.shape.numel().max(1) as f64;
         let weight = if product == Some(part.slot) { elements.max(kernel.flops as f64) } else { elements };
-        let name = group(&part.origin);
-        match shares.iter_mut().find(|(known, _)| *known == name) {
+        let group = G::of(&part.origin);
+        match shares.iter_mut().find(|(known, _)| *known == group) {
             Some((_, share)) => *share += weight,
-            None => shares.push((name, weight)),
+            None => shares.push((group, weight)),
         }
     }
     let total: f64 = shares.iter().map(|(_, weight)| weight).sum();
@@ -62,15 +76,19 @@ fn shares(kernel: &Kernel) -> Vec<(String, f64)> {
     shares
 }
 
-/// Adds one run of a kernel to what its ops took.
-pub(super) fn add(ops: &mut Vec<OpTime>, kernel: &Kernel, device: Device, time: Duration) {
-    for (name, share) in shares(kernel) {
-        let known = ops.iter().position(|op| op.name == name && op.device == device);
+/// Times by group; the names are found when somebody asks for a report.
+pub(super) type Times<G> = Vec<(G, OpTime)>;
+
+/// Adds one run of a kernel to what its ops, or layers, took.
+pub(super) fn add<G: Group>(times: &mut Times<G>, kernel: &Kernel, device: Device, time: Duration) {
+    for (group, share) in shares::<G>(kernel) {
+        let known = times.iter().position(|(g, op)| *g == group && op.device == device);
         let k = known.unwrap_or_else(|| {
-            ops.push(OpTime { name, device, calls: 0, time: Duration::ZERO, flops: 0, bytes: 0 });
-            ops.len() - 1
+            let name = String::new();
+            times.push((group, OpTime { name, device, calls: 0, time: Duration::ZERO, flops: 0, bytes: 0 }));
+            times.len() - 1
         });
-        let op = &mut ops[k];
+        let op = &mut times[k].1;
         op.calls += 1;
         op.time += time.mul_f64(share);
         op.flops += (kernel.flops as f64 * share).round() as u64;
@@ -79,7 +97,21 @@ pub(super) fn add(ops: &mut Vec<OpTime>, kernel: &Kernel, device: Device, time: 
 }
 
 impl OpReport {
-    pub(super) fn new(mut ops: Vec<OpTime>) -> OpReport {
+    /// Of groups, each under the name that `name` gives it; entries of one name become one.
+    pub(super) fn new<G>(what: &'static str, times: &Times<G>, name: impl Fn(&G) -> String) -> OpReport {
+        let mut ops: Vec<OpTime> = Vec::new();
+        for (group, time) in times {
+            let name = name(group);
+            match ops.iter_mut().find(|op| op.name == name && op.device == time.device) {
+                Some(op) => {
+                    op.calls += time.calls;
+                    op.time += time.time;
+                    op.flops += time.flops;
+                    op.bytes += time.bytes;
+                }
+                None => ops.push(OpTime { name, ..time.clone() }),
+            }
+        }
         ops.sort_by_key(|op| std::cmp::Reverse(op.time));
         let mut peaks: Vec<(Device, Option<Peak>)> = Vec::new();
         for op in &ops {
@@ -87,7 +119,7 @@ impl OpReport {
                 peaks.push((op.device, known_peak(op.device)));
             }
         }
-        OpReport { ops, peaks }
+        OpReport { ops, peaks, what }
     }
 
     /// How close an op comes to what its device can do, in arithmetic or in traffic, whichever is closer; none where
@@ -105,8 +137,8 @@ impl fmt::Display for OpReport {
         let total = self.ops.iter().map(|op| op.time).sum::<Duration>().as_secs_f64().max(f64::MIN_POSITIVE);
         writeln!(
             f,
-            "{:>7} {:>10} {:>6} {:>9} {:>9} {:>7} {:>8} {:>6}  {:<6} op",
-            "share", "ms", "calls", "MB", "GFLOP", "GB/s", "TFLOP/s", "peak", "device"
+            "{:>7} {:>10} {:>6} {:>9} {:>9} {:>7} {:>8} {:>6}  {:<6} {}",
+            "share", "ms", "calls", "MB", "GFLOP", "GB/s", "TFLOP/s", "peak", "device", self.what
         )?;
         for op in &self.ops {
             let seconds = op.time.as_secs_f64().max(1e-9);

@@ -1,8 +1,8 @@
 //! Where the time goes: kernels timed one by one.
 
-use super::by_op::{self, OpReport, OpTime};
+use super::by_op::{self, OpReport, Times};
 use super::trace::Trace;
-use crate::call::Call;
+use crate::call::{Call, Layer};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::kernel::Kernel;
@@ -34,12 +34,13 @@ pub struct KernelTime {
 }
 
 /// The kernels that ran during [`profile`], the slowest first. Printing it gives a table; so does
-/// [`by_op`](Self::by_op), and [`write_trace`](Self::write_trace) tells what happened when.
+/// [`by_op`](Self::by_op) and [`nn::by_module`](crate::nn::by_module), and [`write_trace`](Self::write_trace) tells what happened when.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// One entry for every different kernel.
     pub kernels: Vec<KernelTime>,
-    ops: Vec<OpTime>,
+    ops: Times<String>,
+    layers: Times<Option<Layer>>,
     trace: Trace,
 }
 
@@ -48,13 +49,14 @@ type Key = (String, &'static str, String);
 
 struct Recording {
     times: HashMap<Key, KernelTime>,
-    ops: Vec<OpTime>,
+    ops: Times<String>,
+    layers: Times<Option<Layer>>,
     trace: Trace,
 }
 
 impl Recording {
     fn begin() -> Recording {
-        Recording { times: HashMap::new(), ops: Vec::new(), trace: Trace::begin() }
+        Recording { times: HashMap::new(), ops: Vec::new(), layers: Vec::new(), trace: Trace::begin() }
     }
 }
 
@@ -92,10 +94,11 @@ impl Profiler {
     /// What ran on this thread since it began.
     pub fn end(self) -> Profile {
         // Ended on another thread than it began on, it has seen nothing.
-        let Recording { times, ops, trace } = RECORDING.replace(self.outer).unwrap_or_else(Recording::begin);
+        let Recording { times, ops, layers, trace } =
+            RECORDING.replace(self.outer).unwrap_or_else(Recording::begin);
         let mut kernels: Vec<KernelTime> = times.into_values().collect();
         kernels.sort_by_key(|k| std::cmp::Reverse(k.time));
-        Profile { kernels, ops, trace }
+        Profile { kernels, ops, layers, trace }
     }
 }
 
@@ -126,6 +129,7 @@ pub(crate) fn record_time(kernel: &Kernel, device: Device, time: Duration) {
         entry.flops += kernel.flops;
         entry.bytes += kernel.bytes_read + kernel.bytes_written;
         by_op::add(&mut recording.ops, kernel, device, time);
+        by_op::add(&mut recording.layers, kernel, device, time);
     });
 }
 
@@ -158,7 +162,12 @@ impl Profile {
 
     /// The time by the ops that the program called, forward and gradient apart. What fused kernels took is shared out.
     pub fn by_op(&self) -> OpReport {
-        OpReport::new(self.ops.clone())
+        OpReport::new("op", &self.ops, String::clone)
+    }
+
+    /// The time by the layers that called the ops, each under the name that `name` gives it.
+    pub(crate) fn by_layer(&self, name: impl Fn(&Option<Layer>) -> String) -> OpReport {
+        OpReport::new("module", &self.layers, name)
     }
 
     /// Writes what happened when, in the form of Chrome's trace events, which <https://ui.perfetto.dev> opens: what the
