@@ -9,6 +9,7 @@
 //! | `optim` | the engine's optimizers, scaler and averages |
 //! | `files` | safetensors and PyTorch's files |
 //! | `scopes` | mixed precision and profiles |
+//! | `micrograd` | `micrograd_rs`: a scalar engine of its own |
 
 // PyO3 writes unsafe functions; those that come out of our own macros are not told apart from ours.
 #![allow(unsafe_op_in_unsafe_fn)]
@@ -16,6 +17,7 @@
 mod arguments;
 mod error;
 mod files;
+mod micrograd;
 mod nn;
 mod optim;
 mod scopes;
@@ -31,5 +33,6 @@ fn _volta(module: &Bound<'_, PyModule>) -> PyResult<()> {
     nn::register(module)?;
     optim::register(module)?;
     files::register(module)?;
-    scopes::register(module)
+    scopes::register(module)?;
+    micrograd::register(module)
 }
