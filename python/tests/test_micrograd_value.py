@@ -1,12 +1,15 @@
 """`Value`: numbers and gradients against plain Python and slopes, errors, deep graphs, memory, threads."""
 
+import ast
 import math
 import random
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import micrograd_rs
 from micrograd_rs import MLP, Device, Layer, Module, Neuron, Value, live_values
 
 # An expression of values and numbers alike, the same with plain numbers, and where to try it.
@@ -272,6 +275,27 @@ def test_threads_share_the_engine():
     for thread in threads:
         thread.join()
     assert len(found) == 4 and all(data == plain for data in found.values())
+
+
+def test_the_names_are_where_micrograd_has_them():
+    import micrograd_rs.engine
+    import micrograd_rs.nn
+
+    assert micrograd_rs.engine.Value is Value
+    assert micrograd_rs.nn.MLP is MLP
+
+
+def test_the_stub_names_what_the_package_has():
+    stub = (Path(micrograd_rs.__file__).parent / "__init__.pyi").read_text(encoding="utf-8")
+    tree = {node.name: node for node in ast.parse(stub).body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    assert sorted(tree) == sorted(micrograd_rs.__all__)
+    for name, node in tree.items():
+        members = {m.name for m in ast.walk(node) if isinstance(m, ast.FunctionDef)} - {name}
+        assert all(hasattr(getattr(micrograd_rs, name), member) for member in members)
+        public = {m for m in vars(getattr(micrograd_rs, name)) if not m.startswith("_")} if members else set()
+        targets = {m.target.id for m in ast.walk(node) if isinstance(m, ast.AnnAssign)}
+        inherited = {"parameters", "zero_grad"}
+        assert public <= members | targets | inherited, name
 
 
 def test_moons_are_learned():

@@ -1,0 +1,5 @@
+"""`Value` where micrograd has it."""
+
+from . import Value
+
+__all__ = ["Value"]
