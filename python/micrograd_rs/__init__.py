@@ -8,7 +8,7 @@
 Value(data=-4.0, grad=0.0)
 """
 
-from volta._volta import micrograd as _native
+from volta._volta import _micrograd as _native
 
 Device = _native.Device
 Value = _native.Value

@@ -137,5 +137,7 @@ def test_mistakes_raise_with_a_message(mistake, error, message):
 
 
 def test_tensors_of_two_devices_do_not_mix(gpu):
-    with pytest.raises(RuntimeError):
-        Tensor([1.0]) + Tensor([1.0], device=gpu)
+    here, there = Tensor([[1.0]]), Tensor([[1.0]], device=gpu)
+    for mix in (lambda: here + there, lambda: there @ here):
+        with pytest.raises(RuntimeError, match=r"move one with \.to"):
+            mix()

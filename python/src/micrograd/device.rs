@@ -1,6 +1,6 @@
 //! `micrograd_rs.Device`.
 
-use crate::error::raise;
+use crate::error::run;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -28,13 +28,13 @@ impl Device {
     /// VOLTA_ADAPTER picks one by a part of its name, software ones too.
     #[staticmethod]
     fn gpu(py: Python<'_>) -> PyResult<Device> {
-        py.detach(volta::Device::gpu).map(|_| Device::Gpu).map_err(raise)
+        run(py, volta::Device::gpu).map(|_| Device::Gpu)
     }
 
     /// Whether there is a GPU.
     #[staticmethod]
     fn is_gpu_available(py: Python<'_>) -> bool {
-        py.detach(|| volta::Device::gpu().is_ok())
+        run(py, volta::Device::gpu).is_ok()
     }
 }
 

@@ -16,9 +16,9 @@ mod value;
 
 use pyo3::prelude::*;
 
-/// Adds the module `_volta.micrograd`: its `Tensor` is not `volta.Tensor`.
+/// Adds the module `_volta._micrograd`: its `Tensor` is not `volta.Tensor`.
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let module = PyModule::new(parent.py(), "micrograd")?;
+    let module = PyModule::new(parent.py(), "_micrograd")?;
     module.add_class::<device::Device>()?;
     module.add_class::<value::Value>()?;
     module.add_class::<network::Module>()?;

@@ -1,8 +1,8 @@
 //! `micrograd_rs.Tensor` and `ValueBatch`: many numbers at once, on Volta's tensors.
 
 use super::device::Device;
-use crate::error::raise;
-use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArrayDyn};
+use crate::error::{call, run};
+use crate::tensor::{PyTensor, copied};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -30,20 +30,10 @@ pub struct ValueBatch;
 
 /// Python's numbers as a tensor that collects gradients.
 fn read(data: &Bound<'_, PyAny>, device: Device) -> PyResult<volta::Tensor> {
-    let py = data.py();
-    let array = py.import("numpy")?.call_method1("ascontiguousarray", (data, "float64"))?;
-    // A number alone has no dimension; `ascontiguousarray` gives it one.
-    let shape: Vec<usize> = py.import("numpy")?.call_method1("shape", (data,))?.extract()?;
-    let array: PyReadonlyArrayDyn<'_, f64> = array.extract()?;
-    let numbers = array.as_slice()?;
-    let make = || match device {
-        Device::Cpu => volta::Tensor::try_from_slice(numbers, &shape[..]),
-        Device::Gpu => {
-            let rounded: Vec<f32> = numbers.iter().map(|&x| x as f32).collect();
-            volta::Tensor::try_from_slice(&rounded, &shape[..])
-        }
-    };
-    volta::with_device(device.place(), make).and_then(|t| t.try_requires_grad(true)).map_err(raise)
+    let kind = if device == Device::Cpu { "float64" } else { "float32" };
+    let array = data.py().import("numpy")?.call_method1("array", (data, kind))?;
+    let tensor = copied(&array, device.place())?;
+    call(|| tensor.try_requires_grad(true))
 }
 
 /// A result: a batch where it came from one and still has one dimension.
@@ -62,7 +52,7 @@ type Binary = fn(&volta::Tensor, Operand) -> volta::Result<volta::Tensor>;
 type Unary = fn(&volta::Tensor) -> volta::Result<volta::Tensor>;
 
 fn unary<'py>(this: &Bound<'py, Tensor>, op: Unary) -> PyResult<Bound<'py, Tensor>> {
-    wrap(this.py(), op(&this.get().0).map_err(raise)?, is_batch(this))
+    wrap(this.py(), call(|| op(&this.get().0))?, is_batch(this))
 }
 
 fn binary<'py>(
@@ -72,11 +62,14 @@ fn binary<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = this.py();
     let operand: Operand = match (other.cast::<Tensor>(), other.extract::<f64>()) {
-        (Ok(other), _) => (&other.get().0).into(),
+        (Ok(other), _) => {
+            this.get().device().meet(other.get().device())?;
+            (&other.get().0).into()
+        }
         (_, Ok(number)) => number.into(),
         _ => return Ok(py.NotImplemented().into_bound(py)),
     };
-    let result = op(&this.get().0, operand).map_err(raise)?;
+    let result = call(|| op(&this.get().0, operand))?;
     wrap(py, result, is_batch(this) || is_batch(other)).map(Bound::into_any)
 }
 
@@ -91,10 +84,10 @@ fn reflected<'py>(
         return Ok(py.NotImplemented().into_bound(py));
     };
     let tensor = &this.get().0;
-    let number = volta::with_device(tensor.device(), || {
-        volta::Tensor::try_full_of([0usize; 0], number, tensor.dtype())
-    });
-    let result = number.and_then(|number| op(&number, tensor.into())).map_err(raise)?;
+    let result = call(|| {
+        let make = || volta::Tensor::try_full_of([0usize; 0], number, tensor.dtype());
+        op(&volta::with_device(tensor.device(), make)?, tensor.into())
+    })?;
     wrap(py, result, is_batch(this)).map(Bound::into_any)
 }
 
@@ -130,7 +123,7 @@ impl Tensor {
             Ok(tensor) => tensor.get().0.clone(),
             Err(_) => read(data, self.device())?,
         };
-        self.0.try_assign(&new).map_err(raise)
+        call(|| self.0.try_assign(&new))
     }
 
     /// The gradient that `backward` added up, zeros before; None for the result of an op.
@@ -153,32 +146,22 @@ impl Tensor {
     /// Adds to the gradients of all tensors that this was computed from; every number of it counts once.
     fn backward(&self, py: Python<'_>) -> PyResult<()> {
         let options = BackwardOptions { retain_graph: true, ..Default::default() };
-        py.detach(|| self.0.try_backward_with(Some(&self.0.ones_like()), options)).map_err(raise)
+        run(py, || self.0.try_backward_with(Some(&self.0.ones_like()), options))
     }
 
     /// The same numbers on another device, as f64 on the CPU and f32 on the GPU. Gradients flow back.
     fn to<'py>(this: &Bound<'py, Tensor>, device: Device) -> PyResult<Bound<'py, Tensor>> {
         let tensor = &this.get().0;
-        let moved = match device {
-            Device::Gpu => tensor.try_to_dtype(DType::F32).and_then(|t| t.try_to_device(device.place())),
-            Device::Cpu => tensor.try_to_device(device.place()).and_then(|t| t.try_to_dtype(DType::F64)),
-        };
-        wrap(this.py(), moved.map_err(raise)?, is_batch(this))
+        let moved = run(this.py(), || match device {
+            Device::Gpu => tensor.try_to_dtype(DType::F32)?.try_to_device(device.place()),
+            Device::Cpu => tensor.try_to_device(device.place())?.try_to_dtype(DType::F64),
+        })?;
+        wrap(this.py(), moved, is_batch(this))
     }
 
     /// The numbers as an array of NumPy's.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let shape = self.0.shape().to_vec();
-        Ok(match self.0.dtype() {
-            DType::F64 => {
-                let numbers = py.detach(|| self.0.try_to_vec::<f64>()).map_err(raise)?;
-                numbers.into_pyarray(py).reshape(shape)?.into_any()
-            }
-            _ => {
-                let numbers = py.detach(|| self.0.try_to_vec::<f32>()).map_err(raise)?;
-                numbers.into_pyarray(py).reshape(shape)?.into_any()
-            }
-        })
+        PyTensor(self.0.clone()).numpy(py, true)?.call_method0("copy")
     }
 
     /// The numbers as nested lists.
@@ -290,7 +273,8 @@ impl Tensor {
         this: &Bound<'py, Tensor>,
         other: &Bound<'py, Tensor>,
     ) -> PyResult<Bound<'py, Tensor>> {
-        let product = this.get().0.try_matmul(&other.get().0).map_err(raise)?;
+        this.get().device().meet(other.get().device())?;
+        let product = call(|| this.get().0.try_matmul(&other.get().0))?;
         wrap(this.py(), product, is_batch(this) || is_batch(other))
     }
 
