@@ -34,7 +34,7 @@ def default_text():
 
 
 text = open(options.data, encoding="utf-8").read() if options.data else default_text()
-name = options.device if options.device != "auto" else "gpu" if volta.gpu.is_available() else "cpu"
+name = options.device if options.device != "auto" else "gpu" if volta.is_available() else "cpu"
 device = volta.device(name)
 
 # %% [markdown]

@@ -96,7 +96,7 @@ def tensors(images, labels):
 
 
 if options.device == "auto":
-    device = volta.device("gpu" if volta.gpu.is_available() else "cpu")
+    device = volta.device("gpu" if volta.is_available() else "cpu")
 else:
     device = volta.device(options.device)
 
