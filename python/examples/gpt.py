@@ -97,12 +97,12 @@ for step in range(options.steps):
 
 # %%
 model.eval()
-written = list(tokens[:8])
+written = list(tokens[:32])
 with volta.no_grad():
     for _ in range(options.length):
         seen = written[-CONTEXT:]
         ids = np.array([seen + [0] * (CONTEXT - len(seen))], np.int32)
         logits = model(volta.from_numpy(ids).to(device))[0].numpy()[len(seen) - 1]
-        weights = np.exp((logits - logits.max()) / 0.7)
+        weights = np.exp((logits - logits.max()) / 0.5)
         written.append(int(rng.choice(len(alphabet), p=weights / weights.sum())))
 print("".join(alphabet[k] for k in written))
