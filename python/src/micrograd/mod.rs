@@ -24,7 +24,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<network::Module>()?;
     module.add_class::<network::Neuron>()?;
     module.add_class::<network::Layer>()?;
-    module.add_class::<network::MLP>()?;
+    module.add_class::<network::Mlp>()?;
     module.add_class::<tensor::Tensor>()?;
     module.add_class::<tensor::ValueBatch>()?;
     module.add_function(wrap_pyfunction!(value::live_values, &module)?)?;

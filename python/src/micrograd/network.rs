@@ -164,8 +164,8 @@ impl Layer {
 }
 
 /// Layers one after the other; all but the last end in `relu`.
-#[pyclass(frozen, extends = Module, module = "micrograd_rs")]
-pub struct MLP {
+#[pyclass(name = "MLP", frozen, extends = Module, module = "micrograd_rs")]
+pub struct Mlp {
     layers: Vec<Py<Layer>>,
     parameters: Vec<Py<Value>>,
     nin: usize,
@@ -173,10 +173,10 @@ pub struct MLP {
 }
 
 #[pymethods]
-impl MLP {
+impl Mlp {
     #[new]
     #[pyo3(signature = (nin, nouts, device = None))]
-    fn new(py: Python<'_>, nin: usize, nouts: Vec<usize>, device: Option<Device>) -> PyResult<Py<MLP>> {
+    fn new(py: Python<'_>, nin: usize, nouts: Vec<usize>, device: Option<Device>) -> PyResult<Py<Mlp>> {
         if nouts.is_empty() {
             return Err(PyValueError::new_err("an MLP needs a layer: MLP(2, [16, 1]) has two"));
         }
@@ -188,7 +188,7 @@ impl MLP {
             width = nout;
         }
         let parameters = layers.iter().flat_map(|l| l.get().parameters(py)).collect();
-        Py::new(py, (MLP { layers, parameters, nin, device }, Module))
+        Py::new(py, (Mlp { layers, parameters, nin, device }, Module))
     }
 
     fn __call__<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

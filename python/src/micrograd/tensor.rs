@@ -61,13 +61,13 @@ fn binary<'py>(
     op: Binary,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = this.py();
-    let operand: Operand = match (other.cast::<Tensor>(), other.extract::<f64>()) {
-        (Ok(other), _) => {
-            this.get().device().meet(other.get().device())?;
-            (&other.get().0).into()
-        }
-        (_, Ok(number)) => number.into(),
-        _ => return Ok(py.NotImplemented().into_bound(py)),
+    let operand: Operand = if let Ok(other) = other.cast::<Tensor>() {
+        this.get().device().meet(other.get().device())?;
+        (&other.get().0).into()
+    } else if let Ok(number) = other.extract::<f64>() {
+        number.into()
+    } else {
+        return Ok(py.NotImplemented().into_bound(py));
     };
     let result = call(|| op(&this.get().0, operand))?;
     wrap(py, result, is_batch(this) || is_batch(other)).map(Bound::into_any)

@@ -207,7 +207,7 @@ impl Value {
     }
 
     /// Whether both are one value: what is set in one is seen in the other.
-    fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> bool {
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast_exact::<Value>().is_ok_and(|other| other.get().id == self.id)
     }
 
