@@ -45,7 +45,10 @@ def test_what_is_written_to_an_array_is_seen_by_its_tensor_and_the_other_way():
     own = volta.zeros(3)
     view = own.numpy()
     view[1] = 7
-    assert own.tolist() == [0, 7, 0]
+    assert own.tolist() == [0, 7, 0] and (own.expand(2, 3) + 1).tolist() == [[1, 8, 1]] * 2
+    number = volta.tensor(2.0)
+    number.numpy()[...] = 5
+    assert (number * volta.ones(2)).tolist() == [5, 5]
     assert volta.as_tensor(array).tolist() == [5, 0, 0]
     assert np.shares_memory(volta.as_tensor(array).numpy(), array)
     assert not np.shares_memory(volta.tensor(array).numpy(), array)

@@ -87,6 +87,8 @@ def test_modes_are_contexts_and_decorators():
         with volta.no_grad():
             1 / 0
     assert volta.is_grad_enabled()
+    with volta.inference_mode():
+        assert not volta.is_grad_enabled()
     volta.set_grad_enabled(False)
     assert not volta.is_grad_enabled()
     volta.set_grad_enabled(True)

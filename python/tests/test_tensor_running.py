@@ -53,6 +53,17 @@ def test_threads_share_tensors():
     in_threads(work)
 
 
+def test_memory_of_others_is_let_go_of_while_threads_compute():
+    def work(k):
+        for step in range(200):
+            array = np.full(64, float(step))
+            total = (volta.from_dlpack(array) + volta.from_numpy(array)).sum()
+            del array
+            assert total.item() == 128 * step
+
+    in_threads(work)
+
+
 def test_modes_and_devices_are_each_threads_own():
     with volta.no_grad(), volta.device("gpu:7"):
         seen = []

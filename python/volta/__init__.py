@@ -15,7 +15,7 @@ from ._functions import __all__ as _function_names
 from ._volta import *  # noqa: F403
 from ._volta import __all__ as _native_names
 from ._volta import __version__
-from .autograd import checkpoint, enable_grad, no_grad, set_grad_enabled
+from .autograd import checkpoint, enable_grad, inference_mode, no_grad, set_grad_enabled
 from .files import inspect, load, save
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "checkpoint",
     "enable_grad",
     "inf",
+    "inference_mode",
     "inspect",
     "load",
     "nan",

@@ -6,7 +6,16 @@ import inspect
 from . import _volta
 from ._volta import grad, is_grad_enabled
 
-__all__ = ["Function", "checkpoint", "enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "checkpoint",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
 
 
 class _GradMode:
@@ -69,6 +78,8 @@ def _mode(name, value, doc):
 no_grad = _mode(
     "no_grad", False, "Computes without recording for gradients: `with volta.no_grad():` or `@volta.no_grad()`."
 )
+# PyTorch's stricter form; here there is nothing left to save.
+inference_mode = no_grad
 enable_grad = _mode(
     "enable_grad", True, "Records for gradients, also inside `no_grad`: `with volta.enable_grad():` or a decorator."
 )

@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::engine;
 use crate::error::{Result, bail};
 use crate::graph::{Node, Storage};
+use crate::op::Op;
 use crate::shape::{Dims, Shape};
 use std::any::Any;
 use std::ptr::NonNull;
@@ -91,7 +92,21 @@ impl Tensor {
             engine::realize(&[&node])?;
         }
         let storage = node.storage().expect("a realized node has storage");
+        if matches!(node.op, Op::Const(_)) {
+            self.hold_memory_of(&node, storage.clone());
+        }
         Ok(HostMemory { storage, shape: node.shape, dtype: node.dtype })
+    }
+
+    /// A constant is known without looking at its memory; once others may write that, it must be looked at.
+    fn hold_memory_of(&self, constant: &Node, storage: Storage) {
+        let memory = Node::realized(constant.shape, constant.dtype, constant.device, storage);
+        let unless_it_changed = |now: &Node| match now.id == constant.id {
+            true => Ok(memory),
+            false => bail!(Argument, "the tensor was assigned to meanwhile"),
+        };
+        // The result of an op cannot be exchanged; nor can it be seen to change by ops that are recorded later.
+        let _ = self.exchange(unless_it_changed);
     }
 }
 
@@ -143,6 +158,15 @@ mod tests {
             assert!(gone.load(Ordering::SeqCst) || unsafe { *data } == 1.0);
         }
         assert_eq!(x.to_vec::<f32>(), [4.0, 5.0]);
+    }
+
+    #[test]
+    fn what_is_written_to_the_memory_of_a_constant_is_seen() {
+        let x = Tensor::zeros([3]);
+        let memory = x.try_host_memory().unwrap();
+        // SAFETY: three floats, which no plan reads now.
+        unsafe { *memory.as_ptr().cast::<f32>() = 5.0 };
+        assert_eq!(x.expand([2, 3]).sum_dim(0, false).to_vec::<f32>(), [10.0, 0.0, 0.0]);
     }
 
     #[test]

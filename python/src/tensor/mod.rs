@@ -9,7 +9,7 @@
 //! | `in_place` | what changes a tensor rather than making one |
 //! | `index` | `x[...]` and `x[...] = y` |
 //! | `read` | values for Python |
-//! | `autograd` `function` | gradients; functions with gradients written in Python |
+//! | `autograd` | gradients; functions whose gradients are written in Python |
 
 mod arguments;
 mod array;
@@ -37,6 +37,7 @@ pub use device::{DeviceArg, PyDevice, or_default};
 pub use dtype::{DTypeArg, PyDType};
 
 use crate::error::call;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use volta::{Result, Tensor};
@@ -91,7 +92,7 @@ impl PyTensor {
     fn size<'py>(&self, py: Python<'py>, dim: Option<isize>) -> PyResult<Bound<'py, PyAny>> {
         match dim {
             None => Ok(self.shape(py)?.into_any()),
-            Some(dim) => Ok(call(|| Ok(self.0.shape()[self.axis(dim)?]))?.into_pyobject(py)?.into_any()),
+            Some(dim) => Ok(self.0.shape()[self.axis(dim)?].into_pyobject(py)?.into_any()),
         }
     }
 
@@ -172,9 +173,11 @@ impl PyTensor {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.0.shape().first().copied().ok_or_else(|| {
-            pyo3::exceptions::PyTypeError::new_err("a tensor without dimensions has no length")
-        })
+        let shape = self.0.shape();
+        shape
+            .first()
+            .copied()
+            .ok_or_else(|| PyTypeError::new_err("a tensor without dimensions has no length"))
     }
 
     /// By identity: `==` compares elements.
@@ -185,14 +188,13 @@ impl PyTensor {
 
 impl PyTensor {
     /// The dimension that `dim` means, counted from the end when negative.
-    fn axis(&self, dim: isize) -> Result<usize> {
+    fn axis(&self, dim: isize) -> PyResult<usize> {
         let shape = self.0.shape();
-        // An op that checks the axis as all do; a tensor without axes has none.
-        if shape.rank() == 0 {
-            self.0.try_select(dim, 0)?;
+        let rank = shape.rank() as isize;
+        if dim < -rank || dim >= rank {
+            return Err(PyIndexError::new_err(format!("dimension {dim} is out of range for shape {shape}")));
         }
-        self.0.try_sum_dim(dim, true)?;
-        Ok(dim.rem_euclid(shape.rank() as isize) as usize)
+        Ok(dim.rem_euclid(rank) as usize)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::arguments::{Dims, Number, extents, sizes};
 use super::{PyTensor, record, record_all};
 use crate::error::call;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use volta::Tensor;
@@ -48,25 +48,15 @@ impl PyTensor {
     /// A dimension, or several, at other places.
     fn movedim(&self, source: Dims, destination: Dims) -> PyResult<PyTensor> {
         let rank = self.0.rank() as isize;
-        let at = |d: &isize| if (-rank..rank).contains(d) { Ok(d.rem_euclid(rank)) } else { Err(*d) };
-        let (from, to) = (
-            source.0.iter().map(at).collect::<Result<Vec<_>, _>>(),
-            destination.0.iter().map(at).collect::<Result<Vec<_>, _>>(),
-        );
-        let (Ok(from), Ok(to)) = (from, to) else {
-            let message = format!(
-                "movedim: dimensions {:?} and {:?} are out of range for {rank} dimensions",
-                source.0, destination.0
-            );
-            return Err(pyo3::exceptions::PyIndexError::new_err(message));
-        };
+        let places = |dims: &[isize]| dims.iter().map(|&d| self.axis(d)).collect::<PyResult<Vec<_>>>();
+        let (from, to) = (places(&source.0)?, places(&destination.0)?);
         if from.len() != to.len() {
             return Err(PyValueError::new_err("movedim: as many sources as destinations are needed"));
         }
-        let mut order: Vec<isize> = (0..rank).filter(|d| !from.contains(d)).collect();
-        let mut moves: Vec<(isize, isize)> = to.into_iter().zip(from).collect();
+        let mut order: Vec<isize> = (0..rank).filter(|&d| !from.contains(&(d as usize))).collect();
+        let mut moves: Vec<(usize, usize)> = to.into_iter().zip(from).collect();
         moves.sort_unstable();
-        moves.into_iter().for_each(|(to, from)| order.insert(to as usize, from));
+        moves.into_iter().for_each(|(to, from)| order.insert(to, from as isize));
         record(|| self.0.try_permute(&order[..]))
     }
 
@@ -152,15 +142,14 @@ impl PyTensor {
 
     /// `length` elements of a dimension from `start`.
     fn narrow(&self, dim: isize, start: isize, length: usize) -> PyResult<PyTensor> {
-        record(|| {
-            let shape = self.0.shape();
-            let extent = if start < 0 && shape.rank() > 0 {
-                self.0.try_select(dim, 0).map(|_| shape[dim.rem_euclid(shape.rank() as isize) as usize])?
-            } else {
-                0
-            };
-            self.0.try_narrow(dim, (start + extent as isize).max(0) as usize, length)
-        })
+        let extent = self.0.shape()[self.axis(dim)?] as isize;
+        let from = if start < 0 { start + extent } else { start };
+        let from = usize::try_from(from).map_err(|_| {
+            PyIndexError::new_err(format!(
+                "narrow: {start} is out of range for dimension {dim} of size {extent}"
+            ))
+        })?;
+        record(|| self.0.try_narrow(dim, from, length))
     }
 
     /// One element of a dimension, which goes.

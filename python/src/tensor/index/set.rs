@@ -7,7 +7,7 @@ use super::parse::{Index, Part, Positions, host, lone_mask, parse, picked};
 use crate::error::{call, run};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use volta::{DType, Result, Tensor};
+use volta::{DType, Result, Scalar, Tensor};
 
 /// Does `x[index] = value`.
 pub fn set(x: &Tensor, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -56,38 +56,31 @@ fn stretched(value: &Tensor, shape: &[usize]) -> Result<Tensor> {
     value.try_expand(shape)
 }
 
-/// A region's values at their places in the whole, and `fill` elsewhere.
+/// A region's values at their places in the whole, and zeros elsewhere. The region has elements.
 fn spread(region: &Tensor, parts: &[Part], whole: &[usize]) -> Result<Tensor> {
-    let mut x = region.clone();
-    let mut pads = Vec::new();
     let cuts = parts.iter().filter_map(|part| match *part {
-        Part::Range { start, step, count } => Some((start, step, count)),
-        Part::One(at) => Some((at, 1, 1)),
-        Part::Picked(_) => Some((0, 1, usize::MAX)),
+        Part::Range { start, step, .. } => Some((start, step)),
+        Part::One(at) => Some((at, 1)),
+        Part::Picked(_) => Some((0, 1)),
         Part::New | Part::PickedNew(_) => None,
     });
-    let zero =
-        || if region.dtype() == DType::Bool { volta::Scalar::Bool(false) } else { volta::Scalar::Int(0) };
-    for (dim, (start, step, count)) in cuts.enumerate() {
-        let count = count.min(whole[dim]);
+    let zero = if region.dtype() == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
+    let mut x = region.clone();
+    let mut pads = Vec::new();
+    for (dim, (start, step)) in cuts.enumerate() {
+        let shape = x.shape();
+        let (before, count, after) = (&shape[..dim], shape[dim], &shape[dim + 1..]);
         if step > 1 && count > 1 {
             // Room for the steps behind every element; behind the last there may be none.
-            let shape = x.shape();
-            let (before, after) = (&shape[..dim], &shape[dim + 1..]);
-            let apart = x.try_reshape(&[before, &[count, 1], after].concat()[..])?;
-            let mut room = vec![(0, 0); apart.rank()];
+            let mut room = vec![(0, 0); shape.rank() + 1];
             room[dim + 1].1 = step - 1;
-            let wide = apart.try_pad(&room, zero())?;
-            let flat = wide.try_reshape(&[before, &[count * step], after].concat()[..])?;
+            let apart = x.try_reshape(&[before, &[count, 1], after].concat()[..])?.try_pad(&room, zero)?;
+            let flat = apart.try_reshape(&[before, &[count * step], after].concat()[..])?;
             x = flat.try_narrow(dim as isize, 0, (count - 1) * step + 1)?;
         }
-        let extent = x.shape()[dim];
-        pads.push((start, whole[dim] - extent - if extent == 0 { 0 } else { start }));
-        if extent == 0 {
-            pads[dim] = (0, whole[dim]);
-        }
+        pads.push((start, whole[dim] - start - x.shape()[dim]));
     }
-    x.try_pad(&pads, zero())
+    x.try_pad(&pads, zero)
 }
 
 /// `x` with the values of a region.
