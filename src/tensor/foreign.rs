@@ -71,7 +71,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let _call = Call::enter("from_foreign");
         let shape = shape.into().extents()?;
-        if data.as_ptr() as usize % dtype.size() != 0 {
+        if !(data.as_ptr() as usize).is_multiple_of(dtype.size()) {
             bail!(Argument, "memory at {data:p} is not aligned for {dtype}");
         }
         // SAFETY: promised by the caller.

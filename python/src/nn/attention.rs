@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 use volta::{AttentionMask, AttentionOptions, KvCache, Linear, MultiHeadAttention, Rotary};
 
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "the arguments of PyTorch's function")]
 fn scaled_dot_product_attention(
     query: PyRef<'_, PyTensor>,
     key: PyRef<'_, PyTensor>,

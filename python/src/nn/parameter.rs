@@ -11,6 +11,9 @@ use pyo3::types::PyDict;
 #[pyclass(name = "Parameter", module = "volta.nn", extends = PyTensor, subclass, dict, frozen)]
 pub struct PyParameter;
 
+/// What pickle calls to make a parameter anew, and what with.
+type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyTensor>, bool));
+
 #[pymethods]
 impl PyParameter {
     #[new]
@@ -30,15 +33,10 @@ impl PyParameter {
         PyParameter::copied(&slf).map(Bound::unbind)
     }
 
-    fn __reduce_ex__<'py>(
-        slf: Bound<'py, Self>,
-        _protocol: i32,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, bool))> {
-        let (value, requires_grad) = {
-            let tensor = slf.as_super().get();
-            (PyTensor(tensor.0.variable()), tensor.0.is_tracked())
-        };
-        Ok((slf.get_type().into_any(), (Bound::new(slf.py(), value)?.into_any(), requires_grad)))
+    fn __reduce_ex__<'py>(slf: Bound<'py, Self>, _protocol: i32) -> PyResult<Reduced<'py>> {
+        let tensor = &slf.as_super().get().0;
+        let value = Bound::new(slf.py(), PyTensor(tensor.variable()))?;
+        Ok((slf.get_type().into_any(), (value, tensor.is_tracked())))
     }
 
     fn __repr__(slf: Bound<'_, Self>) -> PyResult<String> {

@@ -159,7 +159,7 @@ impl<'py> Array<'py> {
         let Some(data) = NonNull::new(if empty { 64 as *mut u8 } else { address as *mut u8 }) else {
             return Ok(None);
         };
-        if !in_order || !native || data.as_ptr() as usize % dtype.size() != 0 {
+        if !in_order || !native || !(data.as_ptr() as usize).is_multiple_of(dtype.size()) {
             return Ok(None);
         }
         Ok(Some(Array { object: object.clone(), data, shape, dtype, writable: !read_only, shared }))

@@ -274,7 +274,7 @@ fn take<F: Form>(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<Taken>> {
     let Some(data) = NonNull::new(data as *mut u8) else {
         return Err(PyBufferError::new_err("from_dlpack: the tensor has no memory"));
     };
-    if data.as_ptr() as usize % dtype.size() != 0 {
+    if !(data.as_ptr() as usize).is_multiple_of(dtype.size()) {
         return Ok(Some(Taken::Scattered));
     }
     // SAFETY: the producer promises that many elements of the type there, until its deleter is called.

@@ -274,7 +274,7 @@ impl PyTensor {
         if self.0.shape() != other.0.shape() {
             return Ok(false);
         }
-        run(py, || self.0.detach().try_eq(&other.0.detach())?.try_all()?.try_item())
+        run(py, || self.0.detach().try_eq(other.0.detach())?.try_all()?.try_item())
     }
 
     /// The elements of this tensor where `condition` holds, of `other` elsewhere.

@@ -268,7 +268,7 @@ impl PyTensor {
             return Err(PyValueError::new_err(format!("pad: there is no mode {mode:?}: use 'constant'")));
         }
         let rank = self.0.rank();
-        if pad.len() % 2 != 0 || pad.len() > 2 * rank {
+        if !pad.len().is_multiple_of(2) || pad.len() > 2 * rank {
             let message =
                 format!("pad: {} numbers do not fit {rank} dimensions: a pair each is needed", pad.len());
             return Err(PyValueError::new_err(message));

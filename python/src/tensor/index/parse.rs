@@ -166,11 +166,7 @@ fn range(slice: &Bound<'_, PySlice>, extent: usize) -> PyResult<Part> {
         ));
     }
     let range = slice.indices(extent as isize)?;
-    Ok(Part::Range {
-        start: range.start as usize,
-        step: range.step as usize,
-        count: range.slicelength as usize,
-    })
+    Ok(Part::Range { start: range.start as usize, step: range.step as usize, count: range.slicelength })
 }
 
 /// What `index` means for a tensor of this shape.
