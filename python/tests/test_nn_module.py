@@ -247,3 +247,11 @@ def test_containers():
     assert names(values.named_parameters()) == ["0", "1"] and values[0].requires_grad
     by_name = nn.ParameterDict({"x": volta.ones(1)})
     assert list(by_name.state_dict()) == ["x"]
+
+
+def test_a_deep_copy_of_a_parameter_has_memory_of_its_own():
+    parameter = nn.Parameter(volta.ones(3))
+    twin = copy.deepcopy(parameter)
+    twin.detach().numpy()[0] = 5
+    assert parameter.tolist() == [1.0, 1.0, 1.0] and twin.tolist() == [5.0, 1.0, 1.0]
+    assert twin.requires_grad and isinstance(twin, nn.Parameter)

@@ -1,7 +1,7 @@
 //! `volta.nn.Parameter`.
 
 use crate::error::call;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, copied, record};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -52,7 +52,8 @@ impl PyParameter {
     /// The same value in a parameter of its own, of the same class.
     fn copied<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let tensor = slf.as_super().get();
-        let value = Bound::new(slf.py(), PyTensor(tensor.0.variable()))?;
+        // In memory of its own, since what is written to an array of one must not be seen by the other.
+        let value = Bound::new(slf.py(), record(|| copied(&tensor.0.detach()))?)?;
         slf.get_type().call1((value, tensor.0.is_tracked()))
     }
 }

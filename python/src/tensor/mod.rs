@@ -35,6 +35,7 @@ pub use array::copied;
 pub use device::{DeviceArg, PyDevice, or_default};
 #[allow(unused_imports, reason = "as above")]
 pub use dtype::{DTypeArg, PyDType};
+pub use elementwise::copied;
 
 use crate::error::call;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
