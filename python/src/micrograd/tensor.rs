@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use crate::error::{call, run};
-use crate::tensor::{PyTensor, copied};
+use crate::tensor::{PyTensor, from_array};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -32,7 +32,7 @@ pub struct ValueBatch;
 fn read(data: &Bound<'_, PyAny>, device: Device) -> PyResult<volta::Tensor> {
     let kind = if device == Device::Cpu { "float64" } else { "float32" };
     let array = data.py().import("numpy")?.call_method1("array", (data, kind))?;
-    let tensor = copied(&array, device.place())?;
+    let tensor = from_array(&array, device.place())?;
     call(|| tensor.try_requires_grad(true))
 }
 

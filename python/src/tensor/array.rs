@@ -205,7 +205,7 @@ pub fn shared(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 }
 
 /// A tensor with elements of its own, on a device.
-pub fn copied(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
+pub fn from_array(object: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
     let array = Array::of(object)?;
     if array.shared || device != Device::Cpu { array.copy_to(device) } else { array.lend() }
 }
@@ -238,7 +238,7 @@ fn _rebuild(
     let kind = if dtype == DType::BF16 { bfloat16(py)? } else { name(dtype).into_pyobject(py)?.into_any() };
     let array = py.import("numpy")?.call_method1("frombuffer", (bytes, kind))?;
     let array = array.call_method1("reshape", (shape,))?;
-    let tensor = copied(&array, device.0)?;
+    let tensor = from_array(&array, device.0)?;
     Ok(PyTensor::from(if requires_grad { call(|| tensor.try_requires_grad(true))? } else { tensor }))
 }
 

@@ -82,7 +82,7 @@ pub fn tensor(
     if kind == "O" {
         return Err(PyTypeError::new_err("tensor: the data is no array of numbers"));
     }
-    let host = array::copied(&array, Device::Cpu)?;
+    let host = array::from_array(&array, Device::Cpu)?;
     let tensor = run(py, || {
         let tensor = wanted.map_or_else(|| Ok(host.clone()), |d| host.try_to_dtype(d))?;
         tensor.try_to_device(device)

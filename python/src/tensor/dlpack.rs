@@ -325,7 +325,7 @@ fn from_dlpack(ext_tensor: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         )),
         Taken::Scattered => {
             let array = py.import("numpy")?.call_method1("from_dlpack", (ext_tensor,))?;
-            array::copied(&array, Device::Cpu).map(PyTensor::from)
+            array::from_array(&array, Device::Cpu).map(PyTensor::from)
         }
     }
 }

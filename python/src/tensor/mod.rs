@@ -30,7 +30,7 @@ mod reduce;
 // What the other modules of this crate take arguments by.
 #[allow(unused_imports, reason = "each is used as soon as a module needs it")]
 pub use arguments::{Dims, Number, Other, sizes, tensors};
-pub use array::copied;
+pub use array::from_array;
 #[allow(unused_imports, reason = "as above")]
 pub use device::{DeviceArg, PyDevice, or_default};
 #[allow(unused_imports, reason = "as above")]

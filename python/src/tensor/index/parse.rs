@@ -89,7 +89,7 @@ fn array_item<'py>(object: &Bound<'py, PyAny>) -> PyResult<Item<'py>> {
         return Err(error(format!("an array of {} cannot be an index", array.getattr("dtype")?)));
     }
     // A copy: the index must not change with the array.
-    tensor_item(py, &array::copied(&array, Device::Cpu)?)
+    tensor_item(py, &array::from_array(&array, Device::Cpu)?)
 }
 
 fn tensor_item<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Item<'py>> {
