@@ -100,8 +100,8 @@ def test_ctrl_c_stops_a_long_computation():
         """
         import volta
         x = volta.rand(400, 400).realize()
-        print("begun", flush=True)
         try:
+            print("begun", flush=True)
             while True:
                 x = (x @ x * 1e-3).realize()
         except KeyboardInterrupt:

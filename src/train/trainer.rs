@@ -348,12 +348,26 @@ impl<'t> Trainer<'t> {
         Ok(())
     }
 
+    /// Waits for steps that were asked for and are not done yet: that time is theirs.
+    fn settle(&mut self) -> Result<()> {
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(parameter) = self.optimizer.parameters().first() {
+            let started = Instant::now();
+            parameter.device().synchronize()?;
+            self.done.1 += started.elapsed();
+        }
+        Ok(())
+    }
+
     /// Reads what the training measured since it was read last.
     fn log(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
         if run.meter.samples() == 0 {
             return Ok(());
         }
+        let started = Instant::now();
         let means = run.meter.read()?;
+        // A device works while the host goes on; here the host waits for it.
+        self.done.1 += started.elapsed();
         let seconds = run.since.replace(Instant::now()).map_or(f64::NAN, |t| t.elapsed().as_secs_f64());
         let speed = std::mem::take(&mut run.units) as f64 / seconds;
         let rate = self.optimizer.learning_rates().first().copied().unwrap_or(f64::NAN);
@@ -373,6 +387,7 @@ impl<'t> Trainer<'t> {
         step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
     ) -> Result<()> {
         let Some(loader) = validation else { return Ok(()) };
+        self.settle()?;
         let started = Instant::now();
         self.model.eval();
         let means = no_grad(|| self.means(loader, step));
@@ -460,6 +475,7 @@ impl<'t> Trainer<'t> {
     }
 
     fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+        self.settle()?;
         let Some(files) = &mut run.files else { return Ok(()) };
         let mut checkpoint = Checkpoint::new()
             .with_module("model", self.model)

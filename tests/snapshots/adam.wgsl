@@ -7,7 +7,7 @@
 @group(0) @binding(5) var<storage, read_write> memory5_0: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> memory6_0: array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> memory7_0: array<vec4<f32>>;
-@group(0) @binding(8) var<uniform> arguments: array<vec4<u32>, 10>;
+@group(0) @binding(8) var<uniform> arguments: array<vec4<u32>, 7>;
 fn m_nan4() -> vec4<f32> {
     var bits = 0x7fc00000u;
     return vec4<f32>(bitcast<f32>(bits));
@@ -130,24 +130,24 @@ store4_s4((x0 * 4u), v21);
 fn program1(i: u32, threads: u32, count: u32) {
 let x0 = i;
 let v0 = bitcast<f32>(arguments[4].xy.x);
-let v1 = bitcast<f32>(arguments[4].zw.x);
+let v1 = bitcast<f32>(arguments[0].zw.x);
 let v2 = (v0 * v1);
 let v3 = load4_s5((x0 * 4u));
-let v4 = bitcast<f32>(arguments[5].xy.x);
+let v4 = bitcast<f32>(arguments[1].xy.x);
 let v5 = (v3 * vec4<f32>(v4));
 let v6 = (vec4<f32>(v2) + v5);
-let v7 = bitcast<f32>(arguments[5].zw.x);
-let v8 = bitcast<f32>(arguments[6].xy.x);
+let v7 = bitcast<f32>(arguments[4].zw.x);
+let v8 = bitcast<f32>(arguments[2].xy.x);
 let v9 = (v7 * v8);
 let v10 = (v3 * v3);
-let v11 = bitcast<f32>(arguments[6].zw.x);
+let v11 = bitcast<f32>(arguments[2].zw.x);
 let v12 = (v10 * vec4<f32>(v11));
 let v13 = (vec4<f32>(v9) + v12);
 let v14 = load4_s6((x0 * 4u));
 let v15 = m_sqrt4(v13);
-let v16 = bitcast<f32>(arguments[7].xy.x);
+let v16 = bitcast<f32>(arguments[3].xy.x);
 let v17 = (v15 * vec4<f32>(v16));
-let v18 = bitcast<f32>(arguments[7].zw.x);
+let v18 = bitcast<f32>(arguments[3].zw.x);
 let v19 = (v17 + vec4<f32>(v18));
 let v20 = m_div4(v6, v19);
 let v21 = (v14 - v20);
@@ -158,9 +158,9 @@ store4_s9((x0 * 4u), v21);
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
 var i = (wg.x + wg.y * nwg.x) * 256u + lane;
-if (i < arguments[8].x) { program0(i, arguments[8].x, arguments[8].z); return; }
-i -= arguments[8].x;
-if (i < arguments[9].x) { program1(i, arguments[9].x, arguments[9].z); return; }
-i -= arguments[9].x;
+if (i < arguments[5].x) { program0(i, arguments[5].x, arguments[5].z); return; }
+i -= arguments[5].x;
+if (i < arguments[6].x) { program1(i, arguments[6].x, arguments[6].z); return; }
+i -= arguments[6].x;
 }
 

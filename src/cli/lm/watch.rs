@@ -14,8 +14,10 @@ pub struct Watch {
     started: Instant,
     first: u64,
     total: u64,
-    /// The part of the time in which kernels run, as the last profiled step had it.
-    busy: Option<f64>,
+    /// Tokens of a step.
+    tokens: usize,
+    /// The seconds that the kernels of a step take, as the last profiled one had it.
+    kernels: Option<f64>,
     /// When the last line was written, without a terminal.
     last: Option<Instant>,
 }
@@ -24,11 +26,11 @@ pub struct Watch {
 const QUIET: Duration = Duration::from_secs(10);
 
 impl Watch {
-    pub fn new(output: Output, total: u64) -> Watch {
+    pub fn new(output: Output, total: u64, tokens: usize) -> Watch {
         let bar = if output.quiet || output.json { ProgressBar::hidden() } else { ProgressBar::new(total) };
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} [{elapsed}, {eta} left]");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Watch { output, bar, started: Instant::now(), first: 0, total, busy: None, last: None }
+        Watch { output, bar, started: Instant::now(), first: 0, total, tokens, kernels: None, last: None }
     }
 
     /// Something to be read above the bar.
@@ -53,9 +55,7 @@ impl Watch {
                 self.output.event(&json!({"event": "resumed", "step": step}));
             }
             Event::Step { step } => self.bar.set_position(*step),
-            Event::Profiled { profile, time, .. } => {
-                self.busy = Some((profile.total().as_secs_f64() / time.as_secs_f64()).min(1.0));
-            }
+            Event::Profiled { profile, .. } => self.kernels = Some(profile.total().as_secs_f64()),
             Event::Measured { step, rows } => self.measured(*step, rows),
             Event::Validated { step, rows, better } => {
                 let text = format!(
@@ -74,7 +74,9 @@ impl Watch {
     }
 
     fn measured(&mut self, step: u64, rows: &[Row]) {
-        let busy = self.busy.map_or(String::new(), |b| format!(", {:.0}% in kernels", 100.0 * b));
+        let steps_a_second = value(rows, "per_second") / self.tokens as f64;
+        let share = self.kernels.map(|seconds| (seconds * steps_a_second).min(1.0));
+        let busy = share.map_or(String::new(), |share| format!(", {:.0}% in kernels", 100.0 * share));
         let text = format!(
             "loss {:.4}, rate {:.1e}, {:.0} tokens/s{busy}",
             value(rows, "loss"),

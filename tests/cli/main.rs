@@ -1,5 +1,10 @@
 //! The program as its users run it: commands, files, errors, exit codes, interruption.
 
+mod download;
+mod learning;
+mod talking;
+mod trouble;
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -229,72 +234,18 @@ fn completions_and_help_name_every_command() {
         ok(&volta(&folder).arg("--help").output().unwrap()),
         ok(&volta(&folder).args(["completions", "bash"]).output().unwrap()),
     );
-    for command in
-        ["train", "chat", "generate", "eval", "models", "devices", "inspect", "bench", "completions"]
-    {
+    for command in [
+        "train",
+        "chat",
+        "generate",
+        "eval",
+        "models",
+        "devices",
+        "download",
+        "inspect",
+        "bench",
+        "completions",
+    ] {
         assert!(help.contains(command) && completions.contains(command), "{command}");
     }
-}
-
-/// Answers one request for each of these files, by the ends of their paths, and then stops.
-#[cfg(feature = "download")]
-fn serve(files: Vec<(&'static str, &'static str)>) -> (String, std::thread::JoinHandle<()>) {
-    use std::io::Write;
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let thread = std::thread::spawn(move || {
-        for _ in 0..files.len() {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let request = lines.next().unwrap().unwrap();
-            let path = request.split(' ').nth(1).unwrap().to_string();
-            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            let body = files.iter().find(|(name, _)| path.ends_with(name)).map(|(_, body)| *body).unwrap();
-            let head =
-                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-            stream.write_all((head + body).as_bytes()).unwrap();
-        }
-    });
-    (url, thread)
-}
-
-#[test]
-#[cfg(feature = "download")]
-fn a_set_is_fetched_when_asked_for_and_trained_on() {
-    let folder = Folder::new("download");
-    let text = "the cat sat on the mat and the dog lay on the rug . ";
-    let text: &'static str = Box::leak(text.repeat(40).into_boxed_str());
-    let (url, server) = serve(vec![("/train.txt", text), ("/valid.txt", text), ("/test.txt", text)]);
-    let data = folder.0.join("data");
-    let fetched = volta(&folder)
-        .args(["--json", "download", "wikitext-2", "--mirror", &url, "--folder"])
-        .arg(&data)
-        .output()
-        .unwrap();
-    let line: Value = serde_json::from_str(&ok(&fetched)).unwrap();
-    assert_eq!(line["set"], "wikitext-2");
-    server.join().unwrap();
-    assert_eq!(std::fs::read_to_string(data.join("wikitext-2/wiki.test.tokens")).unwrap(), text);
-    let trained = tiny_on("wikitext-2", &mut volta(&folder))
-        .args(["--steps", "4"])
-        .env("VOLTA_DATA", &data)
-        .output()
-        .unwrap();
-    ok(&trained);
-}
-
-#[test]
-fn a_set_that_is_missing_is_not_fetched_unasked() {
-    let folder = Folder::new("missing-set");
-    let run = tiny_on("wikitext-2", &mut volta(&folder))
-        .env("VOLTA_DATA", folder.0.join("data"))
-        .env("XDG_CACHE_HOME", folder.0.join("cache"))
-        .env("HOME", &folder.0)
-        .output()
-        .unwrap();
-    assert_eq!(run.status.code(), Some(1));
-    assert!(text(&run.stderr).contains(" download wikitext-2`"), "{}", text(&run.stderr));
-    let unknown = volta(&folder).args(["download", "nothing"]).output().unwrap();
-    assert_eq!(unknown.status.code(), Some(2));
-    assert!(ok(&volta(&folder).arg("download").output().unwrap()).contains("tinyshakespeare"));
 }
