@@ -20,7 +20,9 @@ use std::collections::HashMap;
 ///     Box::new(Linear::new(128, 10, true)),
 /// ]);
 /// let x = Tensor::randn([32, 64]);
-/// let (_, profile) = profile(|| model.forward(&x).realize());
+/// let (_, profile) = profile(|| {
+///     model.forward(&x).realize();
+/// });
 /// let report = by_module(&profile, &model);
 /// assert!(report.ops.iter().any(|entry| entry.name == "0 (Linear)"));
 /// println!("{report}");
