@@ -1,6 +1,6 @@
 //! The scalar engine of `micrograd_rs`, without Python.
 
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the bindings use more of it than its tests")]
 #[path = "../src/micrograd/engine/mod.rs"]
 mod engine;
 

@@ -3,7 +3,7 @@
 use super::output::{Failure, Outcome, Output, say};
 use serde_json::json;
 use std::path::PathBuf;
-use volta::text::{Corpus, CorpusOptions, NamedSet, cache_folder, named_set, named_sets};
+use volta::text::{Corpus, CorpusOptions, NamedSet, data_folder, named_set, named_sets};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -65,8 +65,7 @@ fn list(output: Output) {
 
 /// Where sets are looked for first.
 fn default_folder() -> Result<PathBuf, Failure> {
-    let given = std::env::var_os("VOLTA_DATA").filter(|value| !value.is_empty()).map(PathBuf::from);
-    given.or_else(cache_folder).ok_or_else(|| {
+    data_folder().ok_or_else(|| {
         Failure::Usage("there is no folder for caches here: give one with --folder, or set VOLTA_DATA".into())
     })
 }

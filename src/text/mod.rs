@@ -20,7 +20,9 @@ mod sampler;
 mod stories;
 mod tokenizer;
 
-pub use corpus::{Corpus, CorpusOptions, NamedSet, RemoteFile, Split, cache_folder, named_set, named_sets};
+pub use corpus::{
+    Corpus, CorpusOptions, NamedSet, RemoteFile, Split, cache_folder, data_folder, named_set, named_sets,
+};
 pub use sampler::{Sampler, SamplerOptions};
 pub use stories::stories;
 pub use tokenizer::{DecodeStream, Tokenizer, TokenizerKind, TokenizerOptions};

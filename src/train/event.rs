@@ -26,7 +26,7 @@ pub enum Event<'a> {
         step: u64,
         /// Its kernels.
         profile: &'a Profile,
-        /// The time of the whole step.
+        /// The time until its kernels were done; on a GPU with those of earlier steps that were still waiting.
         time: Duration,
     },
     /// The training's metrics were read.

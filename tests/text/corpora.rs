@@ -131,7 +131,9 @@ fn a_named_set_that_is_not_there_says_how_to_get_it() {
     folder.write("wikitext-2/wiki.valid.tokens", b"valid words");
     let Err(error) = in_folder("wikitext-2", &folder) else { return };
     assert_eq!(error.kind(), ErrorKind::Io);
-    assert!(error.message().contains(" download wikitext-2`"), "{error}");
+    let program =
+        if cfg!(feature = "download") { "volta" } else { "cargo run --release --features download --" };
+    assert!(error.message().contains(&format!("`{program} download wikitext-2`")), "{error}");
     assert!(error.message().contains("wiki.train.tokens is missing"), "{error}");
 }
 

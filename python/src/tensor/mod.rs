@@ -28,12 +28,9 @@ mod read;
 mod reduce;
 
 // What the other modules of this crate take arguments by.
-#[allow(unused_imports, reason = "each is used as soon as a module needs it")]
-pub use arguments::{Dims, Number, Other, sizes, tensors};
+pub use arguments::Other;
 pub use array::from_array;
-#[allow(unused_imports, reason = "as above")]
 pub use device::{DeviceArg, PyDevice, or_default};
-#[allow(unused_imports, reason = "as above")]
 pub use dtype::{DTypeArg, PyDType};
 pub use elementwise::copied;
 

@@ -53,15 +53,13 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         let mut written = String::new();
         // The first token waits for its plan to be compiled; the others tell how fast it writes.
         let mut first: Option<Instant> = None;
-        let mut count = 0u64;
-        write(&mut text, &model.tokenizer, options.length, |piece| {
+        let count = write(&mut text, &model.tokenizer, options.length, |piece| {
             first.get_or_insert_with(Instant::now);
-            count += 1;
             written.push_str(piece);
             output.json || say_part(piece)
         })?;
         let seconds = first.map_or(f64::NAN, |first| first.elapsed().as_secs_f64());
-        let speed = count.saturating_sub(1).max(1) as f64 / seconds;
+        let speed = (count - 1) as f64 / seconds;
         output.result(
             &json!({
                 "prompt": prompt, "text": written, "tokens": options.length,

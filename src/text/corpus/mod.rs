@@ -112,6 +112,12 @@ fn folders(options: &CorpusOptions) -> Vec<PathBuf> {
     given.into_iter().chain(cache_folder()).collect()
 }
 
+/// Where named sets are looked for first, and put when they are fetched: the folder that `VOLTA_DATA` names, or else
+/// [`cache_folder`].
+pub fn data_folder() -> Option<PathBuf> {
+    folders(&CorpusOptions::default()).into_iter().next()
+}
+
 /// The user's folder for data that was downloaded: `volta` in the system's folder for caches.
 pub fn cache_folder() -> Option<PathBuf> {
     let home = |below: &str| folder_of("HOME").map(|home| home.join(below));
