@@ -53,3 +53,20 @@ fn a_tape_keeps_the_values_it_needs() {
     y.sum().backward();
     assert_eq!(w.grad().unwrap().to_vec::<f32>(), [8.0, 16.0, 24.0]);
 }
+
+#[test]
+fn a_step_moves_parameters_where_they_are() {
+    const COUNT: usize = 1 << 16;
+    let w = Tensor::ones([COUNT]).requires_grad(true);
+    let x = Tensor::rand([COUNT]);
+    x.realize();
+    let mut adam = Adam::new(vec![w.clone()], 0.1, (0.9, 0.999), 1e-8, 0.0);
+    for _ in 0..3 {
+        adam.zero_grad();
+        (&w * &x).sum().backward();
+        adam.step();
+    }
+    let plan = last_plan().expect("the step was planned");
+    // The parameter, its gradient, its two averages and the factor: no second copy of any.
+    assert!(plan.peak_bytes < 11 * COUNT * 4 / 2, "{plan}");
+}

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) struct Capture {
     pub nodes: Vec<Arc<Node>>,
     pub key: Vec<u64>,
-    sources: Vec<SmallVec<[u32; 3]>>,
+    sources: Vec<SmallVec<[u32; 4]>>,
     inputs: Vec<Option<Storage>>,
     /// How often other captured nodes use each node.
     uses: Vec<u32>,

@@ -36,7 +36,7 @@ pub(crate) trait Buffer: Any + Send + Sync {
 /// A node's values: a whole buffer, row-major.
 pub(crate) type Storage = Arc<dyn Buffer>;
 
-pub(crate) type Sources = SmallVec<[Arc<Node>; 3]>;
+pub(crate) type Sources = SmallVec<[Arc<Node>; 4]>;
 
 /// Where a leaf's gradient is collected.
 #[derive(Default)]

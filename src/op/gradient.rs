@@ -12,7 +12,7 @@ pub(crate) type Gradients = SmallVec<[Option<Tensor>; 3]>;
 
 /// Whether a float result of this op can be differentiated.
 pub(crate) fn exists(op: &Op) -> bool {
-    !matches!(op, Op::Binary(B::FloorDiv))
+    !matches!(op, Op::Binary(B::FloorDiv) | Op::Formula(_))
 }
 
 /// The gradients of `d.node`'s sources.
@@ -151,8 +151,9 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
             Ok(all)
         }
 
-        // Sources, integers and names of leaves: nothing flows.
+        // Sources, integers, names of leaves, and what is never recorded on a tape: nothing flows.
         Op::Data
+        | Op::Formula(_)
         | Op::Const(_)
         | Op::Iota { .. }
         | Op::Random { .. }

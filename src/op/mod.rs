@@ -1,12 +1,14 @@
 //! The table of primitives. Everything a tensor can do is made of these; each has a gradient rule in
 //! [`gradient`], or none and then says so.
 
+pub(crate) mod formula;
 pub(crate) mod gradient;
 
 use crate::dtype::Scalar;
 use crate::graph::Node;
 use crate::shape::MAX_RANK;
 use crate::tensor::Tensor;
+use formula::Formula;
 use std::sync::Arc;
 
 /// Elementwise ops of one operand.
@@ -156,12 +158,14 @@ pub(crate) enum Op {
         key: [u32; 2],
     },
 
-    // Elementwise: all sources have the node's shape, but for constants without axes.
+    // Elementwise: all sources have the node's shape.
     Unary(UnaryOp),
     Binary(BinaryOp),
     /// (condition, if true, if false)
     Where,
     Cast,
+    /// Many of these at once; it has no gradient.
+    Formula(Arc<Formula>),
     /// (table, index): picks along an axis; an index outside reads NaN (or 0).
     Gather {
         axis: u8,
@@ -292,6 +296,7 @@ impl Op {
             },
             Op::Where => "where",
             Op::Cast => "cast",
+            Op::Formula(_) => "formula",
             Op::Gather { .. } => "gather",
             Op::Reduce { op, .. } => match op {
                 ReduceOp::Sum => "reduce_sum",
@@ -398,6 +403,7 @@ impl Op {
             Op::Cumsum { axis } => (24, *axis as u64),
             Op::MaxPoolIndex(_) => (25, 0),
             Op::Alias | Op::Own(_) => (26, 0),
+            Op::Formula(formula) => (27, formula.id),
         };
         key.push(tag | detail << 8);
         let pairs = |key: &mut Vec<u64>, pairs: &[(usize, usize)]| {

@@ -2,8 +2,9 @@
 
 use super::RuleOptimizer;
 use super::clock::Steps;
-use super::rule::{Rule, Setting, Update, not_negative};
-use super::shared::Shared;
+use super::elementwise::Elementwise;
+use super::expression::{Expression, Terms};
+use super::rule::{Options, Setting, not_negative};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -48,7 +49,7 @@ impl Adagrad {
 
 const SUM: usize = 0;
 
-impl Rule for AdagradOptions {
+impl Options for AdagradOptions {
     const NAME: &'static str = "Adagrad";
     const STATE: &'static [&'static str] = &["sum"];
 
@@ -75,20 +76,18 @@ impl Rule for AdagradOptions {
     fn counts(&self) -> bool {
         self.rate_decay != 0.0
     }
+}
 
-    fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
+impl Elementwise for AdagradOptions {
+    fn formula<'a>(&self, steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
         let slower = steps.count().times(self.rate_decay)?.plus(1.0 - self.rate_decay)?;
-        let rate: Shared = slower.recip()?.times(self.learning_rate)?.into();
-        for u in updates {
-            let (p, mut g) = (u.parameter(), u.gradient());
-            if self.weight_decay != 0.0 {
-                g = g.try_add(&p.try_mul(self.weight_decay)?)?;
-            }
-            let sum = u.state_or(SUM, self.initial_sum)?.try_add(&g.try_square()?)?;
-            u.set_state(SUM, &sum)?;
-            let step = g.try_div(&sum.try_sqrt()?.try_add(self.epsilon)?)?;
-            u.set(&p.try_sub(&step.try_mul(rate.of(p)?)?)?)?;
+        let rate = slower.recip()?.times(self.learning_rate)?;
+        let (p, mut g) = (of.parameter(), of.gradient());
+        if self.weight_decay != 0.0 {
+            g = g + p * self.weight_decay;
         }
-        Ok(())
+        let sum = of.state_or(SUM, self.initial_sum) + g.square();
+        of.set_state(SUM, sum);
+        Ok(p - g / (sum.sqrt() + self.epsilon) * &rate)
     }
 }

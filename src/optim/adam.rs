@@ -2,8 +2,9 @@
 
 use super::RuleOptimizer;
 use super::clock::Steps;
-use super::rule::{Rule, Setting, Update, below_one, not_negative};
-use super::shared::Shared;
+use super::elementwise::Elementwise;
+use super::expression::{Expression, Terms};
+use super::rule::{Options, Setting, below_one, not_negative};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -64,7 +65,7 @@ macro_rules! adam {
             }
         }
 
-        impl Rule for $options {
+        impl Options for $options {
             const NAME: &'static str = $text;
             const STATE: &'static [&'static str] = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
 
@@ -87,8 +88,10 @@ macro_rules! adam {
                     ("weight decay", self.weight_decay),
                 ])
             }
+        }
 
-            fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
+        impl Elementwise for $options {
+            fn formula<'a>(&self, steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
                 let (b1, b2) = self.betas;
                 let rate = self.learning_rate;
                 // rate · m̂ / (√v̂ + ε) with the rate and the weights of both averages taken into the divisor; nothing
@@ -96,33 +99,27 @@ macro_rules! adam {
                 let (by_root, more) =
                     if rate == 0.0 { (0.0, f64::INFINITY) } else { (1.0 / rate, self.epsilon / rate) };
                 let weight = steps.weight(b1)?;
-                let by_root: Shared = weight.over(&steps.weight(b2)?.sqrt()?)?.times(by_root)?.into();
-                let more: Shared = weight.times(more)?.into();
-                let [old_m, new_m, old_v, new_v] = [b1, 1.0 - b1, b2, 1.0 - b2].map(Shared::from);
-                let [decay, shrink] = [self.weight_decay, rate * self.weight_decay].map(Shared::from);
-                for u in updates {
-                    let (p, mut g) = (u.parameter(), u.gradient());
-                    if self.weight_decay != 0.0 && !$decoupled {
-                        g = g.try_add(&p.try_mul(decay.of(&p)?)?)?;
-                    }
-                    let m = u.state(FIRST)?.try_mul(old_m.of(&p)?)?.try_add(&g.try_mul(new_m.of(&g)?)?)?;
-                    let square = g.try_square()?.try_mul(new_v.of(&g)?)?;
-                    let v = u.state(SECOND)?.try_mul(old_v.of(&p)?)?.try_add(&square)?;
-                    let mut spread = v.clone();
-                    if self.amsgrad {
-                        spread = u.state(LARGEST)?.try_maximum(&v)?;
-                        u.set_state(LARGEST, &spread)?;
-                    }
-                    let divisor = spread.try_sqrt()?.try_mul(by_root.of(&v)?)?.try_add(more.of(&v)?)?;
-                    let mut step = m.try_div(&divisor)?;
-                    if self.weight_decay != 0.0 && $decoupled {
-                        step = step.try_add(&p.try_mul(shrink.of(&p)?)?)?;
-                    }
-                    u.set(&p.try_sub(&step)?)?;
-                    u.set_state(FIRST, &m)?;
-                    u.set_state(SECOND, &v)?;
+                let by_root = weight.over(&steps.weight(b2)?.sqrt()?)?.times(by_root)?;
+                let more = weight.times(more)?;
+
+                let (p, mut g) = (of.parameter(), of.gradient());
+                if self.weight_decay != 0.0 && !$decoupled {
+                    g = g + p * self.weight_decay;
                 }
-                Ok(())
+                let m = of.state(FIRST) * b1 + g * (1.0 - b1);
+                let v = of.state(SECOND) * b2 + g.square() * (1.0 - b2);
+                of.set_state(FIRST, m);
+                of.set_state(SECOND, v);
+                let mut spread = v;
+                if self.amsgrad {
+                    spread = of.state(LARGEST).maximum(v);
+                    of.set_state(LARGEST, spread);
+                }
+                let mut step = m / (spread.sqrt() * &by_root + &more);
+                if self.weight_decay != 0.0 && $decoupled {
+                    step = step + p * (rate * self.weight_decay);
+                }
+                Ok(p - step)
             }
         }
     };

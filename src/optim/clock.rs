@@ -156,7 +156,7 @@ impl Steps {
     }
 }
 
-/// A number that is known here, or only on the device; [`Shared`](super::Shared) combines tensors with it.
+/// A number that is known here, or only on the device.
 #[derive(Clone)]
 pub enum Factor {
     /// Known here: an argument of the plan.

@@ -2,7 +2,9 @@
 
 use super::RuleOptimizer;
 use super::clock::Steps;
-use super::rule::{Rule, Setting, Update, below_one, not_negative};
+use super::elementwise::Elementwise;
+use super::expression::{Expression, Terms};
+use super::rule::{Options, Setting, below_one, not_negative};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -42,7 +44,7 @@ impl Lion {
 
 const MOMENT: usize = 0;
 
-impl Rule for LionOptions {
+impl Options for LionOptions {
     const NAME: &'static str = "Lion";
     const STATE: &'static [&'static str] = &["exp_avg"];
 
@@ -63,19 +65,17 @@ impl Rule for LionOptions {
     fn counts(&self) -> bool {
         false
     }
+}
 
-    fn update(&self, _steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
+impl Elementwise for LionOptions {
+    fn formula<'a>(&self, _steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
         let (b1, b2) = self.betas;
-        for u in updates {
-            let (p, g, m) = (u.parameter(), u.gradient(), u.state(MOMENT)?);
-            let mut step = m.try_mul(b1)?.try_add(&g.try_mul(1.0 - b1)?)?.try_sign()?;
-            if self.weight_decay != 0.0 {
-                step = step.try_add(&p.try_mul(self.weight_decay)?)?;
-            }
-            let next = m.try_mul(b2)?.try_add(&g.try_mul(1.0 - b2)?)?;
-            u.set(&p.try_sub(&step.try_mul(self.learning_rate)?)?)?;
-            u.set_state(MOMENT, &next)?;
+        let (p, g, m) = (of.parameter(), of.gradient(), of.state(MOMENT));
+        let mut step = (m * b1 + g * (1.0 - b1)).sign();
+        if self.weight_decay != 0.0 {
+            step = step + p * self.weight_decay;
         }
-        Ok(())
+        of.set_state(MOMENT, m * b2 + g * (1.0 - b2));
+        Ok(p - step * self.learning_rate)
     }
 }

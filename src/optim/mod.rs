@@ -1,17 +1,21 @@
 //! Optimizers: each computes the new values of all its parameters in one plan, together with the backward pass
 //! that is still pending. Their state lives where the parameters live.
 //!
-//! An optimizer is a [`Rule`], its options and its formula, one file each; `optimizer` holds what they share: groups
-//! and state, `save` what is saved, `clock` how many steps there were. Beside them stand what is done with gradients
-//! before a step ([`clip_grad_norm`], [`GradScaler`]), with parameters after it ([`Ema`]), and with learning rates
-//! from step to step (`schedule`).
+//! An optimizer is its [`Options`] and a formula, [`Elementwise`] or another [`Rule`], one file each; `optimizer` holds
+//! what they share: groups and state, `save` what is saved, `clock` how many steps there were. An `expression` is
+//! written once for all parameters, `cut` into formulas, and applied to each by `elementwise`. Beside them stand what is done with
+//! gradients before a step ([`clip_grad_norm`], [`GradScaler`]), with parameters after it ([`Ema`]), and with learning
+//! rates from step to step (`schedule`).
 
 mod adagrad;
 mod adam;
 mod both;
 mod clip;
 mod clock;
+mod cut;
+mod elementwise;
 mod ema;
+mod expression;
 mod lion;
 mod muon;
 mod optimizer;
@@ -21,7 +25,6 @@ mod save;
 mod scaler;
 mod schedule;
 mod sgd;
-mod shared;
 mod total;
 
 pub use adagrad::{Adagrad, AdagradOptions};
@@ -29,19 +32,20 @@ pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
 pub use both::Both;
 pub use clip::{clip_grad_norm, clip_grad_value, try_clip_grad_norm, try_clip_grad_value};
 pub use clock::{Factor, Steps};
+pub use elementwise::Elementwise;
 pub use ema::Ema;
+pub use expression::{Expression, Term, Terms};
 pub use lion::{Lion, LionOptions};
 pub use muon::{Muon, MuonOptions};
 pub use optimizer::{Group, RuleOptimizer};
 pub use rmsprop::{RMSprop, RMSpropOptions};
-pub use rule::{Rule, Setting, Update};
+pub use rule::{Options, Rule, Setting, Update};
 pub use scaler::GradScaler;
 pub use schedule::{
     ChainedLR, CosineAnnealingLR, ExponentialLR, LinearLR, MultiStepLR, OneCycleLR, PlateauOptions,
     ReduceLROnPlateau, Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
 };
 pub use sgd::{SGD, SGDOptions};
-pub use shared::Shared;
 
 use crate::error::Result;
 use crate::state::Stateful;

@@ -2,7 +2,7 @@
 
 use super::RuleOptimizer;
 use super::clock::Steps;
-use super::rule::{Rule, Setting, Update, below_one, not_negative};
+use super::rule::{Options, Rule, Setting, Update, below_one, not_negative};
 use crate::error::{Result, bail};
 use crate::tensor::Tensor;
 
@@ -52,7 +52,7 @@ impl Muon {
 
 const MOMENTUM: usize = 0;
 
-impl Rule for MuonOptions {
+impl Options for MuonOptions {
     const NAME: &'static str = "Muon";
     const STATE: &'static [&'static str] = &["momentum_buffer"];
 
@@ -86,7 +86,9 @@ impl Rule for MuonOptions {
     fn counts(&self) -> bool {
         false
     }
+}
 
+impl Rule for MuonOptions {
     fn update(&self, _steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
         for u in updates {
             let (p, g) = (u.parameter(), u.gradient());

@@ -2,9 +2,11 @@
 
 use super::Optimizer;
 use super::clock::{Clocks, Factor, Steps};
-use super::rule::{Memory, Rule, Update, is_wide, learning_rate};
+use super::rule::{Memory, Rule, Update, learning_rate};
 use crate::autograd::no_grad;
 use crate::call::Call;
+use crate::device::Device;
+use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::tensor::{Tensor, try_realize_all};
 use std::collections::HashSet;
@@ -120,24 +122,39 @@ impl<R: Rule> RuleOptimizer<R> {
         let steps = self.clocks.advance(stepping.map(|(k, p)| (k, p.device())), condition)?;
 
         // What a formula computes once serves all parameters of a group that have made equally many steps.
-        let mut classes: Vec<((usize, usize, bool), Vec<Update<'_>>)> = Vec::new();
+        let mut classes: Vec<(Class, Vec<Update<'_>>)> = Vec::new();
         let each = self.parameters.iter().zip(gradients).zip(&mut self.memories).enumerate();
         for (k, ((parameter, gradient), memory)) in each {
             let Some(gradient) = gradient else { continue };
-            let class = (group_of[k], self.clocks.number(k), is_wide(parameter));
+            let class = Class {
+                group: group_of[k],
+                clock: self.clocks.number(k),
+                device: parameter.device(),
+                dtype: parameter.dtype(),
+            };
             let update = Update { parameter, gradient, memory, condition };
             match classes.iter_mut().find(|(c, _)| *c == class) {
                 Some((_, updates)) => updates.push(update),
                 None => classes.push((class, vec![update])),
             }
         }
-        for ((group, clock, wide), mut updates) in classes {
+        for (class, mut updates) in classes {
             let uncounted = Factor::Number(1.0);
-            let count = steps.get(clock).and_then(Option::as_ref).unwrap_or(&uncounted);
-            self.groups[group].options.update(&Steps::new(count, wide)?, &mut updates)?;
+            let count = steps.get(class.clock).and_then(Option::as_ref).unwrap_or(&uncounted);
+            let steps = Steps::new(count, class.dtype == DType::F64)?;
+            self.groups[class.group].options.update(&steps, &mut updates)?;
         }
         Ok(())
     }
+}
+
+/// What parameters have in common that share a formula and its numbers.
+#[derive(PartialEq)]
+struct Class {
+    group: usize,
+    clock: usize,
+    device: Device,
+    dtype: DType,
 }
 
 impl<R: Rule> Optimizer for RuleOptimizer<R> {

@@ -2,7 +2,9 @@
 
 use super::RuleOptimizer;
 use super::clock::Steps;
-use super::rule::{Rule, Setting, Update, not_negative};
+use super::elementwise::Elementwise;
+use super::expression::{Expression, Terms};
+use super::rule::{Options, Setting, not_negative};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -57,7 +59,7 @@ const SQUARES: usize = 0;
 const AVERAGE: usize = 1;
 const VELOCITY: usize = 2;
 
-impl Rule for RMSpropOptions {
+impl Options for RMSpropOptions {
     const NAME: &'static str = "RMSprop";
     const STATE: &'static [&'static str] = &["square_avg", "grad_avg", "momentum_buffer"];
 
@@ -85,31 +87,29 @@ impl Rule for RMSpropOptions {
     fn counts(&self) -> bool {
         false
     }
+}
 
-    fn update(&self, _steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
+impl Elementwise for RMSpropOptions {
+    fn formula<'a>(&self, _steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
         let alpha = self.alpha;
-        for u in updates {
-            let (p, mut g) = (u.parameter(), u.gradient());
-            if self.weight_decay != 0.0 {
-                g = g.try_add(&p.try_mul(self.weight_decay)?)?;
-            }
-            let squares =
-                u.state(SQUARES)?.try_mul(alpha)?.try_add(&g.try_square()?.try_mul(1.0 - alpha)?)?;
-            u.set_state(SQUARES, &squares)?;
-            let mut spread = squares;
-            if self.centered {
-                let average = u.state(AVERAGE)?.try_mul(alpha)?.try_add(&g.try_mul(1.0 - alpha)?)?;
-                u.set_state(AVERAGE, &average)?;
-                // Rounding must not make it negative.
-                spread = spread.try_sub(&average.try_square()?)?.try_relu()?;
-            }
-            let mut step = g.try_div(&spread.try_sqrt()?.try_add(self.epsilon)?)?;
-            if self.momentum != 0.0 {
-                step = u.state(VELOCITY)?.try_mul(self.momentum)?.try_add(&step)?;
-                u.set_state(VELOCITY, &step)?;
-            }
-            u.set(&p.try_sub(&step.try_mul(self.learning_rate)?)?)?;
+        let (p, mut g) = (of.parameter(), of.gradient());
+        if self.weight_decay != 0.0 {
+            g = g + p * self.weight_decay;
         }
-        Ok(())
+        let squares = of.state(SQUARES) * alpha + g.square() * (1.0 - alpha);
+        of.set_state(SQUARES, squares);
+        let mut spread = squares;
+        if self.centered {
+            let average = of.state(AVERAGE) * alpha + g * (1.0 - alpha);
+            of.set_state(AVERAGE, average);
+            // Rounding must not make it negative.
+            spread = (spread - average.square()).relu();
+        }
+        let mut step = g / (spread.sqrt() + self.epsilon);
+        if self.momentum != 0.0 {
+            step = of.state(VELOCITY) * self.momentum + step;
+            of.set_state(VELOCITY, step);
+        }
+        Ok(p - step * self.learning_rate)
     }
 }

@@ -2,48 +2,14 @@
 
 use super::assign_if;
 use super::clock::Steps;
-use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
-/// The options of an optimizer and the formula of its step. [`RuleOptimizer`](super::RuleOptimizer) makes an optimizer of
-/// it: groups, state, saving, conditions and the one plan for all parameters come with that.
-///
-/// ```
-/// use volta::optim::{Rule, RuleOptimizer, Setting, Steps, Update};
-/// use volta::{Optimizer, Result, Tensor};
-///
-/// /// Moves every parameter by the sign of its gradient.
-/// #[derive(Clone)]
-/// struct SignDescent {
-///     learning_rate: f64,
-/// }
-///
-/// impl Rule for SignDescent {
-///     const NAME: &'static str = "SignDescent";
-///     const STATE: &'static [&'static str] = &[];
-///
-///     fn settings(&mut self) -> Vec<(&'static str, Setting<'_>)> {
-///         vec![("learning_rate", Setting::Number(&mut self.learning_rate))]
-///     }
-///
-///     fn update(&self, _steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
-///         for u in updates {
-///             let move_by = u.gradient().try_sign()?.try_mul(self.learning_rate)?;
-///             u.set(&u.parameter().try_sub(&move_by)?)?;
-///         }
-///         Ok(())
-///     }
-/// }
-///
-/// let w = Tensor::vector(&[1.0, -2.0]).requires_grad(true);
-/// let mut optimizer = RuleOptimizer::with(vec![w.clone()], SignDescent { learning_rate: 0.5 });
-/// w.square().sum().backward();
-/// optimizer.step();
-/// assert_eq!(w.to_vec::<f32>(), [0.5, -1.5]);
-/// ```
-pub trait Rule: Clone {
+/// The options of an optimizer, and what it remembers. With a formula for its step, an [`Elementwise`](super::Elementwise)
+/// one or a [`Rule`], [`RuleOptimizer`](super::RuleOptimizer) makes an optimizer of it: groups, state, saving,
+/// conditions and the one plan for all parameters come with that.
+pub trait Options: Clone {
     /// The optimizer's name.
     const NAME: &'static str;
 
@@ -68,8 +34,13 @@ pub trait Rule: Clone {
     fn counts(&self) -> bool {
         true
     }
+}
 
-    /// Gives new values to parameters that have made equally many steps. Values are recorded and not computed here.
+/// The formula of a step, in tensors. What does the same to every element is better an [`Elementwise`](super::Elementwise)
+/// formula.
+pub trait Rule: Options {
+    /// Gives new values to parameters that have made equally many steps and share a type and a device. Values are
+    /// recorded and not computed here.
     fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()>;
 }
 
@@ -83,13 +54,13 @@ pub enum Setting<'a> {
     Flag(&'a mut bool),
 }
 
-/// The learning rate among the options of a rule.
-pub(super) fn learning_rate<R: Rule>(rule: &mut R) -> &mut f64 {
-    let found = rule.settings().into_iter().find_map(|(name, setting)| match setting {
+/// The learning rate among the options.
+pub(super) fn learning_rate<O: Options>(options: &mut O) -> &mut f64 {
+    let found = options.settings().into_iter().find_map(|(name, setting)| match setting {
         Setting::Number(rate) if name == "learning_rate" => Some(rate),
         _ => None,
     });
-    found.unwrap_or_else(|| panic!("the settings of {} have no number \"learning_rate\"", R::NAME))
+    found.unwrap_or_else(|| panic!("the settings of {} have no number \"learning_rate\"", O::NAME))
 }
 
 /// What an optimizer remembers of one parameter.
@@ -114,7 +85,7 @@ impl<'a> Update<'a> {
         self.gradient.clone()
     }
 
-    /// What is remembered under the name [`Rule::STATE`]`[k]`; zeros at first.
+    /// What is remembered under the name [`Options::STATE`]`[k]`; zeros at first.
     pub fn state(&mut self, k: usize) -> Result<Tensor> {
         self.state_or(k, 0.0)
     }
@@ -142,11 +113,6 @@ impl<'a> Update<'a> {
 pub(super) fn follow(state: &Tensor, parameter: &Tensor) -> Result<()> {
     let (device, dtype) = (parameter.device(), parameter.dtype());
     if (state.device(), state.dtype()) == (device, dtype) { Ok(()) } else { state.try_move(device, dtype) }
-}
-
-/// Whether what depends on the step is computed in f64.
-pub(super) fn is_wide(parameter: &Tensor) -> bool {
-    parameter.dtype() == DType::F64
 }
 
 /// An error unless each of these options is a number from 0 on.

@@ -2,8 +2,9 @@
 
 use super::RuleOptimizer;
 use super::clock::Steps;
-use super::rule::{Rule, Setting, Update, not_negative};
-use super::shared::Shared;
+use super::elementwise::Elementwise;
+use super::expression::{Expression, Terms};
+use super::rule::{Options, Setting, not_negative};
 use crate::error::{Result, bail};
 use crate::tensor::Tensor;
 
@@ -47,7 +48,7 @@ impl SGD {
 
 const VELOCITY: usize = 0;
 
-impl Rule for SGDOptions {
+impl Options for SGDOptions {
     const NAME: &'static str = "SGD";
     const STATE: &'static [&'static str] = &["momentum_buffer"];
 
@@ -76,24 +77,21 @@ impl Rule for SGDOptions {
     fn counts(&self) -> bool {
         self.dampening != 0.0
     }
+}
 
-    fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
-        let share: Shared = steps.first_or(1.0, 1.0 - self.dampening)?.into();
-        let [decay, momentum, rate] =
-            [self.weight_decay, self.momentum, self.learning_rate].map(Shared::from);
-        for u in updates {
-            let (p, mut g) = (u.parameter(), u.gradient());
-            if self.weight_decay != 0.0 {
-                g = g.try_add(&p.try_mul(decay.of(p)?)?)?;
-            }
-            if self.momentum != 0.0 {
-                let part = if self.dampening != 0.0 { g.try_mul(share.of(&g)?)? } else { g.clone() };
-                let velocity = u.state(VELOCITY)?.try_mul(momentum.of(p)?)?.try_add(&part)?;
-                u.set_state(VELOCITY, &velocity)?;
-                g = if self.nesterov { g.try_add(&velocity.try_mul(momentum.of(p)?)?)? } else { velocity };
-            }
-            u.set(&p.try_sub(&g.try_mul(rate.of(&g)?)?)?)?;
+impl Elementwise for SGDOptions {
+    fn formula<'a>(&self, steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
+        let (p, mut g) = (of.parameter(), of.gradient());
+        if self.weight_decay != 0.0 {
+            g = g + p * self.weight_decay;
         }
-        Ok(())
+        if self.momentum != 0.0 {
+            let share = steps.first_or(1.0, 1.0 - self.dampening)?;
+            let part = if self.dampening != 0.0 { g * &share } else { g };
+            let velocity = of.state(VELOCITY) * self.momentum + part;
+            of.set_state(VELOCITY, velocity);
+            g = if self.nesterov { g + velocity * self.momentum } else { velocity };
+        }
+        Ok(p - g * self.learning_rate)
     }
 }

@@ -5,8 +5,10 @@ use super::graph::PlanGraph;
 use super::kernel::{Access, Instruction, MapKernel, Operand, Rank, Step, Store, Value};
 use super::view::{Affine, Check, View};
 use crate::dtype::DType;
+use crate::op::formula::FormulaStep;
 use crate::op::{Op, ReduceOp};
 use crate::shape::Shape;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// The loops of a kernel, named after the axes of a shape: first those that make rows, then those reduced.
@@ -238,26 +240,25 @@ impl<'a> Builder<'a> {
                 let rank = self.rank_of(&[&counter]);
                 Ok(self.push(Step::Random { kind: *kind, argument: n, counter }, node.dtype, rank))
             }
-            Op::Unary(op) => {
-                let a = self.value(node.sources[0], view)?;
-                let rank = self.meet(&[a])?;
-                Ok(self.push(Step::Unary(*op, a), node.dtype, rank))
+            op @ (Op::Unary(_) | Op::Cast | Op::Binary(_) | Op::Where) => {
+                let mut of = SmallVec::<[Value; 3]>::new();
+                for &source in &node.sources {
+                    of.push(self.value(source, view)?);
+                }
+                self.apply(op, &of, node.dtype)
             }
-            Op::Cast => {
-                let a = self.value(node.sources[0], view)?;
-                let rank = self.meet(&[a])?;
-                Ok(self.push(Step::Cast(a), node.dtype, rank))
-            }
-            Op::Binary(op) => {
-                let (a, b) = (self.value(node.sources[0], view)?, self.value(node.sources[1], view)?);
-                let rank = self.meet(&[a, b])?;
-                Ok(self.push(Step::Binary(*op, a, b), node.dtype, rank))
-            }
-            Op::Where => {
-                let c = self.value(node.sources[0], view)?;
-                let (a, b) = (self.value(node.sources[1], view)?, self.value(node.sources[2], view)?);
-                let rank = self.meet(&[c, a, b])?;
-                Ok(self.push(Step::Where(c, a, b), node.dtype, rank))
+            Op::Formula(formula) => {
+                let mut values = SmallVec::<[Value; 24]>::new();
+                for step in &formula.steps {
+                    values.push(match step {
+                        FormulaStep::Source(k) => self.alike(node.sources[*k], view)?,
+                        FormulaStep::Apply { op, of, dtype } => {
+                            let of: SmallVec<[Value; 3]> = of.iter().map(|&k| values[k]).collect();
+                            self.apply(op, &of, *dtype)?
+                        }
+                    });
+                }
+                Ok(values[values.len() - 1])
             }
             Op::Gather { axis } => self.gather(n, *axis as usize, view),
             Op::Reduce { op, axes } => {
@@ -275,6 +276,26 @@ impl<'a> Builder<'a> {
             }
             _ => Err(Obstacle::Materialize(n)),
         }
+    }
+
+    /// An elementwise op of values.
+    fn apply(&mut self, op: &Op, of: &[Value], dtype: DType) -> Built<Value> {
+        let step = match (op, of) {
+            (Op::Unary(op), &[a]) => Step::Unary(*op, a),
+            (Op::Cast, &[a]) => Step::Cast(a),
+            (Op::Binary(op), &[a, b]) => Step::Binary(*op, a, b),
+            (Op::Where, &[c, a, b]) => Step::Where(c, a, b),
+            (op, of) => unreachable!("{} of {} values is not elementwise", op.name(), of.len()),
+        };
+        let rank = self.meet(of)?;
+        Ok(self.push(step, dtype, rank))
+    }
+
+    /// A source of a formula: one without axes is the same wherever it is looked at from.
+    fn alike(&mut self, source: usize, view: &View) -> Built<Value> {
+        let everywhere = View { shape: Shape::of(&[]), coordinates: Default::default(), checks: Vec::new() };
+        let single = self.graph.nodes[source].shape.rank() == 0;
+        self.value(source, if single { &everywhere } else { view })
     }
 
     fn shaped(&self, view: &View, n: usize) -> Built<View> {

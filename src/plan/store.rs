@@ -2,6 +2,7 @@
 
 use super::build::operand;
 use super::graph::PlanGraph;
+use crate::op::formula::FormulaStep;
 use crate::op::{BinaryOp, Op, UnaryOp};
 use smallvec::SmallVec;
 
@@ -85,6 +86,14 @@ fn own_cost(op: &Op) -> u32 {
         Op::Binary(BinaryOp::Pow | BinaryOp::Mod) => 16,
         Op::Random { .. } => CHEAP,
         Op::Gather { .. } => 4,
+        Op::Formula(formula) => formula
+            .steps
+            .iter()
+            .map(|step| match step {
+                FormulaStep::Source(_) => 0,
+                FormulaStep::Apply { op, .. } => own_cost(op),
+            })
+            .sum(),
         _ => 1,
     }
 }

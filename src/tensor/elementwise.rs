@@ -4,7 +4,6 @@ use super::Tensor;
 use super::record::{ops, record};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
-use crate::graph::Node;
 use crate::op::{BinaryOp, Op, UnaryOp};
 use crate::shape::Shape;
 
@@ -113,11 +112,9 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     binary_of_equals(&a, &b, op, a.dtype(), a.shape())
 }
 
-/// Whether `t` can be an operand of an op of this type and shape as it is. A constant without axes is the same
-/// everywhere, so that one node serves operands of any shape.
+/// Whether `t` can be an operand of an op of this type and shape as it is.
 fn fits(t: &Tensor, dtype: DType, shape: Shape) -> bool {
-    let constant = |n: &Node| n.shape.rank() == 0 && matches!(n.op, Op::Const(_));
-    t.with_node(|n| n.dtype == dtype && (n.shape == shape || constant(n)))
+    t.with_node(|n| n.dtype == dtype && n.shape == shape)
 }
 
 /// A binary op of operands of one type and shape.

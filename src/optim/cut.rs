@@ -1,0 +1,107 @@
+//! Cuts the lines of a formula into values that are computed for each parameter.
+
+use super::expression::Line;
+use crate::dtype::DType;
+use crate::op::formula::{Formula, FormulaStep};
+use std::sync::Arc;
+
+/// Where a source of a formula comes from, or a value.
+pub(super) enum Source {
+    Parameter,
+    Gradient,
+    State(usize),
+    Condition,
+    Number(usize),
+    /// What another formula gives.
+    Value(usize),
+}
+
+/// The lines of a sheet, and which of them are values of their own.
+pub(super) struct Lines {
+    lines: Vec<Line>,
+    /// The number of the value that a line is; others are part of the formulas that use them.
+    value: Vec<Option<usize>>,
+}
+
+impl Lines {
+    /// Each of `results` is a value of its own, and so is what several of them use.
+    pub fn cut(lines: Vec<Line>, results: &[usize]) -> Lines {
+        let mut whole: Vec<bool> =
+            (0..lines.len()).map(|k| results.contains(&k) && lines[k].applied().is_some()).collect();
+        // The formula that each line is part of: known when all its users were seen.
+        let mut part_of: Vec<Option<usize>> = vec![None; lines.len()];
+        for k in (0..lines.len()).rev() {
+            let Some((_, of)) = lines[k].applied() else { continue };
+            if whole[k] {
+                part_of[k] = Some(k);
+            }
+            // Nobody uses a line that is part of nothing.
+            let Some(own) = part_of[k] else { continue };
+            for s in of.into_iter().filter(|&s| lines[s].applied().is_some()) {
+                whole[s] |= part_of[s].is_some_and(|other| other != own);
+                part_of[s] = Some(own);
+            }
+        }
+        let mut next = 0;
+        let number = |whole: bool| {
+            let number = whole.then_some(next);
+            next += usize::from(whole);
+            number
+        };
+        let value = whole.into_iter().map(number).collect();
+        Lines { lines, value }
+    }
+
+    /// Where the value of line `k` is, for those that use it.
+    pub fn source(&self, k: usize) -> Source {
+        match (&self.lines[k], self.value[k]) {
+            (Line::Parameter, _) => Source::Parameter,
+            (Line::Gradient, _) => Source::Gradient,
+            (Line::State(k), _) => Source::State(*k),
+            (Line::Condition, _) => Source::Condition,
+            (Line::Number(k), _) => Source::Number(*k),
+            (_, Some(value)) => Source::Value(value),
+            (_, None) => unreachable!("a part of a formula is written out there"),
+        }
+    }
+
+    /// All values, in an order in which everyone finds what it uses: a formula, and what it is applied to.
+    pub fn values(&self, dtype: DType) -> Vec<(Arc<Formula>, Vec<Source>)> {
+        let whole = |k: &usize| self.value[*k].is_some();
+        (0..self.lines.len()).filter(whole).map(|k| self.formula(k, dtype)).collect()
+    }
+
+    /// The formula of line `k` with all that is part of it.
+    fn formula(&self, k: usize, dtype: DType) -> (Arc<Formula>, Vec<Source>) {
+        let (mut steps, mut sources, mut written) = (Vec::new(), Vec::new(), vec![None; self.lines.len()]);
+        self.write(k, true, dtype, &mut steps, &mut sources, &mut written);
+        (Formula::of(steps), sources)
+    }
+
+    fn write(
+        &self,
+        k: usize,
+        result: bool,
+        dtype: DType,
+        steps: &mut Vec<FormulaStep>,
+        sources: &mut Vec<Source>,
+        written: &mut [Option<usize>],
+    ) -> usize {
+        if let Some(step) = written[k] {
+            return step;
+        }
+        let step = match self.lines[k].applied() {
+            Some((op, of)) if result || self.value[k].is_none() => {
+                let of = of.iter().map(|&s| self.write(s, false, dtype, steps, sources, written)).collect();
+                FormulaStep::Apply { op, of, dtype }
+            }
+            _ => {
+                sources.push(self.source(k));
+                FormulaStep::Source(sources.len() - 1)
+            }
+        };
+        steps.push(step);
+        written[k] = Some(steps.len() - 1);
+        steps.len() - 1
+    }
+}

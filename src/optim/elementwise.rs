@@ -1,0 +1,159 @@
+//! Rules that do the same to every element: the formula is written once for all parameters, and a step costs a few
+//! nodes for each of them, whatever the formula is made of.
+
+use super::clock::{Factor, Steps};
+use super::cut::{Lines, Source};
+use super::expression::{Expression, Line, Sheet, Terms};
+use super::rule::{Options, Rule, Update};
+use crate::dtype::DType;
+use crate::error::{Result, bail};
+use crate::graph::{Node, Recipe, Sources};
+use crate::op::Op;
+use crate::op::formula::Formula;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A formula that gives a parameter a new value, element by element.
+///
+/// ```
+/// use volta::optim::{Elementwise, Expression, Options, RuleOptimizer, Setting, Steps, Terms};
+/// use volta::{Optimizer, Result, Tensor};
+///
+/// /// Moves every parameter by the sign of its gradient.
+/// #[derive(Clone)]
+/// struct SignDescent {
+///     learning_rate: f64,
+/// }
+///
+/// impl Options for SignDescent {
+///     const NAME: &'static str = "SignDescent";
+///     const STATE: &'static [&'static str] = &[];
+///
+///     fn settings(&mut self) -> Vec<(&'static str, Setting<'_>)> {
+///         vec![("learning_rate", Setting::Number(&mut self.learning_rate))]
+///     }
+/// }
+///
+/// impl Elementwise for SignDescent {
+///     fn formula<'a>(&self, _steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
+///         Ok(of.parameter() - of.gradient().sign() * self.learning_rate)
+///     }
+/// }
+///
+/// let w = Tensor::vector(&[1.0, -2.0]).requires_grad(true);
+/// let mut optimizer = RuleOptimizer::with(vec![w.clone()], SignDescent { learning_rate: 0.5 });
+/// w.square().sum().backward();
+/// optimizer.step();
+/// assert_eq!(w.to_vec::<f32>(), [0.5, -1.5]);
+/// ```
+pub trait Elementwise: Options {
+    /// The parameter's new value; what is remembered gets new values by [`Terms::set_state`].
+    fn formula<'a>(&self, steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>>;
+}
+
+impl<E: Elementwise> Rule for E {
+    fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
+        let Some(first) = updates.first() else { return Ok(()) };
+        let (like, conditional) = (first.parameter(), first.condition.is_some());
+        let sheet = RefCell::default();
+        let new = self.formula(steps, &Terms::on(&sheet, E::STATE.len()))?.line();
+        let sheet = sheet.into_inner();
+        let formulas = Formulas::of(&sheet, new, conditional, like.dtype());
+        let number = |factor: &Factor| -> Result<Arc<Node>> {
+            Ok(match factor {
+                Factor::Number(x) => like.constant(*x, Shape::of(&[]), like.dtype()).node(),
+                Factor::Tensor(t) => t.try_to_dtype(like.dtype())?.node(),
+            })
+        };
+        let numbers = sheet.numbers.iter().map(number).collect::<Result<SmallVec<[_; 8]>>>()?;
+        updates.iter_mut().try_for_each(|update| formulas.apply(update, &sheet.initial, &numbers))
+    }
+}
+
+/// What gets a new value.
+enum Target {
+    Parameter,
+    State(usize),
+}
+
+/// A sheet as it is applied: one formula for everything that gets a new value, and one for every value that several of
+/// these use.
+struct Formulas {
+    dtype: DType,
+    /// In an order in which everyone finds what it uses.
+    values: Vec<(Arc<Formula>, Vec<Source>)>,
+    targets: Vec<(Target, Source)>,
+}
+
+impl Formulas {
+    /// Those of a sheet whose line `new` is the parameter's new value; equal sheets are looked at once.
+    fn of(sheet: &Sheet, new: usize, conditional: bool, dtype: DType) -> Arc<Formulas> {
+        type Key = (Vec<Line>, SmallVec<[(usize, usize); 3]>, (usize, bool, DType));
+        static KNOWN: Mutex<Option<HashMap<Key, Arc<Formulas>>>> = Mutex::new(None);
+        let key = (sheet.lines.clone(), sheet.states.clone(), (new, conditional, dtype));
+        // Whoever panicked while holding it left whole formulas, or none.
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        known.entry(key).or_insert_with(|| Arc::new(Formulas::cut(sheet, new, conditional, dtype))).clone()
+    }
+
+    fn cut(sheet: &Sheet, new: usize, conditional: bool, dtype: DType) -> Formulas {
+        let mut lines = sheet.lines.clone();
+        let mut write = |line: Line| {
+            lines.push(line);
+            lines.len() - 1
+        };
+        let mut targets = vec![(Target::Parameter, Line::Parameter, new)];
+        targets.extend(sheet.states.iter().map(|&(k, at)| (Target::State(k), Line::State(k), at)));
+        if conditional {
+            for (_, old, at) in &mut targets {
+                let (condition, old) = (write(Line::Condition), write(old.clone()));
+                *at = write(Line::Where(condition, *at, old));
+            }
+        }
+        let lines = Lines::cut(lines, &targets.iter().map(|(_, _, at)| *at).collect::<Vec<_>>());
+        let values = lines.values(dtype);
+        let targets = targets.into_iter().map(|(target, _, at)| (target, lines.source(at))).collect();
+        Formulas { dtype, values, targets }
+    }
+
+    /// Gives a parameter and its states their new values.
+    fn apply(&self, update: &mut Update<'_>, initial: &[Option<f64>], numbers: &[Arc<Node>]) -> Result<()> {
+        let (parameter, gradient) = (update.parameter(), update.gradient());
+        let (shape, device, dtype) = (parameter.shape(), parameter.device(), self.dtype);
+        if gradient.shape() != shape {
+            bail!(Shape, "a parameter of shape {shape} has a gradient of shape {}", gradient.shape());
+        }
+        let mut states: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
+        for (k, initial) in initial.iter().enumerate() {
+            states.push(initial.map(|initial| update.state_or(k, initial)).transpose()?);
+        }
+        let (old, slope) = (parameter.node(), gradient.cast(dtype)?.node());
+        let mut values: SmallVec<[Arc<Node>; 6]> = SmallVec::new();
+        let find = |source: &Source, values: &[Arc<Node>]| match source {
+            Source::Parameter => old.clone(),
+            Source::Gradient => slope.clone(),
+            Source::State(k) => states[*k].as_ref().expect("the formula asked for it").node(),
+            Source::Condition => update.condition.expect("the formula was cut for one").node(),
+            Source::Number(k) => numbers[*k].clone(),
+            Source::Value(k) => values[*k].clone(),
+        };
+        for (formula, sources) in &self.values {
+            let sources: Sources = sources.iter().map(|source| find(source, &values)).collect();
+            let op = Op::Formula(formula.clone());
+            values.push(Node::record(Recipe { op, sources, shape, dtype, device, tracked: false }));
+        }
+        for (target, source) in &self.targets {
+            let target = match target {
+                Target::Parameter => parameter,
+                Target::State(k) => states[*k].as_ref().expect("the formula asked for it"),
+            };
+            target.try_assign(&Tensor::from_node(find(source, &values)))?;
+        }
+        Ok(())
+    }
+}
