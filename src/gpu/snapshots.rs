@@ -104,6 +104,16 @@ fn product(dtype: DType, n: usize) {
     a.matmul(&b).realize();
 }
 
+/// One operand is read once, and its rows do not begin at fours.
+fn thin_product(transposed: bool) {
+    let wide = numbers([1022, 8190]);
+    if transposed {
+        wide.transpose(0, 1).matmul(&numbers([1022, 128])).realize();
+    } else {
+        wide.matmul(&numbers([8190, 128])).realize();
+    }
+}
+
 /// Name, adapter, and what runs.
 const SNAPSHOTS: [(&str, &Caps, fn()); 7] = [
     ("softmax", &LEAST, || {
@@ -157,6 +167,8 @@ fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
     let kernels = [
         ("f16 product", shaders(&MOST, || product(DType::F16, 512))),
         ("f32 product by halves", shaders(&MOST, || product(DType::F32, 1024))),
+        ("f32 product that splits what it reads", shaders(&MOST, || thin_product(false))),
+        ("f32 product that splits columns", shaders(&MOST, || thin_product(true))),
         ("attention", shaders_of_halves(false)),
         ("attention's gradient", shaders_of_halves(true)),
     ];

@@ -2,10 +2,11 @@
 //! they load from the workgroup's tiles, whichever way round those lie; results pass through workgroup memory
 //! to be finished by position.
 
-use super::halves::Scales;
+use super::later;
 use super::load::{Loader, Part, only_active};
 use super::order::{Cut, pipeline};
-use super::product::{Product, output};
+use super::product::{Layout, Product, Source, output};
+use super::scales::Scales;
 use super::split;
 use super::spread::{Order, Unit};
 use super::tile::{Form, best};
@@ -101,8 +102,22 @@ impl CoopTile {
 pub(super) enum Terms {
     /// Halves.
     Halves,
-    /// In every step halves and then as many rests, of f32 numbers without these scales.
-    Split(Scales),
+    /// In every step halves and then as many rests, of f32 numbers without their scales.
+    Split(Split),
+}
+
+/// Split operands.
+pub(super) struct Split {
+    pub scales: Scales,
+    /// Whether an operand is split only when a tile of it is stored, and the terms that it then has.
+    pub later: [bool; 2],
+    pub terms: usize,
+}
+
+impl Terms {
+    fn later(&self, operand: usize) -> bool {
+        matches!(self, Terms::Split(split) if split.later[operand])
+    }
 }
 
 /// Shapes and their speed, relative to the fastest one when the machine is full of them.
@@ -142,20 +157,22 @@ struct Place<'l> {
     loader: &'l Loader,
     /// Whether rows are lanes (and not ks).
     lanes_are_rows: bool,
+    /// Whether elements are split when they are stored: into halves, and as many rests after all of them.
+    later: bool,
     /// Quads of a row, and of a buffer.
     row: usize,
     quads: usize,
 }
 
 impl<'l> Place<'l> {
-    fn new(loader: &'l Loader) -> Place<'l> {
+    fn new(loader: &'l Loader, later: bool) -> Place<'l> {
         let spread = &loader.spread;
         let lanes_are_rows =
             spread.unit == Unit::QuadK || spread.unit == Unit::One && spread.order == Order::KFirst;
-        let (rows, columns) =
-            if lanes_are_rows { (spread.lanes, spread.depth) } else { (spread.depth, spread.lanes) };
+        let depth = if later { 2 * spread.depth } else { spread.depth };
+        let (rows, columns) = if lanes_are_rows { (spread.lanes, depth) } else { (depth, spread.lanes) };
         let row = (columns + PADDING) / 4;
-        Place { loader, lanes_are_rows, row, quads: rows * row }
+        Place { loader, lanes_are_rows, later, row, quads: rows * row }
     }
 
     fn name(&self) -> &'static str {
@@ -184,6 +201,14 @@ let {name}_part = {name}_{along} % 4u;
         let mut text = self.loader.settle.clone();
         for j in 0..spread.count() {
             let at = self.at(lanes.added[j], ks.added[j]);
+            if self.later {
+                let rest = self.at(lanes.added[j], ks.added[j] + spread.depth);
+                for (value, at) in [("high", at), ("low", rest)] {
+                    let to = format!("tile_{name}[into_{name} + {name}_slot + {at}u]");
+                    let _ = writeln!(text, "{to} = {value}_{name}{j};");
+                }
+                continue;
+            }
             let part = if spread.unit == Unit::One { format!("[{name}_part]") } else { String::new() };
             let _ = writeln!(text, "tile_{name}[into_{name} + {name}_slot + {at}u]{part} = {name}_value{j};");
         }
@@ -224,8 +249,8 @@ pub(super) fn lower(
         origin,
         gather: true,
     };
-    let a = Loader::new(&product.a, part("a", product.m, tile.m, "m0"));
-    let b = Loader::new(&product.b, part("b", product.n, tile.n, "n0"));
+    let a = loader(&product.a, part("a", product.m, tile.m, "m0"), terms, 0);
+    let b = loader(&product.b, part("b", product.n, tile.n, "n0"), terms, 1);
     let mut lowered = before;
     let (writer, result) = if parts == 1 {
         let writer = Writer::finish(product);
@@ -236,7 +261,7 @@ pub(super) fn lower(
     };
     let wide = tile.wide(caps.workgroup_bytes as usize).expect("the tile was found to fit");
     let groups = cut.groups(product);
-    let places = [Place::new(&a), Place::new(&b)];
+    let places = [Place::new(&a, terms.later(0)), Place::new(&b, terms.later(1))];
     let memory = format!(
         "var<workgroup> tile_a: array<vec4<f16>, {}>;
 var<workgroup> tile_b: array<vec4<f16>, {}>;
@@ -249,8 +274,8 @@ var<workgroup> results: array<vec4<f32>, {}>;
     );
     let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, wide, terms));
     let mut bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
-    if let Terms::Split(scales) = terms {
-        bindings.push(scales.binding.clone());
+    if let Terms::Split(split) = terms {
+        bindings.push(split.scales.binding.clone());
     }
     lowered.dispatches.push(Dispatch { body, bindings, groups });
     if parts > 1 {
@@ -258,6 +283,18 @@ var<workgroup> results: array<vec4<f32>, {}>;
         lowered.dispatches.push(split::sum(&product.results(), parts, dtype, scratch));
     }
     lowered
+}
+
+/// Reads operand `number`.
+fn loader(source: &Source, part: Part, terms: &Terms, number: usize) -> Loader {
+    match (terms, &source.layout) {
+        (Terms::Split(split), Layout::Strided(strided)) if split.later[number] => {
+            let part = Part { lane: Lane::F32, tile: [part.tile[0], part.tile[1] / 2], ..part };
+            let first = if number == 0 { &split.scales.rows } else { &split.scales.columns };
+            later::loader(strided, part, split.terms, first)
+        }
+        _ => Loader::new(source, part),
+    }
 }
 
 fn body(
@@ -380,7 +417,6 @@ fn finish(product: &Product, tile: &CoopTile, writer: &Writer, wide: usize, term
     let [tall, broad] = tile.blocks();
     let row = BLOCK / 4 * wide;
     let quads = BLOCK * row;
-    let (row_edge, column_edge) = (!product.m.is_multiple_of(tile.m), !product.n.is_multiple_of(tile.n));
     let mut text = writer.begin(product);
     let _ = writeln!(text, "let stage = subgroup * {quads}u;");
     let _ = writeln!(text, "let stride = {row}u;");
@@ -392,46 +428,111 @@ fn finish(product: &Product, tile: &CoopTile, writer: &Writer, wide: usize, term
             for j in 0..wide {
                 let _ = writeln!(text, "coopStoreT(c{i}_{}, &results[stage{j}], stride);", first + j);
             }
-            // Neighbours of a subgroup write neighbours: fours where rows begin at fours, and else single numbers.
-            let side = if writer.width() == 4 { 1 } else { 4 };
-            let column = format!("n0 + own_n + {}u + place % {}u * {}u", first * BLOCK, row * side, 4 / side);
-            let mut one = format!("let n = {column};\n");
-            one += &if side == 1 {
-                let value = match terms {
-                    Terms::Halves => "let value = results[stage + place];\n".to_string(),
-                    Terms::Split(scales) => scales.apply("results[stage + place]"),
-                };
-                let row = format!("let out_row = {};\n", writer.row("m"));
-                row + &value + &writer.quad("out_row", "n", "value", column_edge)
+            text += &if writer.width() == 4 {
+                write_quads(product, tile, writer, wide, terms, [i, first])
             } else {
-                let value = match terms {
-                    Terms::Halves => "let value = results[stage + place / 4u][place % 4u];\n".to_string(),
-                    Terms::Split(scales) => scales.apply_one("results[stage + place / 4u][place % 4u]"),
-                };
-                let write = value + &writer.one("m", "n", "value");
-                if column_edge {
-                    format!("if (n < {}u) {{\n{}}}\n", product.n, indented(&write, 1))
-                } else {
-                    write
-                }
+                write_singly(product, tile, writer, wide, terms, [i, first])
             };
-            if row_edge {
-                one = format!("if (m < {}u) {{\n{}}}\n", product.m, indented(&one, 1));
-            }
-            let _ = write!(
-                text,
-                "workgroupBarrier();
-for (var place = tid % {SUBGROUP}u; place < {}u; place += {SUBGROUP}u) {{
-    let m = m0 + own_m + {}u + place / {}u;
-{}}}
-workgroupBarrier();
-",
-                quads * side,
-                i * BLOCK,
-                row * side,
-                indented(&one, 1)
-            );
         }
     }
     text
+}
+
+/// Writes blocks of results, from row `i` of blocks and column `first` on, four neighbours at a time.
+fn write_quads(
+    product: &Product,
+    tile: &CoopTile,
+    writer: &Writer,
+    wide: usize,
+    terms: &Terms,
+    [i, first]: [usize; 2],
+) -> String {
+    let row = BLOCK / 4 * wide;
+    let (row_edge, column_edge) = edges(product, tile);
+    let value = match terms {
+        Terms::Halves => "let value = results[stage + place];\n".to_string(),
+        Terms::Split(split) => split.scales.apply("results[stage + place]"),
+    };
+    let mut one = format!("let n = n0 + own_n + {}u + place % {row}u * 4u;\n", first * BLOCK);
+    let _ = writeln!(one, "let out_row = {};", writer.row("m"));
+    one += &value;
+    one += &writer.quad("out_row", "n", "value", column_edge);
+    if row_edge {
+        one = format!("if (m < {}u) {{\n{}}}\n", product.m, indented(&one, 1));
+    }
+    format!(
+        "workgroupBarrier();
+for (var place = tid % {SUBGROUP}u; place < {}u; place += {SUBGROUP}u) {{
+    let m = m0 + own_m + {}u + place / {row}u;
+{}}}
+workgroupBarrier();
+",
+        BLOCK * row,
+        i * BLOCK,
+        indented(&one, 1)
+    )
+}
+
+/// The same one by one, where rows do not begin at fours: neighbours of a subgroup write neighbours. A thread
+/// stays in its column, and reads the results of some rows before it writes any.
+fn write_singly(
+    product: &Product,
+    tile: &CoopTile,
+    writer: &Writer,
+    wide: usize,
+    terms: &Terms,
+    [i, first]: [usize; 2],
+) -> String {
+    /// Rows that are read at once.
+    const AT_ONCE: usize = 4;
+    let (row_edge, column_edge) = edges(product, tile);
+    let across = (BLOCK * wide).min(SUBGROUP);
+    let down = SUBGROUP / across;
+    let mut text = "workgroupBarrier();\n".to_string();
+    for side in (0..BLOCK * wide).step_by(across) {
+        let mut one = format!("let column_at = {side}u + tid % {across}u;\n");
+        let _ = writeln!(one, "let n = n0 + own_n + {}u + column_at;", first * BLOCK);
+        let mut rows = String::new();
+        if let Terms::Split(split) = terms {
+            one += &split.scales.column();
+        }
+        let mut writes = String::new();
+        for r in 0..AT_ONCE {
+            let _ = writeln!(rows, "let down{r} = turn + {}u + tid % {SUBGROUP}u / {across}u;", r * down);
+            let _ = writeln!(rows, "let row_at{r} = m0 + own_m + {}u + down{r};", i * BLOCK);
+            let sum = format!("results[stage + down{r} * stride + column_at / 4u][column_at % 4u]");
+            rows += &match terms {
+                Terms::Halves => format!("let value{r} = {sum};\n"),
+                Terms::Split(split) => {
+                    let last = product.m - 1;
+                    let m = if row_edge { format!("min(row_at{r}, {last}u)") } else { format!("row_at{r}") };
+                    split.scales.apply_one(&sum, &m, r)
+                }
+            };
+            let write = writer.one(&format!("row_at{r}"), "n", &format!("value{r}"));
+            let _ = if row_edge {
+                write!(writes, "if (row_at{r} < {}u) {{\n{}}}\n", product.m, indented(&write, 1))
+            } else {
+                write!(writes, "{{\n{}}}\n", indented(&write, 1))
+            };
+        }
+        rows += &writes;
+        let turns = format!(
+            "for (var turn = 0u; turn < {BLOCK}u; turn += {}u) {{\n{}}}\n",
+            AT_ONCE * down,
+            indented(&rows, 1)
+        );
+        one += &if column_edge {
+            format!("if (n < {}u) {{\n{}}}\n", product.n, indented(&turns, 1))
+        } else {
+            turns
+        };
+        let _ = write!(text, "{{\n{}}}\n", indented(&one, 1));
+    }
+    text + "workgroupBarrier();\n"
+}
+
+/// Whether tiles reach beyond the last row, and the last column.
+fn edges(product: &Product, tile: &CoopTile) -> (bool, bool) {
+    (!product.m.is_multiple_of(tile.m), !product.n.is_multiple_of(tile.n))
 }

@@ -1,8 +1,10 @@
 //! f32 operands as pairs of halves. Every lane (row of A, column of B) is scaled by the power of two that
 //! brings its largest magnitude to 2¹⁴ … 2¹⁵; an element is then a half, and what that one leaves of it as
 //! another half: 22 bits. One dispatch finds the largest magnitudes of both operands, a second one splits.
+//! Short lanes need the second one only, and what the product reads only once is split by the product.
 
 use super::product::{Layout, Product, Source, Strided};
+use super::scales::{self, Scales};
 use super::spread::Unit;
 use super::wgsl::{Digits, indented, main, sum, times, unsigned};
 use crate::dtype::DType;
@@ -18,14 +20,22 @@ const UNITS: usize = 8;
 const PARTS: usize = 16;
 const PART: usize = 512;
 
-/// The exponent that the largest element of a lane gets: halves end at 2¹⁶, and what is lost under their
-/// smallest is then 2⁻²⁸ of the largest at most.
-const TOP: i32 = 14;
+/// Workgroups under which twice as many parts are worth it.
+const BUSY: usize = 128;
 
-/// What is added to exponents in the bits of an f32, and the least that scales are made for: with less, they
-/// and their inverses would not be normal numbers.
-const BIAS: i32 = 127;
-const LEAST: i32 = 15;
+/// Threads of a subgroup, which has a short lane in its registers.
+const SUBGROUP: usize = 32;
+
+/// How an operand becomes halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// The largest of every lane are looked for, and then elements are split.
+    Twice,
+    /// Elements are split by subgroups that have whole lanes in registers.
+    Once,
+    /// The largest are looked for, and scales made of them: the product splits what it reads.
+    Later,
+}
 
 /// An operand that is split.
 struct Splitter<'s> {
@@ -45,43 +55,7 @@ struct Splitter<'s> {
     /// Threads along lanes and along k, and whether neighbours are along k.
     threads: [usize; 2],
     k_first: bool,
-}
-
-/// Where the scales of rows and columns are.
-#[derive(Clone, Debug)]
-pub(super) struct Scales {
-    pub binding: Binding,
-    rows: String,
-    columns: String,
-    last_column: usize,
-}
-
-impl Scales {
-    /// Declares `value`, vec4 `sums` of row `m` and columns from `n` on without their scales. These may be
-    /// out of the range of numbers together, though the result is not: so they are applied in two halves.
-    pub fn apply(&self, sums: &str) -> String {
-        format!(
-            "let scale = load4_scales({} + min(n, {}u)) + load_scales({} + m);
-let scale_half = scale >> vec4<u32>(1u);
-let scale_rest = scale - scale_half;
-let value = {sums} * bitcast<vec4<f32>>((scale_half + 127) << vec4<u32>(23u))
-    * bitcast<vec4<f32>>((scale_rest + 127) << vec4<u32>(23u));
-",
-            self.columns, self.last_column, self.rows
-        )
-    }
-
-    /// The same of one sum, of row `m` and column `n`.
-    pub fn apply_one(&self, sum: &str) -> String {
-        format!(
-            "let scale = load_scales({} + n) + load_scales({} + m);
-let scale_half = scale >> 1u;
-let scale_rest = scale - scale_half;
-let value = {sum} * bitcast<f32>((scale_half + 127) << 23u) * bitcast<f32>((scale_rest + 127) << 23u);
-",
-            self.columns, self.rows
-        )
-    }
+    way: Way,
 }
 
 impl<'s> Splitter<'s> {
@@ -92,6 +66,7 @@ impl<'s> Splitter<'s> {
         lanes: usize,
         k: usize,
         depth: usize,
+        later: bool,
     ) -> Option<Splitter<'s>> {
         let Layout::Strided(strided) = &source.layout else { return None };
         let items = if strided.items.stride() == Some(0) { 1 } else { items };
@@ -104,7 +79,30 @@ impl<'s> Splitter<'s> {
         } else {
             (Unit::QuadK, false, [32, 8], false)
         };
-        Some(Splitter { name, packed, source, strided, items, lanes, k, depth, unit, wide, threads, k_first })
+        let short = unit == Unit::QuadK && wide && k <= UNITS * threads[1] * unit.depth();
+        let way = if later {
+            Way::Later
+        } else if short {
+            Way::Once
+        } else {
+            Way::Twice
+        };
+        let splitter = Splitter {
+            name,
+            packed,
+            source,
+            strided,
+            items,
+            lanes,
+            k,
+            depth,
+            unit,
+            wide,
+            threads,
+            k_first,
+            way,
+        };
+        Some(splitter)
     }
 
     /// Elements of a lane, with zeros at the end.
@@ -117,9 +115,9 @@ impl<'s> Splitter<'s> {
         self.lanes.next_multiple_of(4)
     }
 
-    /// Numbers of the operand as pairs of halves.
+    /// Numbers of the operand as pairs of halves, where these are stored.
     fn numbers(&self) -> usize {
-        self.items * self.lanes * 2 * self.padded()
+        if self.way == Way::Later { 0 } else { self.items * self.lanes * 2 * self.padded() }
     }
 
     /// Lanes and ks that a workgroup takes at once.
@@ -133,13 +131,10 @@ impl<'s> Splitter<'s> {
 
     /// Turns of a workgroup that looks for the largest, and parts of a lane.
     fn turns(&self) -> (usize, usize) {
-        let parts = (self.k / PART).clamp(1, PARTS);
+        let few = self.items * self.lane_tiles() * PARTS < BUSY;
+        let parts = (self.k / PART).clamp(1, if few { 2 * PARTS } else { PARTS });
         let turns = self.k.div_ceil(parts).div_ceil(self.tile()[1]).next_multiple_of(UNITS);
         (turns, self.k.div_ceil(turns * self.tile()[1]))
-    }
-
-    fn groups(&self, deep: usize) -> u64 {
-        (self.items * self.lane_tiles() * deep) as u64
     }
 
     /// Declares `item`, `part`, `lane`, `k_thread`, and `base`, where the lane begins.
@@ -230,7 +225,7 @@ workgroupBarrier();
             );
             half /= 2;
         }
-        let at = format!("{first}u + (part * {}u + item) * {}u + lane", self.items, self.row());
+        let at = format!("{first}u + (part * {}u + item) * {}u + own_lane", self.items, self.row());
         let store = if self.unit == Unit::QuadLane {
             format!("store4_largest({at}, all);")
         } else {
@@ -241,8 +236,8 @@ workgroupBarrier();
             text,
             "if (tid < {along_lanes}u) {{
     let all = found[tid];
-    let lane = group / {parts}u % {}u * {}u + tid * {}u;
-    if (lane < {}u) {{ {store} }}
+    let own_lane = group / {parts}u % {}u * {}u + tid * {}u;
+    if (own_lane < {}u) {{ {store} }}
 }}
 ",
             self.lane_tiles(),
@@ -253,16 +248,26 @@ workgroupBarrier();
         self.function("largest", &text)
     }
 
-    /// The function that splits.
+    /// Declares `most`, the largest of a lane or of four.
+    fn most(&self, first: usize) -> String {
+        let (_, parts) = self.turns();
+        let (all, row) = (self.items * self.row(), self.row());
+        let (quad, ty) = if self.unit == Unit::QuadLane { ("4", "vec4<i32>") } else { ("", "i32") };
+        format!(
+            "var most: {ty};
+for (var p = 0u; p < {parts}u; p++) {{
+    most = max(most, load{quad}_largest({first}u + p * {all}u + item * {row}u + lane));
+}}
+"
+        )
+    }
+
+    /// The function that splits, where the largest are known.
     fn split(&self, largest: usize, scales: usize) -> String {
-        let (packed, depth, padded) = (self.packed, self.depth, self.padded());
-        let wide = self.tile()[1];
+        let (wide, row) = (self.tile()[1], self.row());
         // A scale a lane: one, or four.
-        let (quad, ty, float, places) = if self.unit == Unit::QuadLane {
-            ("4", "vec4<i32>", "vec4<f32>", "vec4<u32>(23u)")
-        } else {
-            ("", "i32", "f32", "23u")
-        };
+        let four = self.unit == Unit::QuadLane;
+        let quad = if four { "4" } else { "" };
         let mut text = self.begin(self.k_tiles());
         let _ = writeln!(text, "if (lane >= {}u) {{ return; }}", self.lanes);
         for j in 0..UNITS {
@@ -273,47 +278,131 @@ workgroupBarrier();
             let _ = writeln!(text, "let k{j} = {at};");
             text += &self.fetch(j);
         }
-        let (_, parts) = self.turns();
-        let (all, row) = (self.items * self.row(), self.row());
+        text += &self.most(largest);
+        text += &scales::exponent("most", four);
         let _ = write!(
             text,
-            "var most: {ty};
-for (var p = 0u; p < {parts}u; p++) {{
-    most = max(most, load{quad}_largest({largest}u + p * {all}u + item * {row}u + lane));
-}}
-let exponent = max(most >> {places}, {ty}({LEAST}));
-let scale = bitcast<{float}>(({ty}({}) - exponent) << {places});
+            "let scale = {};
 if (part == 0u && k_thread == 0u) {{
-    store{quad}_scales({scales}u + item * {row}u + lane, exponent - {ty}({}));
+    store{quad}_scales({scales}u + item * {row}u + lane, exponent);
 }}
 ",
-            2 * BIAS + TOP,
-            BIAS + TOP
+            scales::inverse("exponent", four)
         );
-        let lanes = self.lanes;
-        // The first half is rounded in the bits of the number: compilers take a number that is narrowed and
-        // widened again for the number itself. What is not a number stays none in the rest.
         for j in 0..UNITS {
-            let k = format!("k{j}");
-            let line = format!("{k} / {depth}u * {}u + {k} % {depth}u", 2 * depth);
-            let (at, rest) = if self.unit == Unit::QuadLane {
-                (format!("(item * {}u + {line}) * {lanes}u + lane", 2 * padded), depth * lanes)
-            } else {
-                (format!("(item * {lanes}u + lane) * {}u + {line}", 2 * padded), depth)
-            };
-            let value = self.inside(j);
-            let _ = write!(
-                text,
-                "if ({k} < {padded}u) {{
-    let scaled = {value} * scale;
-    let high = bitcast<vec4<f32>>((bitcast<vec4<u32>>(scaled) + 0x1000u) & vec4<u32>(0xffffe000u));
-    let at = {at};
-    store4_{packed}(at, vec4<f16>(high));
-    store4_{packed}(at + {rest}u, vec4<f16>(scaled - high));
-}}
-"
-            );
+            text += &self.store(j, &format!("{} * scale", self.inside(j)), "lane");
         }
+        self.function("split", &text)
+    }
+
+    /// Stores the halves of vec4 `scaled`, from `k{j}` on.
+    fn store(&self, j: usize, scaled: &str, lane: &str) -> String {
+        let (packed, depth, padded, lanes) = (self.packed, self.depth, self.padded(), self.lanes);
+        let k = format!("k{j}");
+        let line = format!("{k} / {depth}u * {}u + {k} % {depth}u", 2 * depth);
+        let (at, rest) = if self.unit == Unit::QuadLane {
+            (format!("(item * {}u + {line}) * {lanes}u + {lane}", 2 * padded), depth * lanes)
+        } else {
+            (format!("(item * {lanes}u + {lane}) * {}u + {line}", 2 * padded), depth)
+        };
+        format!(
+            "if ({k} < {padded}u) {{
+{}    let at = {at};
+    store4_{packed}(at, high);
+    store4_{packed}(at + {rest}u, low);
+}}
+",
+            indented(&scales::halves(scaled, ""), 1)
+        )
+    }
+
+    /// Lanes that a subgroup has in its registers at once, and units of a lane that a thread has.
+    fn whole(&self) -> [usize; 2] {
+        let units = self.padded().div_ceil(self.tile()[1]);
+        [(UNITS / units).max(1), units]
+    }
+
+    /// Workgroups that split whole lanes.
+    fn whole_groups(&self) -> usize {
+        self.lanes.div_ceil(self.whole()[0] * self.threads[0])
+    }
+
+    /// The function that splits whole lanes.
+    fn split_whole(&self, scales: usize) -> String {
+        let ([each, units], groups) = (self.whole(), self.whole_groups());
+        let (teams, row, lanes) = (self.threads[0], self.row(), self.lanes);
+        let mut text = format!(
+            "let item = group / {groups}u;
+let team = group % {groups}u * {}u + tid / {SUBGROUP}u;
+let k_thread = tid % {SUBGROUP}u;
+",
+            each * teams
+        );
+        for u in 0..units {
+            let _ = writeln!(text, "let k{u} = {}u + k_thread * 4u;", u * self.tile()[1]);
+        }
+        let (name, last) = (self.name, self.k - self.unit.depth());
+        for r in 0..each {
+            let base = [
+                unsigned(self.strided.offset),
+                self.strided.items.position("item"),
+                times(&format!("min(lane{r}, {}u)", lanes - 1), self.strided.lane),
+            ];
+            let _ = writeln!(text, "let lane{r} = team + {}u;\nlet base{r} = {};", r * teams, sum(&base));
+            for u in 0..units {
+                let k = self.strided.k.position(&format!("min(k{u}, {last}u)"));
+                let _ = writeln!(text, "let value{r}_{u} = load4_{name}({});", sum(&[format!("base{r}"), k]));
+            }
+        }
+        for r in 0..each {
+            let mut one = "var found: vec4<i32>;\n".to_string();
+            for u in 0..units {
+                let bits = format!("bitcast<vec4<i32>>(value{r}_{u}) & vec4<i32>(0x7fffffff)");
+                let _ = writeln!(one, "found = max(found, {bits});");
+            }
+            one += "let most = subgroupMax(max(max(found.x, found.y), max(found.z, found.w)));\n";
+            one += &scales::exponent("most", false);
+            let mut stores = format!(
+                "let scale = {};
+if (k_thread == 0u) {{ store_scales({scales}u + item * {row}u + lane{r}, exponent); }}
+",
+                scales::inverse("exponent", false)
+            );
+            for u in 0..units {
+                let (value, k) = (format!("value{r}_{u}"), self.k);
+                let inside = if self.padded() == k {
+                    value
+                } else {
+                    format!("select({value}, vec4<f32>(), k{u} >= {k}u)")
+                };
+                stores += &self.store(u, &format!("{inside} * scale"), &format!("lane{r}"));
+            }
+            let _ = writeln!(one, "if (lane{r} < {lanes}u) {{\n{}}}", indented(&stores, 1));
+            let _ = write!(text, "{{\n{}}}\n", indented(&one, 1));
+        }
+        self.function("split", &text)
+    }
+
+    /// Workgroups that make scales.
+    fn scale_groups(&self) -> usize {
+        self.lanes.div_ceil(THREADS * self.unit.lanes())
+    }
+
+    /// The function that makes scales of the largest.
+    fn scale(&self, largest: usize, scales: usize) -> String {
+        let (groups, each, row) = (self.scale_groups(), self.unit.lanes(), self.row());
+        let four = self.unit == Unit::QuadLane;
+        let text = format!(
+            "let item = group / {groups}u;
+let lane = (group % {groups}u * {THREADS}u + tid) * {each}u;
+if (lane >= {}u) {{ return; }}
+{}{}store{}_scales({scales}u + item * {row}u + lane, exponent);
+",
+            self.lanes,
+            self.most(largest),
+            scales::exponent("most", four),
+            if four { "4" } else { "" }
+        );
         self.function("split", &text)
     }
 
@@ -345,6 +434,9 @@ if (part == 0u && k_thread == 0u) {{
 
     /// What was made, as an operand.
     fn made(&self, scratch: usize, items: usize) -> Source {
+        if self.way == Way::Later {
+            return self.source.clone();
+        }
         let (twice, lanes) = (2 * self.padded() as i64, self.lanes as i64);
         let (lane, k) = if self.unit == Unit::QuadLane { (1, lanes) } else { (twice, 1) };
         let item = if self.items == 1 { 0 } else { twice * lanes };
@@ -364,29 +456,55 @@ if (part == 0u && k_thread == 0u) {{
     }
 }
 
-/// Numbers of both operands as pairs of halves.
-pub(super) fn numbers(product: &Product, depth: usize) -> Option<[usize; 2]> {
-    let [a, b] = splitters(product, depth)?;
+/// Numbers of both operands as pairs of halves, where these are stored.
+pub(super) fn numbers(product: &Product, depth: usize, later: [bool; 2]) -> Option<[usize; 2]> {
+    let [a, b] = splitters(product, depth, later)?;
     Some([a.numbers(), b.numbers()])
 }
 
-fn splitters(product: &Product, depth: usize) -> Option<[Splitter<'_>; 2]> {
-    let k = product.steps.depth();
+fn splitters(product: &Product, depth: usize, later: [bool; 2]) -> Option<[Splitter<'_>; 2]> {
+    let (items, k) = (product.items, product.steps.depth());
     Some([
-        Splitter::new(["a", "packed_a"], &product.a, product.items, product.m, k, depth)?,
-        Splitter::new(["b", "packed_b"], &product.b, product.items, product.n, k, depth)?,
+        Splitter::new(["a", "packed_a"], &product.a, items, product.m, k, depth, later[0])?,
+        Splitter::new(["b", "packed_b"], &product.b, items, product.n, k, depth, later[1])?,
     ])
 }
 
+/// A function with the workgroups that call it.
+struct Job {
+    text: String,
+    name: String,
+    groups: u64,
+}
+
+/// The body of a dispatch that does all of these.
+fn share_out(mut jobs: Vec<Job>) -> (String, u64) {
+    // What few workgroups do takes them long: so they begin.
+    jobs.sort_by_key(|job| job.groups);
+    let (mut text, mut calls, mut first) = (String::new(), String::new(), 0);
+    for job in &jobs {
+        let (name, last) = (&job.name, first + job.groups);
+        text += &job.text;
+        let _ =
+            writeln!(calls, "if (group < {last}u) {{\n    {name}(group - {first}u, tid);\n    return;\n}}");
+        first = last;
+    }
+    (text + &main(THREADS, first, &calls), first)
+}
+
 /// Adds the dispatches that split both operands, `depth` elements of a lane at a time, and gives these as
-/// operands of twice as many terms, and the scales.
-pub(super) fn split(product: &Product, depth: usize, lowered: &mut Lowered) -> ([Source; 2], Scales) {
-    let both = splitters(product, depth).expect("the operands are strided");
+/// operands of twice as many terms, and the scales. Those that are split `later` stay what they are.
+pub(super) fn split(
+    product: &Product,
+    depth: usize,
+    later: [bool; 2],
+    lowered: &mut Lowered,
+) -> ([Source; 2], Scales) {
+    let both = splitters(product, depth, later).expect("the operands are strided");
     let [a, b] = &both;
     let first = lowered.scratch.len();
-    let parts = [a.turns().1, b.turns().1];
-    let large = [a.items * a.row() * parts[0], b.items * b.row() * parts[1]];
-    let small = [a.items * a.row(), b.items * b.row()];
+    let large = both.each_ref().map(|s| if s.way == Way::Once { 0 } else { s.items * s.row() * s.turns().1 });
+    let small = both.each_ref().map(|s| s.items * s.row());
     let bytes = [2 * a.numbers(), 2 * b.numbers(), 4 * (large[0] + large[1]), 4 * (small[0] + small[1])];
     lowered.scratch.extend(bytes.map(|bytes| bytes as u64));
     let scratch = |name, number: usize, dtype, lane, writes: bool| Binding {
@@ -400,28 +518,37 @@ pub(super) fn split(product: &Product, depth: usize, lowered: &mut Lowered) -> (
     };
     let largest = |writes| scratch("largest", 2, DType::I32, Lane::I32, writes);
     let scales = |writes| scratch("scales", 3, DType::I32, Lane::I32, writes);
-    let packed = |s: &Splitter, number| scratch(s.packed, number, DType::F16, Lane::F16, true);
-    let either = |verb: &str, groups: [u64; 2]| {
-        let text = format!(
-            "if (group < {}u) {{
-    {verb}_a(group, tid);
-}} else {{
-    {verb}_b(group - {}u, tid);
-}}
-",
-            groups[0], groups[0]
-        );
-        (main(THREADS, groups[0] + groups[1], &text), groups[0] + groups[1])
+    let starts = [(0, 0), (large[0], small[0])];
+    let job = |s: &Splitter, verb: &str, text: String, groups: usize| {
+        let (name, groups) = (format!("{verb}_{}", s.name), (s.items * groups) as u64);
+        Job { text, name, groups }
     };
-    let (text, groups) = either("largest", [a.groups(parts[0]), b.groups(parts[1])]);
-    let found = format!("var<workgroup> found: array<vec4<i32>, {THREADS}>;\n\n");
-    let body = found + &a.largest(0) + &b.largest(large[0]) + &text;
-    let bindings = vec![a.binding(), b.binding(), largest(true)];
-    lowered.dispatches.push(Dispatch { body, bindings, groups });
-    let (text, groups) = either("split", [a.groups(a.k_tiles()), b.groups(b.k_tiles())]);
-    let body = a.split(0, 0) + &b.split(large[0], small[0]) + &text;
-    let bindings = vec![a.binding(), b.binding(), largest(false), packed(a, 0), packed(b, 1), scales(true)];
-    lowered.dispatches.push(Dispatch { body, bindings, groups });
+    let (mut look, mut cut, mut split_bindings) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, (s, (large, small))) in both.iter().zip(starts).enumerate() {
+        if s.way != Way::Once {
+            look.push((job(s, "largest", s.largest(large), s.lane_tiles() * s.turns().1), s.binding()));
+        }
+        let (text, groups) = match s.way {
+            Way::Twice => (s.split(large, small), s.lane_tiles() * s.k_tiles()),
+            Way::Once => (s.split_whole(small), s.whole_groups()),
+            Way::Later => (s.scale(large, small), s.scale_groups()),
+        };
+        cut.push(job(s, "split", text, groups));
+        if s.way != Way::Later {
+            split_bindings.extend([s.binding(), scratch(s.packed, number, DType::F16, Lane::F16, true)]);
+        }
+    }
+    if !look.is_empty() {
+        let (jobs, mut bindings): (Vec<Job>, Vec<Binding>) = look.into_iter().unzip();
+        bindings.push(largest(true));
+        split_bindings.push(largest(false));
+        let (text, groups) = share_out(jobs);
+        let found = format!("var<workgroup> found: array<vec4<i32>, {THREADS}>;\n\n");
+        lowered.dispatches.push(Dispatch { body: found + &text, bindings, groups });
+    }
+    split_bindings.push(scales(true));
+    let (body, groups) = share_out(cut);
+    lowered.dispatches.push(Dispatch { body, bindings: split_bindings, groups });
     let made = [a.made(first, product.items), b.made(first + 1, product.items)];
     let scales = Scales {
         binding: scales(false),

@@ -64,8 +64,8 @@ pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
     if let Some((tile, parts)) = coop::choose(&product, caps) {
         return coop::lower(&product, tile, parts, dtype, caps, Lowered::default(), &coop::Terms::Halves);
     }
-    if let Some((tile, parts)) = split_f16::choose(&product, dtype, caps) {
-        return split_f16::lower(&product, tile, parts, dtype, caps);
+    if let Some(choice) = split_f16::choose(&product, dtype, caps) {
+        return split_f16::lower(&product, choice, dtype, caps);
     }
     let (tile, parts) = tile::choose(&product, caps);
     tiled::lower(&product, tile, parts, dtype, Lowered::default())

@@ -1,17 +1,20 @@
 //! f32 products on cooperative matrices: with every operand a sum of two halves, `high + low`, a product is
 //! `high · high + high · low + low · high`, and what is left out is under the precision of f32.
 
-use super::coop::{self, CoopTile, Terms};
+use super::coop::{self, CoopTile, Split, Terms};
 use super::halves;
 use super::product::{Product, Steps};
-use super::tile::cost;
+use super::tile::{PROCESSORS, cost, count};
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Lowered};
 
 /// Lanes and terms under which operands are not worth the splitting, and multiplications likewise.
-const FEWEST_LANES: usize = 256;
+const FEWEST_LANES: usize = 128;
 const SHORTEST: usize = 128;
 const FEWEST: usize = 1_000_000_000;
+
+/// The shortest side of a tile, which few lanes should fill by three quarters at least.
+const SIDE: usize = 64;
 
 /// Positions of halves must be u32.
 const MOST: usize = 1 << 31;
@@ -20,8 +23,8 @@ const MOST: usize = 1 << 31;
 /// halves: two for an element.
 const TILES: [(CoopTile, f64); 3] = [
     (CoopTile::new(128, 128, 64, [2, 4], 1), 1.0),
-    (CoopTile::new(64, 128, 64, [2, 4], 1), 0.87),
-    (CoopTile::new(128, 64, 64, [4, 2], 1), 0.83),
+    (CoopTile::new(64, 128, 64, [2, 4], 1), 0.83),
+    (CoopTile::new(128, 64, 64, [4, 2], 1), 0.8),
 ];
 
 /// Parts that sums may be cut into, so that the tiles go round; each should have several steps.
@@ -31,11 +34,22 @@ const LEAST_STEPS: usize = 16;
 /// How much faster than plain arithmetic, for two terms an element: so much dearer are memory and dispatches.
 const PACE: f64 = 4.0;
 
+/// How a product is computed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    tile: CoopTile,
+    /// Parts of the sums.
+    parts: usize,
+    /// Operands that the product reads once, and splits as it does.
+    later: [bool; 2],
+}
+
 /// The tile and the parts of the sums, if the adapter and the operands allow it and it pays.
-pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<(CoopTile, usize)> {
+pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Choice> {
     let floats = [product.a.dtype, product.b.dtype, dtype].iter().all(|&d| d == DType::F32);
-    let depth = product.steps.depth();
-    let large = product.m.min(product.n) >= FEWEST_LANES
+    let (lanes, depth) = (product.m.min(product.n), product.steps.depth());
+    let large = lanes >= FEWEST_LANES
+        && 4 * lanes >= 3 * lanes.next_multiple_of(SIDE)
         && depth >= SHORTEST
         && product.items * product.m * product.n >= FEWEST.div_ceil(depth);
     if !floats || !large || !coop::able(caps) {
@@ -45,22 +59,26 @@ pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<(Co
     let tiles = TILES.into_iter().filter(|(tile, _)| tile.fits(caps));
     let choices = tiles.flat_map(|(tile, speed)| {
         let most = 2 * depth / (tile.k * LEAST_STEPS);
-        let parts = PARTS.into_iter().filter(move |&parts| parts == 1 || parts <= most);
+        let busy = PROCESSORS / count(product, [tile.m, tile.n]);
+        let parts = PARTS.into_iter().chain([busy]).filter(move |&p| p == 1 || p <= most && p > 1);
         parts.map(move |parts| (tile, speed, parts))
     });
     let (_, tile, parts) = choices
         .map(|(tile, speed, parts)| (cost(&twice, &tile.form(speed), parts, PACE), tile, parts))
         .min_by(|x, y| x.0.total_cmp(&y.0))?;
-    let numbers = halves::numbers(product, tile.k / 2)?;
-    numbers.iter().all(|&n| n < MOST).then(|| (tile.for_steps(2 * depth / parts), parts))
+    let later = [product.n <= tile.n, product.m <= tile.m];
+    let numbers = halves::numbers(product, tile.k / 2, later)?;
+    let tile = tile.for_steps(2 * depth / parts);
+    numbers.iter().all(|&n| n < MOST).then_some(Choice { tile, parts, later })
 }
 
-/// The dispatches of a product with this tile, its sums cut into `parts`.
-pub(super) fn lower(product: &Product, tile: CoopTile, parts: usize, dtype: DType, caps: &Caps) -> Lowered {
+/// The dispatches of a product.
+pub(super) fn lower(product: &Product, choice: Choice, dtype: DType, caps: &Caps) -> Lowered {
+    let Choice { tile, parts, later } = choice;
     let mut lowered = Lowered::default();
-    let depth = tile.k / 2;
-    let ([a, b], scales) = halves::split(product, depth, &mut lowered);
-    let steps = Steps::Flat(2 * product.steps.depth().next_multiple_of(depth));
+    let (depth, terms) = (tile.k / 2, product.steps.depth());
+    let ([a, b], scales) = halves::split(product, depth, later, &mut lowered);
+    let steps = Steps::Flat(2 * terms.next_multiple_of(depth));
     let twice = Product { steps, a, b, ..product.clone() };
-    coop::lower(&twice, tile, parts, dtype, caps, lowered, &Terms::Split(scales))
+    coop::lower(&twice, tile, parts, dtype, caps, lowered, &Terms::Split(Split { scales, later, terms }))
 }

@@ -134,6 +134,46 @@ fn limits_are_kept_and_results_are_finished() {
     }
 }
 
+/// The first name that is declared where one of the same name is in sight.
+fn hidden(body: &str) -> Option<String> {
+    let mut scopes: Vec<Vec<&str>> = vec![Vec::new()];
+    for line in body.lines() {
+        let line = line.trim();
+        let opens = line.matches('{').count();
+        let closes = line.matches('}').count();
+        if line.starts_with('}') {
+            scopes.truncate(scopes.len().saturating_sub(1).max(1));
+        }
+        let declared = ["let ", "var "].iter().find_map(|word| line.strip_prefix(word));
+        if let Some(name) = declared.and_then(|rest| rest.split([' ', ':']).next()) {
+            if scopes.iter().flatten().any(|known| *known == name) {
+                return Some(name.into());
+            }
+            scopes.last_mut()?.push(name);
+        }
+        let net = opens as isize - closes as isize + isize::from(line.starts_with('}'));
+        (0..net).for_each(|_| scopes.push(Vec::new()));
+    }
+    None
+}
+
+#[test]
+fn no_name_hides_another() {
+    for caps in [least(), most()] {
+        for dtype in [DType::F32, DType::F16] {
+            let thin = [[8191, 128, 1021], [128, 8190, 1022], [1027, 1030, 1029], [1500, 1502, 516]];
+            let thin = thin.iter().map(|&size| matmul(dtype, 1, size));
+            for kernel in kernels(dtype).into_iter().chain(thin) {
+                for dispatch in lower(&kernel, &caps).dispatches {
+                    assert_eq!(hidden(&dispatch.body), None, "{kernel:?}\n{}", dispatch.body);
+                }
+            }
+        }
+    }
+    assert_eq!(hidden("let a = 1;\nif (b) {\n    let a = 2;\n}\n").as_deref(), Some("a"));
+    assert_eq!(hidden("if (b) {\n    let a = 2;\n}\nlet a = 1;\n"), None);
+}
+
 #[test]
 fn no_results_are_no_work_and_no_terms_are_zeros() {
     assert_eq!(lower(&matmul(DType::F32, 2, [0, 5, 3]), &least()), Lowered::default());
@@ -166,14 +206,16 @@ fn cooperative_matrices_need_halves_and_an_adapter_that_has_them() {
 fn large_products_are_split_into_halves() {
     let splits = |dtype, batch, size, caps: &Caps| {
         let lowered = lower(&matmul(dtype, batch, size), caps);
-        lowered.dispatches[0].body.contains("largest_a(")
+        lowered.dispatches.iter().any(|d| d.body.contains("fn split_a("))
     };
     assert!(splits(DType::F32, 1, [1024, 1024, 1024], &most()));
     assert!(splits(DType::F32, 1, [4097, 4099, 4101], &most()));
     assert!(splits(DType::F32, 16, [512, 512, 512], &most()));
+    assert!(splits(DType::F32, 1, [1024, 128, 33278], &most()));
     // Too little to do, too thin, of another type, or on another adapter.
     assert!(!splits(DType::F32, 1, [512, 512, 512], &most()));
-    assert!(!splits(DType::F32, 1, [128, 16384, 4096], &most()));
+    assert!(!splits(DType::F32, 1, [130, 16384, 4096], &most()));
+    assert!(!splits(DType::F32, 1, [64, 16384, 4096], &most()));
     assert!(!splits(DType::BF16, 1, [4096, 4096, 4096], &most()));
     assert!(!splits(DType::F16, 1, [4096, 4096, 4096], &most()));
     assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &least()));

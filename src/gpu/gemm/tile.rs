@@ -1,6 +1,6 @@
 //! Shapes of tiles, and which of them suits a product.
 
-use super::product::Product;
+use super::product::{Layout, Product};
 use crate::gpu::dispatch::Caps;
 
 /// What a workgroup computes: a tile of `m × n` results, `k` terms at a time, `per_thread` of them by each
@@ -19,20 +19,23 @@ pub(crate) struct Tile {
     pub unroll: usize,
     /// Whether the loop over steps has no branches, at the price of reading the last step twice.
     pub straight: bool,
+    /// Groups of threads that share the terms of a step, and add their sums in the end: more threads, and fewer
+    /// steps to wait for, where there are few tiles.
+    pub slices: usize,
 }
 
 impl Tile {
     pub const fn new(m: usize, n: usize, k: usize, per_thread: [usize; 2]) -> Tile {
-        Tile { m, n, k, per_thread, padding: 4, band: 8, unroll: 8, straight: false }
+        Tile { m, n, k, per_thread, padding: 4, band: 8, unroll: 8, straight: false, slices: 1 }
     }
 
-    /// Threads along rows and columns.
+    /// Threads of a slice along rows and columns.
     pub fn grid(&self) -> [usize; 2] {
         [self.m / self.per_thread[0], self.n / self.per_thread[1]]
     }
 
     pub fn threads(&self) -> usize {
-        self.grid().iter().product()
+        self.slices * self.grid().iter().product::<usize>()
     }
 
     /// Bytes of workgroup memory: two buffers.
@@ -41,18 +44,25 @@ impl Tile {
     }
 
     fn fits(&self, caps: &Caps) -> bool {
-        self.threads() <= caps.invocations as usize && self.bytes() <= caps.workgroup_bytes as usize
+        // The slices' sums take the place of A's tiles.
+        let sums = self.slices == 1 || self.slices * self.m * self.n <= 2 * self.k * (self.m + self.padding);
+        sums && self.threads() <= caps.invocations as usize && self.bytes() <= caps.workgroup_bytes as usize
     }
 
     /// The deepest form of this tile for which there is memory.
     fn fitted(self, caps: &Caps) -> Option<Tile> {
-        let forms = [self, Tile { k: self.k / 2, ..self }, Tile { k: self.k / 2, padding: 0, ..self }];
+        let half = self.k / 2;
+        let forms = if self.slices == 1 {
+            [self, Tile { k: half, ..self }, Tile { k: half, padding: 0, ..self }]
+        } else {
+            [self, Tile { padding: 0, ..self }, Tile { k: half, padding: 0, ..self }]
+        };
         forms.into_iter().find(|tile| tile.fits(caps))
     }
 }
 
 /// Shapes and their speed, relative to the fastest one when the machine is full of them.
-const TILES: [(Tile, f64); 8] = [
+const TILES: [(Tile, f64); 9] = [
     (Tile { padding: 0, unroll: 4, ..Tile::new(256, 128, 16, [16, 8]) }, 1.05),
     (Tile::new(128, 128, 16, [8, 8]), 1.0),
     (Tile::new(128, 64, 16, [8, 8]), 0.91),
@@ -61,6 +71,7 @@ const TILES: [(Tile, f64); 8] = [
     (Tile::new(128, 32, 16, [8, 4]), 0.79),
     (Tile::new(32, 128, 16, [4, 8]), 0.79),
     (Tile::new(32, 32, 16, [4, 4]), 0.72),
+    (Tile { slices: 4, ..Tile::new(32, 32, 64, [4, 4]) }, 0.6),
 ];
 
 /// Processors that a large GPU has; a smaller one has more work for each.
@@ -71,6 +82,11 @@ const BUSY: f64 = 128.0;
 
 /// What a further dispatch costs, in multiplications of one processor.
 const DISPATCH: f64 = 500_000.0;
+
+/// What a step waits for memory and for its barrier, in multiplications of one processor, and threads of a
+/// processor that wait at the same time.
+const WAIT: f64 = 140_000.0;
+const TOGETHER: usize = 1024;
 
 /// A tile as far as its cost goes.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +100,10 @@ pub(super) struct Form {
 
 /// The tile, and into how many parts the sums are cut.
 pub(super) fn choose(product: &Product, caps: &Caps) -> (Tile, usize) {
+    let strided = [&product.a, &product.b].iter().all(|s| matches!(s.layout, Layout::Strided(_)));
     let fitted = |(tile, speed): (Tile, f64)| Some((tile.fitted(caps)?, speed));
-    let tiles: Vec<(Tile, f64)> = TILES.into_iter().filter_map(fitted).collect();
+    let suits = |(tile, _): &(Tile, f64)| tile.slices == 1 || strided;
+    let tiles: Vec<(Tile, f64)> = TILES.into_iter().filter_map(fitted).filter(suits).collect();
     let form = |&(t, speed): &(Tile, f64)| Form { m: t.m, n: t.n, k: t.k, threads: t.threads(), speed };
     let forms: Vec<Form> = tiles.iter().map(form).collect();
     let (number, parts) = best(product, &forms, 1.0).expect("there are tiles");
@@ -138,5 +156,8 @@ pub(super) fn cost(product: &Product, form: &Form, parts: usize, pace: f64) -> f
     } else {
         0.0
     };
-    each * work / (form.speed * busy.sqrt()) + sums * pace
+    let arithmetic = each * work / (form.speed * busy.sqrt());
+    let waves = (groups * form.threads).div_ceil(PROCESSORS * TOGETHER) as f64;
+    let waiting = waves * (depth / form.k) as f64 * WAIT;
+    arithmetic.max(waiting) + sums * pace
 }

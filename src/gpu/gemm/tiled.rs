@@ -72,8 +72,15 @@ fn body(product: &Product, tile: &Tile, cut: &Cut, [a, b]: [&Loader; 2], writer:
     // two quarters of the subgroup are served at once when all read quads of workgroup memory.
     let across = columns / 8;
     let mut text = cut.begin(product);
-    let _ = writeln!(text, "let tx = (tid / 32u) % {across}u * 8u + (tid / 2u) % 8u;");
-    let _ = writeln!(text, "let ty = tid / {}u * 4u + (tid / 16u) % 2u * 2u + tid % 2u;", 32 * across);
+    let own = if tile.slices == 1 {
+        "tid"
+    } else {
+        let threads = rows * columns;
+        let _ = writeln!(text, "let slice = tid / {threads}u;\nlet own = tid % {threads}u;");
+        "own"
+    };
+    let _ = writeln!(text, "let tx = ({own} / 32u) % {across}u * 8u + ({own} / 2u) % 8u;");
+    let _ = writeln!(text, "let ty = {own} / {}u * 4u + ({own} / 16u) % 2u * 2u + {own} % 2u;", 32 * across);
     for (loader, extent) in [(a, tile.m), (b, tile.n)] {
         let name = loader.part.name;
         text += &loader.setup;
@@ -103,6 +110,9 @@ fn body(product: &Product, tile: &Tile, cut: &Cut, [a, b]: [&Loader; 2], writer:
     let fetch = cut.step(product) + &fetch;
     let multiply = multiply(tile, [rows, columns], [swizzled(tile, a), swizzled(tile, b)]);
     text += &pipeline(tile.straight, 2, [quads_a, quads_b], ["0u"; 2], &fetch, &multiply, &deposit);
+    if tile.slices > 1 {
+        return text + &finish_slices(product, tile, writer);
+    }
     let rows: Vec<(String, Vec<(String, String)>)> = (0..4 * tall)
         .map(|i| {
             let m = format!("m0 + ty * 4u + {}u", i / 4 * 4 * rows + i % 4);
@@ -113,6 +123,34 @@ fn body(product: &Product, tile: &Tile, cut: &Cut, [a, b]: [&Loader; 2], writer:
         })
         .collect();
     text + &write(product, writer, [tile.m, tile.n], &rows)
+}
+
+/// Adds what the slices have summed, through the memory of A's tiles, and writes it: each slice some rows.
+fn finish_slices(product: &Product, tile: &Tile, writer: &Writer) -> String {
+    let ([rows, columns], [tall, wide]) = (tile.grid(), tile.per_thread.map(|extent| extent / 4));
+    assert_eq!(tall, 1, "a slice's rows are neighbours");
+    let (threads, count) = (rows * columns, 4 * wide);
+    let mut text = String::new();
+    for (i, g) in each(4, wide) {
+        let at = (i * wide + g) * threads;
+        let _ = writeln!(text, "tile_a[slice * {}u + {at}u + own] = c{i}_{g};", count * threads);
+    }
+    text += "workgroupBarrier();\n";
+    let own = 4 / tile.slices;
+    let mut written = Vec::new();
+    for i in 0..own {
+        let mut sums = Vec::new();
+        for g in 0..wide {
+            let first = format!("(slice * {}u + {}u) * {threads}u + own", own * wide, i * wide + g);
+            let _ = writeln!(text, "let at{i}_{g} = {first};\nvar sum{i}_{g} = tile_a[at{i}_{g}];");
+            for s in 1..tile.slices {
+                let _ = writeln!(text, "sum{i}_{g} += tile_a[at{i}_{g} + {}u];", s * count * threads);
+            }
+            sums.push((format!("n0 + tx * 4u + {}u", g * 4 * columns), format!("sum{i}_{g}")));
+        }
+        written.push((format!("m0 + ty * 4u + slice * {own}u + {i}u"), sums));
+    }
+    text + &write(product, writer, [tile.m, tile.n], &written)
 }
 
 fn each(rows: usize, columns: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -175,14 +213,19 @@ fn multiply(tile: &Tile, [rows, columns]: [usize; 2], swizzled: [bool; 2]) -> St
         }
         text
     };
-    let count = tile.unroll.min(tile.k);
-    let turns = tile.k / count;
+    let count = tile.unroll.min(tile.k / tile.slices);
+    let turns = tile.k / tile.slices / count;
     let terms: String = (0..count).map(|k| read(k) + &add(k)).collect();
     let own = |name: &str, swizzled: bool| {
         if swizzled { format!("({name} ^ (turn % 2u * 4u))") } else { name.into() }
     };
+    let (first, last) = if tile.slices == 1 {
+        ("0u".into(), format!("{turns}u"))
+    } else {
+        (format!("slice * {turns}u"), format!("(slice + 1u) * {turns}u"))
+    };
     format!(
-        "for (var turn = 0u; turn < {turns}u; turn++) {{
+        "for (var turn = {first}; turn < {last}; turn++) {{
     let at_a = read_a + turn * {}u + {};
     let at_b = read_b + turn * {}u + {};
 {}}}
