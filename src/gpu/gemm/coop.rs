@@ -94,7 +94,7 @@ impl CoopTile {
     }
 
     pub(super) fn form(&self, speed: f64) -> Form {
-        Form { m: self.m, n: self.n, k: self.k, threads: self.threads(), speed }
+        Form { m: self.m, n: self.n, k: self.k, threads: self.threads(), speed, wait: 0.0 }
     }
 }
 

@@ -83,8 +83,8 @@ const BUSY: f64 = 128.0;
 /// What a further dispatch costs, in multiplications of one processor.
 const DISPATCH: f64 = 500_000.0;
 
-/// What a step waits for memory and for its barrier, in multiplications of one processor, and threads of a
-/// processor that wait at the same time.
+/// What a step waits, and threads of a processor that wait at the same time. It counts where sliced tiles fit:
+/// other adapters are slower, and further dispatches are what they should be spared.
 const WAIT: f64 = 140_000.0;
 const TOGETHER: usize = 1024;
 
@@ -96,15 +96,18 @@ pub(super) struct Form {
     pub k: usize,
     pub threads: usize,
     pub speed: f64,
+    /// What a step waits for memory and for its barrier, in multiplications of one processor, where that counts.
+    pub wait: f64,
 }
 
 /// The tile, and into how many parts the sums are cut.
 pub(super) fn choose(product: &Product, caps: &Caps) -> (Tile, usize) {
     let strided = [&product.a, &product.b].iter().all(|s| matches!(s.layout, Layout::Strided(_)));
     let fitted = |(tile, speed): (Tile, f64)| Some((tile.fitted(caps)?, speed));
-    let suits = |(tile, _): &(Tile, f64)| tile.slices == 1 || strided;
-    let tiles: Vec<(Tile, f64)> = TILES.into_iter().filter_map(fitted).filter(suits).collect();
-    let form = |&(t, speed): &(Tile, f64)| Form { m: t.m, n: t.n, k: t.k, threads: t.threads(), speed };
+    let mut tiles: Vec<(Tile, f64)> = TILES.into_iter().filter_map(fitted).collect();
+    let wait = if tiles.iter().any(|(tile, _)| tile.slices > 1) { WAIT } else { 0.0 };
+    tiles.retain(|(tile, _)| tile.slices == 1 || strided);
+    let form = |&(t, speed): &(Tile, f64)| Form { m: t.m, n: t.n, k: t.k, threads: t.threads(), speed, wait };
     let forms: Vec<Form> = tiles.iter().map(form).collect();
     let (number, parts) = best(product, &forms, 1.0).expect("there are tiles");
     let tile = tiles[number].0;
@@ -158,6 +161,6 @@ pub(super) fn cost(product: &Product, form: &Form, parts: usize, pace: f64) -> f
     };
     let arithmetic = each * work / (form.speed * busy.sqrt());
     let waves = (groups * form.threads).div_ceil(PROCESSORS * TOGETHER) as f64;
-    let waiting = waves * (depth / form.k) as f64 * WAIT;
+    let waiting = waves * (depth / form.k) as f64 * form.wait;
     arithmetic.max(waiting) + sums * pace
 }

@@ -1,17 +1,14 @@
-//! f32 operands as pairs of halves. Every lane (row of A, column of B) is scaled by the power of two that
-//! brings its largest magnitude to 2¹⁴ … 2¹⁵; an element is then a half, and what that one leaves of it as
-//! another half: 22 bits. One dispatch finds the largest magnitudes of both operands, a second one splits.
-//! Short lanes need the second one only, and what the product reads only once is split by the product.
+//! An operand that is split, and the functions that do it.
 
-use super::product::{Layout, Product, Source, Strided};
-use super::scales::{self, Scales};
-use super::spread::Unit;
-use super::wgsl::{Digits, indented, main, sum, times, unsigned};
 use crate::dtype::DType;
-use crate::gpu::dispatch::{Binding, Dispatch, Lane, Lowered, Memory};
+use crate::gpu::dispatch::{Binding, Lane, Memory};
+use crate::gpu::gemm::product::{Layout, Source, Strided};
+use crate::gpu::gemm::scales;
+use crate::gpu::gemm::spread::Unit;
+use crate::gpu::gemm::wgsl::{Digits, indented, sum, times, unsigned};
 use std::fmt::Write;
 
-const THREADS: usize = 256;
+pub(super) const THREADS: usize = 256;
 
 /// Units that a thread splits, and that it has on their way while it looks for the largest.
 const UNITS: usize = 8;
@@ -28,7 +25,7 @@ const SUBGROUP: usize = 32;
 
 /// How an operand becomes halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// The largest of every lane are looked for, and then elements are split.
     Twice,
     /// Elements are split by subgroups that have whole lanes in registers.
@@ -38,13 +35,13 @@ enum Way {
 }
 
 /// An operand that is split.
-struct Splitter<'s> {
-    name: &'static str,
-    packed: &'static str,
+pub(super) struct Splitter<'s> {
+    pub(super) name: &'static str,
+    pub(super) packed: &'static str,
     source: &'s Source,
     strided: &'s Strided,
     /// Items of its own: one where all share it.
-    items: usize,
+    pub(super) items: usize,
     lanes: usize,
     k: usize,
     /// Halves and then rests that follow each other: what a step of the product takes.
@@ -55,11 +52,11 @@ struct Splitter<'s> {
     /// Threads along lanes and along k, and whether neighbours are along k.
     threads: [usize; 2],
     k_first: bool,
-    way: Way,
+    pub(super) way: Way,
 }
 
 impl<'s> Splitter<'s> {
-    fn new(
+    pub(super) fn new(
         [name, packed]: [&'static str; 2],
         source: &'s Source,
         items: usize,
@@ -111,12 +108,12 @@ impl<'s> Splitter<'s> {
     }
 
     /// Scales of an item.
-    fn row(&self) -> usize {
+    pub(super) fn row(&self) -> usize {
         self.lanes.next_multiple_of(4)
     }
 
     /// Numbers of the operand as pairs of halves, where these are stored.
-    fn numbers(&self) -> usize {
+    pub(super) fn numbers(&self) -> usize {
         if self.way == Way::Later { 0 } else { self.items * self.lanes * 2 * self.padded() }
     }
 
@@ -125,12 +122,12 @@ impl<'s> Splitter<'s> {
         [self.threads[0] * self.unit.lanes(), self.threads[1] * self.unit.depth()]
     }
 
-    fn lane_tiles(&self) -> usize {
+    pub(super) fn lane_tiles(&self) -> usize {
         self.lanes.div_ceil(self.tile()[0])
     }
 
     /// Turns of a workgroup that looks for the largest, and parts of a lane.
-    fn turns(&self) -> (usize, usize) {
+    pub(super) fn turns(&self) -> (usize, usize) {
         let few = self.items * self.lane_tiles() * PARTS < BUSY;
         let parts = (self.k / PART).clamp(1, if few { 2 * PARTS } else { PARTS });
         let turns = self.k.div_ceil(parts).div_ceil(self.tile()[1]).next_multiple_of(UNITS);
@@ -187,7 +184,7 @@ let base = {};
 
     /// The function that finds the largest magnitudes, as the bits of numbers: these are in order, and what
     /// is not finite is above all else.
-    fn largest(&self, first: usize) -> String {
+    pub(super) fn largest(&self, first: usize) -> String {
         let ((turns, parts), [along_lanes, along_k]) = (self.turns(), self.threads);
         let wide = self.tile()[1];
         let mut text = self.begin(parts);
@@ -263,7 +260,7 @@ for (var p = 0u; p < {parts}u; p++) {{
     }
 
     /// The function that splits, where the largest are known.
-    fn split(&self, largest: usize, scales: usize) -> String {
+    pub(super) fn split(&self, largest: usize, scales: usize) -> String {
         let (wide, row) = (self.tile()[1], self.row());
         // A scale a lane: one, or four.
         let four = self.unit == Unit::QuadLane;
@@ -323,12 +320,12 @@ if (part == 0u && k_thread == 0u) {{
     }
 
     /// Workgroups that split whole lanes.
-    fn whole_groups(&self) -> usize {
+    pub(super) fn whole_groups(&self) -> usize {
         self.lanes.div_ceil(self.whole()[0] * self.threads[0])
     }
 
     /// The function that splits whole lanes.
-    fn split_whole(&self, scales: usize) -> String {
+    pub(super) fn split_whole(&self, scales: usize) -> String {
         let ([each, units], groups) = (self.whole(), self.whole_groups());
         let (teams, row, lanes) = (self.threads[0], self.row(), self.lanes);
         let mut text = format!(
@@ -384,12 +381,12 @@ if (k_thread == 0u) {{ store_scales({scales}u + item * {row}u + lane{r}, exponen
     }
 
     /// Workgroups that make scales.
-    fn scale_groups(&self) -> usize {
+    pub(super) fn scale_groups(&self) -> usize {
         self.lanes.div_ceil(THREADS * self.unit.lanes())
     }
 
     /// The function that makes scales of the largest.
-    fn scale(&self, largest: usize, scales: usize) -> String {
+    pub(super) fn scale(&self, largest: usize, scales: usize) -> String {
         let (groups, each, row) = (self.scale_groups(), self.unit.lanes(), self.row());
         let four = self.unit == Unit::QuadLane;
         let text = format!(
@@ -420,7 +417,7 @@ if (lane >= {}u) {{ return; }}
     }
 
     /// Workgroups along k that split.
-    fn k_tiles(&self) -> usize {
+    pub(super) fn k_tiles(&self) -> usize {
         self.padded().div_ceil(self.tile()[1] * UNITS)
     }
 
@@ -428,12 +425,12 @@ if (lane >= {}u) {{ return; }}
         format!("fn {verb}_{}(group: u32, tid: u32) {{\n{}}}\n\n", self.name, indented(text, 1))
     }
 
-    fn binding(&self) -> Binding {
+    pub(super) fn binding(&self) -> Binding {
         self.source.binding(self.name, Lane::F32, if self.wide { 4 } else { 1 })
     }
 
     /// What was made, as an operand.
-    fn made(&self, scratch: usize, items: usize) -> Source {
+    pub(super) fn made(&self, scratch: usize, items: usize) -> Source {
         if self.way == Way::Later {
             return self.source.clone();
         }
@@ -450,111 +447,8 @@ if (lane >= {}u) {{ return; }}
     }
 
     /// Where the scales of an item begin, after those before.
-    fn item_scales(&self, first: usize) -> String {
+    pub(super) fn item_scales(&self, first: usize) -> String {
         let item = if self.items == 1 { 0 } else { self.row() as i64 };
         sum(&[format!("{first}u"), times("item", item)])
     }
-}
-
-/// Numbers of both operands as pairs of halves, where these are stored.
-pub(super) fn numbers(product: &Product, depth: usize, later: [bool; 2]) -> Option<[usize; 2]> {
-    let [a, b] = splitters(product, depth, later)?;
-    Some([a.numbers(), b.numbers()])
-}
-
-fn splitters(product: &Product, depth: usize, later: [bool; 2]) -> Option<[Splitter<'_>; 2]> {
-    let (items, k) = (product.items, product.steps.depth());
-    Some([
-        Splitter::new(["a", "packed_a"], &product.a, items, product.m, k, depth, later[0])?,
-        Splitter::new(["b", "packed_b"], &product.b, items, product.n, k, depth, later[1])?,
-    ])
-}
-
-/// A function with the workgroups that call it.
-struct Job {
-    text: String,
-    name: String,
-    groups: u64,
-}
-
-/// The body of a dispatch that does all of these.
-fn share_out(mut jobs: Vec<Job>) -> (String, u64) {
-    // What few workgroups do takes them long: so they begin.
-    jobs.sort_by_key(|job| job.groups);
-    let (mut text, mut calls, mut first) = (String::new(), String::new(), 0);
-    for job in &jobs {
-        let (name, last) = (&job.name, first + job.groups);
-        text += &job.text;
-        let _ =
-            writeln!(calls, "if (group < {last}u) {{\n    {name}(group - {first}u, tid);\n    return;\n}}");
-        first = last;
-    }
-    (text + &main(THREADS, first, &calls), first)
-}
-
-/// Adds the dispatches that split both operands, `depth` elements of a lane at a time, and gives these as
-/// operands of twice as many terms, and the scales. Those that are split `later` stay what they are.
-pub(super) fn split(
-    product: &Product,
-    depth: usize,
-    later: [bool; 2],
-    lowered: &mut Lowered,
-) -> ([Source; 2], Scales) {
-    let both = splitters(product, depth, later).expect("the operands are strided");
-    let [a, b] = &both;
-    let first = lowered.scratch.len();
-    let large = both.each_ref().map(|s| if s.way == Way::Once { 0 } else { s.items * s.row() * s.turns().1 });
-    let small = both.each_ref().map(|s| s.items * s.row());
-    let bytes = [2 * a.numbers(), 2 * b.numbers(), 4 * (large[0] + large[1]), 4 * (small[0] + small[1])];
-    lowered.scratch.extend(bytes.map(|bytes| bytes as u64));
-    let scratch = |name, number: usize, dtype, lane, writes: bool| Binding {
-        name,
-        memory: Memory::Scratch(first + number),
-        dtype,
-        lane,
-        width: 4,
-        reads: !writes,
-        writes,
-    };
-    let largest = |writes| scratch("largest", 2, DType::I32, Lane::I32, writes);
-    let scales = |writes| scratch("scales", 3, DType::I32, Lane::I32, writes);
-    let starts = [(0, 0), (large[0], small[0])];
-    let job = |s: &Splitter, verb: &str, text: String, groups: usize| {
-        let (name, groups) = (format!("{verb}_{}", s.name), (s.items * groups) as u64);
-        Job { text, name, groups }
-    };
-    let (mut look, mut cut, mut split_bindings) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, (s, (large, small))) in both.iter().zip(starts).enumerate() {
-        if s.way != Way::Once {
-            look.push((job(s, "largest", s.largest(large), s.lane_tiles() * s.turns().1), s.binding()));
-        }
-        let (text, groups) = match s.way {
-            Way::Twice => (s.split(large, small), s.lane_tiles() * s.k_tiles()),
-            Way::Once => (s.split_whole(small), s.whole_groups()),
-            Way::Later => (s.scale(large, small), s.scale_groups()),
-        };
-        cut.push(job(s, "split", text, groups));
-        if s.way != Way::Later {
-            split_bindings.extend([s.binding(), scratch(s.packed, number, DType::F16, Lane::F16, true)]);
-        }
-    }
-    if !look.is_empty() {
-        let (jobs, mut bindings): (Vec<Job>, Vec<Binding>) = look.into_iter().unzip();
-        bindings.push(largest(true));
-        split_bindings.push(largest(false));
-        let (text, groups) = share_out(jobs);
-        let found = format!("var<workgroup> found: array<vec4<i32>, {THREADS}>;\n\n");
-        lowered.dispatches.push(Dispatch { body: found + &text, bindings, groups });
-    }
-    split_bindings.push(scales(true));
-    let (body, groups) = share_out(cut);
-    lowered.dispatches.push(Dispatch { body, bindings: split_bindings, groups });
-    let made = [a.made(first, product.items), b.made(first + 1, product.items)];
-    let scales = Scales {
-        binding: scales(false),
-        rows: a.item_scales(0),
-        columns: b.item_scales(small[0]),
-        last_column: b.row() - 4,
-    };
-    (made, scales)
 }
