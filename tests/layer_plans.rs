@@ -75,7 +75,7 @@ fn a_thousand_tokens_compile_nothing_after_the_first() {
 }
 
 #[test]
-fn a_training_step_updates_the_averages_of_batch_norm_in_its_own_plan() {
+fn a_training_step_updates_the_averages_of_batch_norm_in_its_own_plans() {
     let _alone = alone();
     let layer = BatchNorm2d::new(3);
     let mut adam = Adam::new(layer.parameters(), 0.01, (0.9, 0.999), 1e-8, 0.0);
@@ -92,7 +92,9 @@ fn a_training_step_updates_the_averages_of_batch_norm_in_its_own_plan() {
         let now = counters();
         if step > 1 {
             assert_eq!(now.plans_compiled, last.plans_compiled);
-            assert_eq!(now.plans_replayed, last.plans_replayed + 1);
+            // A GPU begins with the forward pass while the backward pass is recorded.
+            let plans = if default_device().is_gpu() { 2 } else { 1 };
+            assert_eq!(now.plans_replayed, last.plans_replayed + plans);
             assert_eq!(now.reads, last.reads, "nothing is read back");
         }
         last = now;

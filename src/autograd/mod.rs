@@ -144,6 +144,7 @@ impl Tensor {
     pub fn try_backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let _call = Call::enter("backward");
         let start = seed(self, gradient)?;
+        crate::engine::begin(&self.node())?;
         in_mode(options, || {
             walk(&[(self.clone(), start)], options, |node, g| {
                 if let Some(slot) = &node.leaf {

@@ -45,6 +45,7 @@ impl Executor for Cpu {
             block: usize::MAX,
             slots: usize::MAX,
             longest_row: usize::MAX,
+            few_rows: 0,
             sizes,
         })
     }

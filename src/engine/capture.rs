@@ -169,14 +169,11 @@ impl Capture {
             if self.inputs[n].is_some() {
                 continue;
             }
-            // A backward pass may follow: it must not find the expensive part gone.
-            let taped =
-                node.tape_needed() && (node.op.stands_alone() || matches!(node.op, Op::Reduce { .. }));
             let held = self.held(n);
             if held && !self.is_computed(n) && !matches!(node.op, Op::Const(_)) {
                 self.pending.push(n as u32);
             }
-            if taped || held {
+            if held {
                 let target =
                     if node.op.moves() || node.op.renames() { self.origin_of(n, Op::moves) } else { n };
                 if self.is_computed(target) {
@@ -206,8 +203,9 @@ impl Capture {
         let key = &mut self.key;
         key.extend(circumstances);
         for (n, node) in self.nodes.iter().enumerate() {
-            let flags = u64::from(self.keep[n]) | u64::from(self.donated[n]) << 1 | (node.dtype as u64) << 8;
-            key.push(flags | (node.shape.rank() as u64) << 16 | u64::from(self.inputs[n].is_some()) << 2);
+            let flags = [self.keep[n], self.donated[n], self.inputs[n].is_some(), node.tape_needed()];
+            let flags = flags.iter().enumerate().map(|(k, &yes)| u64::from(yes) << k).sum::<u64>();
+            key.push(flags | (node.dtype as u64) << 8 | (node.shape.rank() as u64) << 16);
             key.extend(node.shape.iter().map(|&e| e as u64));
             if self.inputs[n].is_none() {
                 node.op.encode(key);
@@ -239,6 +237,7 @@ impl Capture {
                 input: self.inputs[n].is_some(),
                 donated: self.donated[n],
                 keep: self.keep[n],
+                taped: node.tape_needed(),
             }
         };
         PlanGraph { nodes: (0..self.nodes.len()).map(node).collect() }

@@ -22,7 +22,7 @@ pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::graph::{Node, Storage, recycle, register, take_pending};
+use crate::graph::{Node, Storage, forget_recorded, recorded, recycle, register, take_pending};
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program};
 use crate::plan::report::PlanReport;
@@ -69,6 +69,15 @@ pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
     run(roots, Vec::new())
 }
 
+/// Recorded nodes from which on a device may begin while more of them are recorded.
+const MANY: usize = 32;
+
+/// Lets a device that works beside the host begin with what is recorded so far, if that is much.
+pub(crate) fn begin(node: &Arc<Node>) -> Result<()> {
+    let alone = guards_enabled() || preview::is_on() || recorded() < MANY;
+    if alone || !executor(node.device)?.works_beside() { Ok(()) } else { realize(&[node]) }
+}
+
 /// Computes these nodes and all that this thread has pending and still holds.
 pub(crate) fn realize_with_pending(nodes: &[Arc<Node>]) -> Result<()> {
     run(nodes.to_vec(), take_pending())
@@ -102,6 +111,7 @@ fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Res
     capture.clear();
     drop(engine);
     recycle(gone);
+    forget_recorded();
     result
 }
 
@@ -134,7 +144,7 @@ fn compute(
         None => {
             let nodes = &capture.nodes;
             let planning = span("plan");
-            let plan = crate::plan::compile(&capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
+            let plan = crate::plan::compile(capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
             drop(planning);
             preview::look(&plan)?;
             // Programs of a device that was lost hold on to it.

@@ -42,6 +42,11 @@ pub fn plan_only(f: impl FnOnce() -> Result<()>) -> Result<Option<PlanReport>> {
     }
 }
 
+/// Whether plans are only made.
+pub(super) fn is_on() -> bool {
+    ON.get()
+}
+
 /// Keeps the report of a new plan, and stops there, while plans are only made.
 pub(super) fn look(plan: &Plan) -> Result<()> {
     if !ON.get() {

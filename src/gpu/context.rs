@@ -155,6 +155,7 @@ impl Context {
             slots: limits.max_storage_buffers_per_shader_stage as usize,
             // One workgroup walks along it.
             longest_row: 1 << 16,
+            few_rows: 2048,
             sizes,
         };
         Ok(Context {

@@ -126,6 +126,10 @@ impl Executor for Gpu {
         Ok(context::open(self.0)?.generation)
     }
 
+    fn works_beside(&self) -> bool {
+        true
+    }
+
     fn refuses(&self, dtype: DType) -> Option<String> {
         let context = context::open(self.0).ok()?;
         let why = match dtype {

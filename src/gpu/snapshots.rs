@@ -54,7 +54,14 @@ fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
 
 fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
     let sizes = DType::ALL.map(DType::size);
-    let rules = MemoryRules { alignment: 256, block: 1 << 31, slots: 64, longest_row: 1 << 16, sizes };
+    let rules = MemoryRules {
+        alignment: 256,
+        block: 1 << 31,
+        slots: 64,
+        longest_row: 1 << 16,
+        few_rows: 2048,
+        sizes,
+    };
     let target = Target { who: "a GPU of the tests", caps, rules: &rules };
     assemble(plan, &target, false).expect("the plan has shaders").shaders
 }

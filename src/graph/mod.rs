@@ -15,6 +15,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -92,6 +93,20 @@ pub(crate) struct Node {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+thread_local! {
+    static RECORDED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many nodes this thread has recorded since its last plan.
+pub(crate) fn recorded() -> usize {
+    RECORDED.get()
+}
+
+/// A plan of this thread has run.
+pub(crate) fn forget_recorded() {
+    RECORDED.set(0);
+}
+
 /// What a new node is made of.
 pub(crate) struct Recipe {
     pub op: Op,
@@ -129,6 +144,7 @@ impl Node {
 
     fn build(recipe: Recipe, leaf: Option<Arc<GradSlot>>, storage: Option<Storage>) -> Arc<Node> {
         let Recipe { op, sources, shape, dtype, device, tracked } = recipe;
+        RECORDED.set(RECORDED.get() + 1);
         blank::place(Node {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             op,

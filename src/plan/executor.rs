@@ -25,6 +25,11 @@ pub(crate) trait Executor: Send + Sync {
     /// Changes when the device was lost and opened anew: programs made before are of no use then.
     fn generation(&self) -> Result<u64>;
 
+    /// Whether it computes while the host goes on.
+    fn works_beside(&self) -> bool {
+        false
+    }
+
     /// Why it does not compute in `dtype`, if it does not.
     fn refuses(&self, dtype: DType) -> Option<String>;
 

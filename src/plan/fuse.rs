@@ -3,9 +3,8 @@
 
 use super::build::{Builder, Domain, Obstacle, operand};
 use super::graph::PlanGraph;
-use super::kernel::{MapKernel, Operand, Special, SpecialKernel, Step};
+use super::kernel::{MapKernel, Operand, Rank, Special, SpecialKernel, Step};
 use super::memory::MemoryRules;
-use super::store;
 use super::view::Affine;
 use crate::op::Op;
 use crate::shape::Shape;
@@ -70,8 +69,12 @@ pub(crate) struct Fusion<'a> {
 }
 
 impl<'a> Fusion<'a> {
-    pub fn run(graph: &'a PlanGraph, fuse: bool, rules: &'a MemoryRules) -> Fusion<'a> {
-        let mut stored = store::choose(graph, fuse, rules.slots);
+    pub fn run(
+        graph: &'a PlanGraph,
+        mut stored: Vec<bool>,
+        fuse: bool,
+        rules: &'a MemoryRules,
+    ) -> Fusion<'a> {
         loop {
             let group_of = vec![None; graph.nodes.len()];
             let mut f = Fusion { graph, stored, groups: Vec::new(), group_of, rules };
@@ -232,8 +235,16 @@ impl<'a> Fusion<'a> {
         }
         /// Rows enough to keep a device busy, however long they are.
         const MANY_ROWS: usize = 64;
-        let width = kernel.iterations() / kernel.rows().max(1);
-        if width > self.rules.longest_row && kernel.rows() < MANY_ROWS && kernel.is_staged() {
+        /// Elements of all rows that are worth sharing, and of one.
+        const MANY: usize = 1 << 20;
+        const LONG_ROW: usize = 512;
+        let (width, staged) = (kernel.iterations() / kernel.rows().max(1), kernel.is_staged());
+        if width > self.rules.longest_row && kernel.rows() < MANY_ROWS && staged {
+            return false;
+        }
+        let writes_all = kernel.stores.iter().any(|s| kernel.code[s.value].rank == Rank::Full);
+        let shared = kernel.iterations() >= MANY && width >= LONG_ROW && kernel.rows() < self.rules.few_rows;
+        if shared && writes_all && !staged {
             return false;
         }
         self.merge(into, others, slots);

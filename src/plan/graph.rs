@@ -18,6 +18,8 @@ pub(crate) struct PlanNode {
     pub donated: bool,
     /// Its values must outlive the plan.
     pub keep: bool,
+    /// A backward pass may follow that asks for what its gradient is made of.
+    pub taped: bool,
 }
 
 /// Nodes in an order in which sources come first.

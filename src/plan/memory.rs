@@ -10,7 +10,7 @@ use crate::dtype::DType;
 pub(crate) enum Place {
     /// Not in memory.
     Nowhere,
-    /// The plan's input of that number.
+    /// The plan's input of that number: it is that, or has its memory when nobody needs that any more.
     Input(usize),
     /// The plan's output of that number.
     Output(usize),
@@ -49,6 +49,8 @@ pub(crate) struct MemoryRules {
     /// How long a row may be that one kernel folds and then walks along again, if there are not many rows: whoever
     /// folds a row must stay together.
     pub longest_row: usize,
+    /// Under so many rows, whoever folds them shares each of them among many, and cannot write every element besides.
+    pub few_rows: usize,
     /// Bytes of an element of each type.
     pub sizes: [usize; DType::ALL.len()],
 }
@@ -78,12 +80,16 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     let mut taken = vec![false; inputs.len()];
     let mut arena = Arena::new(rules);
     let mut dying: Vec<(usize, Slot)> = Vec::new();
+    // Inputs that were given away and are read for the last time: their memory is as good as the arena's then.
+    let given = |slot: &Slot| graph.nodes[*slot].donated;
+    dying.extend(inputs.iter().copied().filter(given).map(|slot| (last_read[slot], slot)));
+    let mut idle: Vec<usize> = Vec::new();
     for (k, kernel) in kernels.iter().enumerate() {
         dying.retain(|&(last, slot)| {
-            if last < k
-                && let Place::Arena(at) = places[slot]
-            {
-                arena.free(at);
+            match places[slot] {
+                Place::Arena(at) if last < k => arena.free(at),
+                Place::Input(input) if last < k && !taken[input] => idle.push(input),
+                _ => {}
             }
             last >= k
         });
@@ -112,7 +118,11 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
                 let over = over_of.iter().find(|o| o.0 == slot).map(|o| o.1);
                 outputs.push(Output { slot, bytes: bytes(slot), over });
             } else {
-                places[slot] = Place::Arena(arena.take(bytes(slot)));
+                let room = idle.iter().position(|&input| bytes(inputs[input]) == bytes(slot));
+                places[slot] = match room {
+                    Some(room) => Place::Input(idle.swap_remove(room)),
+                    None => Place::Arena(arena.take(bytes(slot))),
+                };
                 dying.push((last_read[slot].max(k), slot));
             }
         }
@@ -123,8 +133,8 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
         }
     }
     let taken: usize = inputs.iter().map(|&s| bytes(s)).sum();
-    let given: usize = outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes).sum();
-    let peak_bytes = taken + given + arena.peak;
+    let more: usize = outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes).sum();
+    let peak_bytes = taken + more + arena.peak;
     Layout { places, arena_bytes: arena.peak, inputs, outputs, peak_bytes }
 }
 

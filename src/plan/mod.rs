@@ -1,6 +1,7 @@
 //! From a recorded graph to a few kernels and one memory layout.
 //!
-//! `graph` is the part of the recorded graph that is asked for; `store` decides which values get memory; `fuse`
+//! `graph` is the part of the recorded graph that is asked for; `store` decides which values get memory, `saved` which of
+//! them a backward pass will ask for; `fuse`
 //! groups them into kernels, whose programs `build` writes through the `view`s of movement ops; `memory` places
 //! them; `kernel` is the result, which executors read. `report` tells it to people, `guard` what went wrong in it.
 
@@ -12,6 +13,7 @@ pub(crate) mod guard;
 pub(crate) mod kernel;
 pub(crate) mod memory;
 pub(crate) mod report;
+mod saved;
 mod simplify;
 mod store;
 pub(crate) mod view;
@@ -37,12 +39,15 @@ pub(crate) struct Plan {
 
 /// Compiles `graph`; `age` orders kernels that do not depend on each other.
 pub(crate) fn compile(
-    graph: &PlanGraph,
+    mut graph: PlanGraph,
     fuse: bool,
     rules: &MemoryRules,
     age: impl Fn(usize) -> u64,
 ) -> Plan {
-    let fusion = Fusion::run(graph, fuse, rules);
+    let stored = store::choose(&graph, fuse, rules.slots);
+    saved::keep(&mut graph, &stored);
+    let graph = &graph;
+    let fusion = Fusion::run(graph, stored, fuse, rules);
     let order = fusion.order(age);
     let mut arguments = Vec::new();
     let mut kernels = Vec::new();
