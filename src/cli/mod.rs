@@ -6,6 +6,7 @@ mod download;
 mod inspect;
 mod lm;
 mod output;
+mod tune;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use output::Output;
@@ -44,6 +45,8 @@ enum Command {
     Inspect(inspect::Options),
     /// Measure workloads; one JSON line each.
     Bench(bench::Options),
+    /// Find the fastest kernels for a model on this GPU, and remember them.
+    Tune(tune::Options),
     /// Print completions for a shell.
     Completions {
         /// The shell.
@@ -64,6 +67,7 @@ pub fn main() -> ExitCode {
         Some(Command::Devices) => devices::run(output),
         Some(Command::Inspect(options)) => inspect::run(options, output),
         Some(Command::Bench(options)) => return bench::run(options),
+        Some(Command::Tune(options)) => tune::run(options, output),
         Some(Command::Completions { shell }) => {
             clap_complete::generate(*shell, &mut Cli::command(), "volta", &mut std::io::stdout());
             Ok(())

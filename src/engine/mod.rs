@@ -4,6 +4,7 @@
 mod by_op;
 mod cache;
 mod capture;
+mod collect;
 mod counters;
 mod peak;
 mod preview;
@@ -12,6 +13,8 @@ mod settings;
 mod trace;
 
 pub use by_op::{OpReport, OpTime};
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use collect::plans_of;
 pub use counters::{Counters, counters};
 pub(crate) use counters::{change_pool_bytes, count_kernels, count_read, count_upload};
 pub use peak::{Peak, measure_peak};
@@ -37,6 +40,12 @@ use std::task::{Context, Poll, Waker};
 pub(crate) struct Prepared {
     plan: Plan,
     program: Box<dyn Program>,
+}
+
+impl Prepared {
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
 }
 
 #[derive(Default)]
@@ -159,6 +168,7 @@ fn compute(
         }
     };
     LAST.set(Some(prepared.clone()));
+    collect::see(device, &prepared);
     let plan = &prepared.plan;
     let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();
     let arguments: Vec<_> = plan.arguments.iter().map(|&n| capture::argument(&capture.nodes[n].op)).collect();

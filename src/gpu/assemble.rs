@@ -7,8 +7,9 @@ use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
 use super::pieces::{self, Pieces, Windows};
 use super::pipeline::Shader;
 use super::shader::{Accessor, Declared, Frame};
-use super::special;
+use super::special::{self, Variant};
 use super::storage::Stored;
+use super::tune::Choices;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
 use crate::plan::guard::{self, Index};
@@ -28,6 +29,8 @@ pub(super) struct Target<'a> {
     pub who: &'a str,
     pub caps: &'a Caps,
     pub rules: &'a MemoryRules,
+    /// What was tuned.
+    pub choices: &'a Choices,
 }
 
 /// Where a binding's memory is.
@@ -124,10 +127,18 @@ impl Builder<'_> {
                 self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
             }
             Work::Special(s) => {
-                let lowered = lower_special(s, kernel, caps);
+                let lowered =
+                    self.lower_tuned(s, kernel).unwrap_or_else(|| lower_special(s, kernel, caps, None));
                 self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
             }
         }
+    }
+
+    /// A kernel in the way that was found to be the fastest, unless with what follows it that sees too much memory.
+    fn lower_tuned(&self, s: &SpecialKernel, kernel: &Kernel) -> Option<MapLowered> {
+        let Target { caps, rules, choices, .. } = self.target;
+        let lowered = lower_special(s, kernel, caps, Some(choices.of(s, caps)?));
+        lowered.dispatches.iter().all(|d| d.dispatch.bindings.len() <= rules.slots).then_some(lowered)
     }
 
     /// Whether these programs, which may share a dispatch, see tensors of several pieces, and too many of them.
@@ -375,11 +386,11 @@ impl Pieces for Builder<'_> {
 }
 
 /// Dispatches of a kernel from a template, with `finish` before bodies that use it.
-fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &Caps) -> MapLowered {
+fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &Caps, way: Option<Variant>) -> MapLowered {
     if s.output.shape.numel() == 0 {
         return MapLowered::default();
     }
-    let lowered = special::lower(s, caps);
+    let lowered = special::lower(s, caps, way);
     let read_elsewhere = kernel.parts.iter().any(|p| p.stored && p.slot == s.output.slot);
     let mut dispatches = Vec::new();
     for mut dispatch in lowered.dispatches {

@@ -8,6 +8,7 @@ use super::memory::{Arena, Pool};
 use super::pace::Pace;
 use super::pipeline::Pipelines;
 use super::storage::Stored;
+use super::tune::Kept;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::memory::MemoryRules;
@@ -30,6 +31,8 @@ pub(super) struct Context {
     /// Pipelines of earlier runs.
     pub disk_cache: Option<DiskCache>,
     pub pace: Pace,
+    /// What was tuned.
+    kept: Mutex<Kept>,
     fault: Arc<Mutex<Option<wgpu::Error>>>,
     lost: Arc<OnceLock<String>>,
     /// Bytes that were allocated and not given back.
@@ -163,6 +166,7 @@ impl Context {
             generation: GENERATIONS.fetch_add(1, Ordering::Relaxed),
             pace: Pace::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
+            kept: Mutex::new(Kept::open(&info, &caps)),
             name: info.name,
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,
@@ -177,6 +181,11 @@ impl Context {
             given: Arc::default(),
             injected: Injected::default(),
         })
+    }
+
+    /// What was tuned.
+    pub fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its name, for errors.

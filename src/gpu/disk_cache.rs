@@ -21,7 +21,7 @@ impl DiskCache {
             return None;
         }
         let file = folder(|name| std::env::var(name).ok())?.join(wgpu::util::pipeline_cache_key(info)?);
-        let data = std::fs::read(&file).ok().and_then(|bytes| unwrap(&bytes).map(<[u8]>::to_vec));
+        let data = std::fs::read(&file).ok().and_then(|bytes| unwrap(MAGIC, &bytes).map(<[u8]>::to_vec));
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("volta"), data: data.as_deref(), fallback: true };
         // SAFETY: the data is what a cache gave, as its checksum tells; wgpu looks whether it is this driver's.
@@ -32,13 +32,13 @@ impl DiskCache {
     /// Writes what there is now. A disk that does not take it costs time on the next run and nothing else.
     pub fn save(&self) {
         if let Some(data) = self.cache.get_data() {
-            let _ = write_whole(&self.file, &wrap(&data));
+            let _ = write_whole(&self.file, &wrap(MAGIC, &data));
         }
     }
 }
 
 /// The folder, from the environment.
-fn folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+pub(super) fn folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     match set("VOLTA_CACHE") {
         Some(off) if off == "off" => return None,
@@ -56,22 +56,23 @@ fn folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 }
 
 /// FNV-1a: enough to tell a file that was cut off or scribbled on.
-fn checksum(data: &[u8]) -> u64 {
+pub(super) fn checksum(data: &[u8]) -> u64 {
     data.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }
 
-fn wrap(data: &[u8]) -> Vec<u8> {
-    [MAGIC, &checksum(data).to_le_bytes()[..], data].concat()
+/// A file of the kind that `magic` says.
+pub(super) fn wrap(magic: &[u8; 8], data: &[u8]) -> Vec<u8> {
+    [magic, &checksum(data).to_le_bytes()[..], data].concat()
 }
 
-/// The data of a whole file.
-fn unwrap(file: &[u8]) -> Option<&[u8]> {
-    let (sum, data) = file.strip_prefix(MAGIC)?.split_at_checked(8)?;
+/// The data of a whole file of that kind.
+pub(super) fn unwrap<'f>(magic: &[u8; 8], file: &'f [u8]) -> Option<&'f [u8]> {
+    let (sum, data) = file.strip_prefix(magic)?.split_at_checked(8)?;
     (sum == checksum(data).to_le_bytes()).then_some(data)
 }
 
 /// Writes a file so that others see the old one or the new one, never half of it.
-fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(super) fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let folder = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
@@ -90,15 +91,16 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_whole_is_none() {
-        let whole = wrap(b"what the driver gave");
-        assert_eq!(unwrap(&whole), Some(&b"what the driver gave"[..]));
+        let whole = wrap(MAGIC, b"what the driver gave");
+        assert_eq!(unwrap(MAGIC, &whole), Some(&b"what the driver gave"[..]));
         for cut in 0..whole.len() {
-            assert_eq!(unwrap(&whole[..cut]), None, "cut off at {cut}");
+            assert_eq!(unwrap(MAGIC, &whole[..cut]), None, "cut off at {cut}");
             let mut scribbled = whole.clone();
             scribbled[cut] ^= 4;
-            assert_eq!(unwrap(&scribbled), None, "scribbled on at {cut}");
+            assert_eq!(unwrap(MAGIC, &scribbled), None, "scribbled on at {cut}");
         }
-        assert_eq!(unwrap(&wrap(b"")), Some(&b""[..]));
+        assert_eq!(unwrap(b"voltatn1", &whole), None);
+        assert_eq!(unwrap(MAGIC, &wrap(MAGIC, b"")), Some(&b""[..]));
     }
 
     #[test]

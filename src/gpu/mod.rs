@@ -4,7 +4,7 @@
 //! keeps. A plan's kernels become `dispatch`es: generated from loops by `map`, from templates by `gemm`, `attention` and
 //! `index`; `shader` puts the declarations of their memory in front, in the `storage` forms of the types, and `math` the
 //! functions they use, picked by the `library`; `assemble` does so for a whole plan, in parts where tensors
-//! are in too many `pieces`. `program` binds a plan's memory to
+//! are in too many `pieces`, and in the ways that were found by whoever wanted to `tune`. `program` binds a plan's memory to
 //! them and submits it, in pieces that `pace` cuts, with a `profile` of its times and what the `guard` found, if asked;
 //! `transfer` moves values to and from the host, as an `answer` to wait for. `inject` makes faults, for tests. `face` is
 //! apart from all this: a device, buffers and tensors without the engine.
@@ -36,10 +36,14 @@ mod snapshots;
 mod special;
 mod storage;
 mod transfer;
+mod tune;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use adapter::adapters;
 pub use adapter::{Adapter, AdapterKind, adapters_async};
+#[cfg(not(target_arch = "wasm32"))]
+pub use tune::tune;
+pub use tune::{Tuned, Tuning};
 
 #[doc(hidden)]
 pub use inject::{limit_memory, lose_device, spoil_next_shader};
@@ -123,7 +127,10 @@ impl Executor for Gpu {
     }
 
     fn generation(&self) -> Result<u64> {
-        Ok(context::open(self.0)?.generation)
+        let context = context::open(self.0)?;
+        // Programs that were made before something was tuned are not what would be made now.
+        let revision = context.kept().revision;
+        Ok(context.generation << 32 | revision)
     }
 
     fn works_beside(&self) -> bool {
@@ -155,6 +162,7 @@ impl Executor for Gpu {
 
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
         let context: Arc<Context> = context::open(self.0)?;
-        Ok(Box::new(program::GpuProgram::new(context, plan, guarded)?))
+        let choices = context.kept().choices.clone();
+        Ok(Box::new(program::GpuProgram::new(context, plan, guarded, &choices)?))
     }
 }

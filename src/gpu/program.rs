@@ -8,6 +8,9 @@ use super::memory::{GpuBuffer, Piece};
 use super::pace::{LONGEST, cuts};
 use super::pipeline::Pipeline;
 use super::profile::{self, Stopwatch};
+#[cfg(not(target_arch = "wasm32"))]
+use super::transfer;
+use super::tune::Choices;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::engine::{is_profiled, record_time, span, trace_kernel};
@@ -43,8 +46,8 @@ struct Ready {
 }
 
 impl GpuProgram {
-    pub fn new(context: Arc<Context>, plan: &Plan, guarded: bool) -> Result<GpuProgram> {
-        let target = Target { who: &context.who(), caps: &context.caps, rules: &context.rules };
+    pub fn new(context: Arc<Context>, plan: &Plan, guarded: bool, choices: &Choices) -> Result<GpuProgram> {
+        let target = Target { who: &context.who(), caps: &context.caps, rules: &context.rules, choices };
         let assembly = assemble(plan, &target, guarded)?;
         let Assembly { drafts, shaders, arena_bytes, words, uniform_bytes, notes } = assembly;
         let cuts = cuts(&estimates(&drafts, plan, &context), LONGEST);
@@ -191,6 +194,33 @@ impl Program for GpuProgram {
 }
 
 impl GpuProgram {
+    /// How long so many runs take, one after the other: by the device's clock where it has one, else by the host's.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn time(&self, inputs: &[Storage], outputs: &[Storage], times: u32) -> Result<Duration> {
+        let context = &self.context;
+        let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocks = arena.reserve(context, self.arena_bytes)?;
+        let stopwatch = Stopwatch::new(context, 1);
+        let mut encoder = context.device.create_command_encoder(&Default::default());
+        let timestamp_writes = stopwatch.as_ref().map(|s| s.writes(0));
+        let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
+        let mut pass = encoder.begin_compute_pass(&descriptor);
+        for ready in (0..times).flat_map(|_| &self.dispatches) {
+            pass.set_pipeline(&ready.pipeline.pipeline);
+            pass.set_bind_group(0, &self.bind_group(ready, inputs, outputs, blocks), &[]);
+            pass.dispatch_workgroups(ready.draft.groups[0], ready.draft.groups[1], 1);
+        }
+        drop(pass);
+        let ticks = stopwatch.map(|s| s.resolve(context, &mut encoder));
+        let start = Instant::now();
+        context.queue.submit([encoder.finish()]);
+        transfer::wait(context)?;
+        let elapsed = start.elapsed();
+        let measured = ticks.map(|ticks| profile::read(context, &ticks)).transpose()?;
+        let measured = measured.and_then(|times| times.first().map(|&(_, time)| time));
+        Ok(measured.filter(|time| !time.is_zero()).unwrap_or(elapsed))
+    }
+
     fn bind_group(
         &self,
         ready: &Ready,

@@ -5,6 +5,7 @@
 use super::assemble::{Target, assemble};
 use super::dispatch::Caps;
 use super::pipeline::Shader;
+use super::tune::Choices;
 use crate::dtype::DType;
 use crate::engine::with_last_plan;
 use crate::optim::{Adam, Optimizer};
@@ -62,7 +63,8 @@ fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
         few_rows: 2048,
         sizes,
     };
-    let target = Target { who: "a GPU of the tests", caps, rules: &rules };
+    let choices = Choices::default();
+    let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices };
     assemble(plan, &target, false).expect("the plan has shaders").shaders
 }
 

@@ -22,7 +22,7 @@ pub(crate) trait Executor: Send + Sync {
     /// How plans must lay out memory here.
     fn rules(&self) -> Result<MemoryRules>;
 
-    /// Changes when the device was lost and opened anew: programs made before are of no use then.
+    /// Changes when the device was lost and opened anew, or tuned: programs made before are of no use then.
     fn generation(&self) -> Result<u64>;
 
     /// Whether it computes while the host goes on.

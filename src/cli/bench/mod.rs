@@ -2,6 +2,7 @@
 
 mod models;
 
+use super::output::Failure;
 use models::Training;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -53,7 +54,7 @@ struct Workload {
     work: Work,
 }
 
-fn workload(name: &str, half: bool, options: &Options) -> Result<Workload, String> {
+fn workload(name: &str, half: bool, device: Device, batch: usize) -> Result<Workload, String> {
     if let Some(n) = name.strip_prefix("matmul-") {
         let n: usize = n.parse().map_err(|_| format!("{n} is not a size"))?;
         let dtype = if half { DType::F16 } else { DType::F32 };
@@ -78,7 +79,7 @@ fn workload(name: &str, half: bool, options: &Options) -> Result<Workload, Strin
     const MEBI: usize = 1 << 20;
     Ok(match name {
         "gelu" => {
-            let count = if options.device.is_gpu() { 64 * MEBI } else { 4 * MEBI };
+            let count = if device.is_gpu() { 64 * MEBI } else { 4 * MEBI };
             let t = elementwise(&[count], 3);
             let step = move || {
                 let y = (&t[0] * &t[1] + &t[2]).gelu_tanh();
@@ -88,7 +89,7 @@ fn workload(name: &str, half: bool, options: &Options) -> Result<Workload, Strin
             Workload { step: Box::new(step), work: Work::Bytes(4.0 * 4.0 * count as f64) }
         }
         "softmax" | "layernorm" => {
-            let rows = if options.device.is_gpu() { 8192 } else { 1024 };
+            let rows = if device.is_gpu() { 8192 } else { 1024 };
             let x = elementwise(&[rows, 4096], 1).remove(0);
             let softmax = name == "softmax";
             let step = move || {
@@ -99,8 +100,7 @@ fn workload(name: &str, half: bool, options: &Options) -> Result<Workload, Strin
             Workload { step: Box::new(step), work: Work::Bytes(2.0 * 4.0 * (rows * 4096) as f64) }
         }
         _ => {
-            let Training { mut loss, mut optimizer, units, read_loss } =
-                models::training(name, options.batch)?;
+            let Training { mut loss, mut optimizer, units, read_loss } = models::training(name, batch)?;
             let mut scaler = GradScaler::new();
             let step = move || {
                 optimizer.zero_grad();
@@ -125,15 +125,35 @@ fn workload(name: &str, half: bool, options: &Options) -> Result<Workload, Strin
     })
 }
 
+/// Whether a mode is mixed precision.
+fn is_half(mode: &str) -> Result<bool, String> {
+    match mode {
+        "f32" => Ok(false),
+        "f16" => Ok(true),
+        _ => Err(format!("mode {mode} is not there: f32 and f16 are")),
+    }
+}
+
+/// A few steps of each workload in each mode: the first one may differ from all others.
+pub fn steps(names: &str, modes: &str, device: Device, batch: usize) -> Result<(), Failure> {
+    for mode in modes.split(',') {
+        for name in names.split(',') {
+            let made = is_half(mode).and_then(|half| workload(name, half, device, batch));
+            let mut workload = made.map_err(Failure::Usage)?;
+            for _ in 0..2 {
+                (workload.step)();
+            }
+            device.synchronize()?;
+        }
+    }
+    Ok(())
+}
+
 fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> {
-    let half = match mode {
-        "f32" => false,
-        "f16" => true,
-        _ => return Err(format!("mode {mode} is not there: f32 and f16 are")),
-    };
+    let half = is_half(mode)?;
     manual_seed(0);
     let start = Instant::now();
-    let Workload { mut step, work } = workload(name, half, options)?;
+    let Workload { mut step, work } = workload(name, half, options.device, options.batch)?;
     let device = options.device;
     // How long the host is busy with a step; the rest of the time it waits.
     let mut host = Vec::new();

@@ -1,7 +1,7 @@
 //! Language models from the command line: training, talking, measuring.
 //!
 //! `config` says what to train, `prepare` makes it, `train` runs it while `watch` shows it, and `report`, `page` and
-//! `log` say how it went. `model_file` is what stays; `generate`, `chat`, `eval` and `models` use it.
+//! `log` say how it went. `model_file` is what stays; `generate`, `chat`, `eval`, `models` and `steps` use it.
 
 pub mod chat;
 mod clock;
@@ -14,6 +14,7 @@ pub mod models;
 mod page;
 mod prepare;
 mod report;
+pub mod steps;
 pub mod train;
 mod watch;
 mod writing;
@@ -22,7 +23,7 @@ use super::output::Failure;
 use volta::Device;
 
 /// The device of a name: auto, cpu, gpu or gpu:N.
-fn device(name: &str) -> Result<Device, Failure> {
+pub fn device(name: &str) -> Result<Device, Failure> {
     let device = match name {
         "auto" => Device::auto(),
         "gpu" => Device::gpu()?,

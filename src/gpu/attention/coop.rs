@@ -32,15 +32,16 @@ fn tiling(other: usize) -> Tiling {
     }
 }
 
-/// The tiling for a problem, if cooperative matrices can do it.
-pub(super) fn choose(p: &Problem, caps: &Caps) -> Option<Tiling> {
+/// The tilings for a problem, the best first; none if cooperative matrices cannot do it.
+pub(super) fn tilings(p: &Problem, caps: &Caps) -> Vec<Tiling> {
     let able = caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32);
     let halves = [&p.q, &p.k, &p.v].iter().all(|v| v.dtype == DType::F16);
     let fits = |width: usize| width.is_multiple_of(SIDE) && (SIDE..=WIDEST).contains(&width);
     if !able || !halves || !fits(p.width) || !fits(p.value_width) || p.items() * p.queries * p.keys == 0 {
-        return None;
+        return Vec::new();
     }
-    [64, 32].map(tiling).into_iter().find(|&t| Coop::new(p, t, caps).bytes() <= caps.workgroup_bytes as usize)
+    let fits = |t: &Tiling| Coop::new(p, *t, caps).bytes() <= caps.workgroup_bytes as usize;
+    [64, 32].map(tiling).into_iter().filter(fits).collect()
 }
 
 pub(super) struct Coop<'a> {

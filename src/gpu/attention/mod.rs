@@ -14,62 +14,76 @@ mod product;
 mod score;
 mod statistics;
 mod tile;
-pub(crate) mod tiling;
+mod tiling;
+mod variant;
 mod view;
 
 use super::dispatch::{Caps, Lowered};
 use crate::plan::kernel::{Special, SpecialKernel};
 use backward::Gradient;
 use problem::Problem;
-use tiling::{Tiling, Tilings};
+use tiling::Tiling;
+pub(crate) use variant::Variant;
 
-pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
-    lower_with(kernel, caps, &Tilings::default())
+/// The ways to compute it.
+pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
+    variant::all(&problem(kernel), is_forward(kernel), caps)
 }
 
-/// The same, with tilings other than those that are chosen.
-pub(crate) fn lower_with(kernel: &SpecialKernel, caps: &Caps, tilings: &Tilings) -> Lowered {
+/// The dispatches, in the way that is `wanted` or else the one that suits it.
+pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
+    let p = problem(kernel);
+    let coop = || coop::tilings(&p, caps).first().map(|&tiling| Variant::Coop(tiling));
+    let way = wanted.or_else(coop);
+    if is_forward(kernel) {
+        forward_pass(kernel, &p, caps, way)
+    } else {
+        backward_pass(kernel, &p, caps, way)
+    }
+}
+
+fn is_forward(kernel: &SpecialKernel) -> bool {
+    matches!(kernel.special, Special::Attention { .. })
+}
+
+fn problem(kernel: &SpecialKernel) -> Problem {
     match kernel.special {
-        Special::Attention { causal, scale } => {
-            forward_pass(kernel, Problem::of(kernel, causal, scale, 3), caps, tilings)
-        }
-        Special::AttentionGrad { causal, scale } => {
-            backward_pass(kernel, Problem::of(kernel, causal, scale, 5), caps, tilings)
-        }
+        Special::Attention { causal, scale } => Problem::of(kernel, causal, scale, 3),
+        Special::AttentionGrad { causal, scale } => Problem::of(kernel, causal, scale, 5),
         ref other => unreachable!("{other:?} is not attention"),
     }
 }
 
-fn forward_pass(kernel: &SpecialKernel, p: Problem, caps: &Caps, tilings: &Tilings) -> Lowered {
+fn forward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
     if p.items() * p.queries == 0 {
         return Lowered::default();
     }
-    if let Some(tiling) = coop::choose(&p, caps).filter(|_| tilings.forward.is_none()) {
-        let dispatches = vec![coop_forward::dispatch(&p, &kernel.output, tiling, caps)];
-        return Lowered { dispatches, scratch: Vec::new() };
-    }
-    let widths = [p.width, p.value_width];
-    let tiling = tilings.forward.unwrap_or_else(|| Tiling::forward(p.queries, widths, caps));
-    let dispatches = vec![forward::dispatch(&p, &kernel.output, tiling, caps)];
-    Lowered { dispatches, scratch: Vec::new() }
+    let dispatch = match way {
+        Some(Variant::Coop(tiling)) => coop_forward::dispatch(p, &kernel.output, tiling, caps),
+        way => {
+            let chosen = || Tiling::forward(p.queries, [p.width, p.value_width], caps);
+            let tiling = way.map_or_else(chosen, |way| way.tilings()[0]);
+            forward::dispatch(p, &kernel.output, tiling, caps)
+        }
+    };
+    Lowered { dispatches: vec![dispatch], scratch: Vec::new() }
 }
 
-fn backward_pass(kernel: &SpecialKernel, p: Problem, caps: &Caps, tilings: &Tilings) -> Lowered {
-    let g = Gradient::of(&p, kernel);
-    if let Some(tiling) = coop::choose(&p, caps).filter(|_| tilings.queries.is_none()) {
+fn backward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
+    let g = Gradient::of(p, kernel);
+    if let Some(Variant::Coop(tiling)) = way {
         let dispatches =
             vec![coop_backward::queries(&g, tiling, caps), coop_backward::keys(&g, tiling, caps)];
         return Lowered { dispatches, scratch: vec![g.scratch()] };
     }
-    let widths = [p.width, p.value_width];
+    let chosen = || [p.queries, p.keys].map(|rows| Tiling::backward(rows, [p.width, p.value_width], caps));
+    let [of_queries, of_keys] = way.map_or_else(chosen, |way| way.tilings());
     let mut dispatches = Vec::new();
     if p.items() * p.queries > 0 {
-        let tiling = tilings.queries.unwrap_or_else(|| Tiling::backward(p.queries, widths, caps));
-        dispatches.push(backward_queries::dispatch(&g, tiling, caps));
+        dispatches.push(backward_queries::dispatch(&g, of_queries, caps));
     }
     if p.items() * p.keys > 0 {
-        let tiling = tilings.keys.unwrap_or_else(|| Tiling::backward(p.keys, widths, caps));
-        dispatches.push(backward_keys::dispatch(&g, tiling, caps));
+        dispatches.push(backward_keys::dispatch(&g, of_keys, caps));
     }
     let scratch = if p.items() * p.queries > 0 { vec![g.scratch()] } else { Vec::new() };
     Lowered { dispatches, scratch }

@@ -24,20 +24,10 @@ const fn tiling(own: usize, other: usize, threads: [usize; 2], depth: usize, ahe
     Tiling { own, other, thread_rows: threads[0], thread_quads: threads[1], depth, unroll: 2, ahead }
 }
 
-/// Tilings that are given and not chosen.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tilings {
-    pub forward: Option<Tiling>,
-    /// Of the gradients of queries.
-    pub queries: Option<Tiling>,
-    /// Of the gradients of keys and values.
-    pub keys: Option<Tiling>,
-}
-
 /// From the fastest to the one that fits everywhere.
-const FORWARD: [Tiling; 3] =
+pub(super) const FORWARD: [Tiling; 3] =
     [tiling(64, 64, [8, 1], 16, true), tiling(64, 64, [4, 1], 8, false), tiling(32, 32, [4, 1], 8, false)];
-const BACKWARD: [Tiling; 3] =
+pub(super) const BACKWARD: [Tiling; 3] =
     [tiling(64, 64, [4, 1], 16, false), tiling(64, 64, [4, 1], 8, false), tiling(32, 32, [4, 1], 8, false)];
 
 /// The most quads of sums a thread keeps: more would not stay in registers.
@@ -68,7 +58,7 @@ impl Tiling {
         tiles * 16 + partial
     }
 
-    fn fits(&self, rows: usize, widths: [usize; 2], caps: &Caps) -> bool {
+    pub(super) fn fits(&self, rows: usize, widths: [usize; 2], caps: &Caps) -> bool {
         // Half of the rows at least should be there.
         self.own < 2 * rows
             && self.threads() <= caps.invocations as usize

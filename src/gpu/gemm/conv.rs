@@ -2,6 +2,7 @@
 
 use super::product::{Layout, Phase, Product, Source, Steps, Strided};
 use super::target::{Columns, Target};
+use super::variant::{self, Variant};
 use super::wgsl::Digits;
 use super::window::{Role, Taps, Window};
 use super::{coop, direct, pack, plain, tile, tiled};
@@ -90,27 +91,59 @@ impl Geometry {
 /// Channels under which a tap of its own for each step would leave most of the step empty.
 const FEW_CHANNELS: usize = 8;
 
-pub(super) fn lower(kernel: &SpecialKernel, kind: ConvKind, attrs: &ConvAttrs, caps: &Caps) -> Lowered {
+pub(super) fn lower(
+    kernel: &SpecialKernel,
+    kind: ConvKind,
+    attrs: &ConvAttrs,
+    caps: &Caps,
+    wanted: Option<Variant>,
+) -> Lowered {
     let g = Geometry::new(kernel, kind, attrs);
     let dtype = kernel.output.dtype;
     if kernel.operands.iter().any(|o| o.shape.numel() == 0) {
         let zeros = plain::zeros(kernel.output.shape.numel(), dtype);
         return Lowered { dispatches: vec![zeros], scratch: vec![] };
     }
-    if direct::suits(kind, &g) {
+    if wanted.is_none() && direct::suits(kind, &g) {
         return direct::lower(kernel, kind, &g);
     }
     let mut before = Lowered::default();
-    let product = match kind {
-        ConvKind::Forward => forward(kernel, &g, caps, &mut before),
-        ConvKind::InputGrad => input_grad(kernel, &g, caps, &mut before),
-        ConvKind::WeightGrad => weight_grad(kernel, &g),
-    };
+    let product = product(kernel, kind, &g, caps, &mut before);
+    if let Some(variant) = wanted {
+        return variant.lower(&product, dtype, caps, before);
+    }
     if let Some((tile, parts)) = coop::choose(&product, caps) {
         return coop::lower(&product, tile, parts, dtype, caps, before, &coop::Terms::Halves);
     }
     let (tile, parts) = tile::choose(&product, caps);
     tiled::lower(&product, tile, parts, dtype, before)
+}
+
+/// The product that a convolution is, after what is done `before` it.
+fn product(
+    kernel: &SpecialKernel,
+    kind: ConvKind,
+    g: &Geometry,
+    caps: &Caps,
+    before: &mut Lowered,
+) -> Product {
+    match kind {
+        ConvKind::Forward => forward(kernel, g, caps, before),
+        ConvKind::InputGrad => input_grad(kernel, g, caps, before),
+        ConvKind::WeightGrad => weight_grad(kernel, g),
+    }
+}
+
+/// The ways to compute a convolution as a product.
+pub(super) fn variants(
+    kernel: &SpecialKernel,
+    kind: ConvKind,
+    attrs: &ConvAttrs,
+    caps: &Caps,
+) -> Vec<Variant> {
+    let g = Geometry::new(kernel, kind, attrs);
+    let product = product(kernel, kind, &g, caps, &mut Lowered::default());
+    variant::all(&product, kernel.output.dtype, caps)
 }
 
 fn source(kernel: &SpecialKernel, number: usize, layout: Layout) -> Source {

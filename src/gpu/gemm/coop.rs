@@ -139,14 +139,19 @@ pub(super) fn able(caps: &Caps) -> bool {
     caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32)
 }
 
-/// The tile and the parts of the sums, if the adapter and the operands allow it.
-pub(super) fn choose(product: &Product, caps: &Caps) -> Option<(CoopTile, usize)> {
+/// The tiles that the adapter has room for, and their speed; none if it or the operands do not allow it.
+pub(super) fn tiles(product: &Product, caps: &Caps) -> Vec<(CoopTile, f64)> {
     let halves = product.a.dtype == DType::F16 && product.b.dtype == DType::F16;
     let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < SMALLEST;
     if !halves || !able(caps) || tiny {
-        return None;
+        return Vec::new();
     }
-    let tiles: Vec<(CoopTile, f64)> = TILES.into_iter().filter(|(tile, _)| tile.fits(caps)).collect();
+    TILES.into_iter().filter(|(tile, _)| tile.fits(caps)).collect()
+}
+
+/// The tile and the parts of the sums, if there are tiles.
+pub(super) fn choose(product: &Product, caps: &Caps) -> Option<(CoopTile, usize)> {
+    let tiles = tiles(product, caps);
     let forms: Vec<Form> = tiles.iter().map(|(tile, speed)| tile.form(*speed)).collect();
     let (number, parts) = best(product, &forms, PACE)?;
     Some((tiles[number].0.for_steps(product.steps.depth() / parts), parts))

@@ -2,6 +2,7 @@
 
 use super::product::{Layout, Product, Source, Steps, Strided};
 use super::target::{Columns, Target};
+use super::variant::Variant;
 use super::wgsl::Digits;
 use super::{coop, plain, skinny, split_f16, tile, tiled};
 use crate::gpu::dispatch::{Caps, Lowered, Memory};
@@ -52,9 +53,12 @@ pub(super) fn product(kernel: &SpecialKernel) -> Product {
     }
 }
 
-pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
+pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
     let dtype = kernel.output.dtype;
     let product = product(kernel);
+    if let Some(variant) = wanted {
+        return variant.lower(&product, dtype, caps, Lowered::default());
+    }
     if !dtype.is_float() || is_tiny(&product) {
         return Lowered { dispatches: vec![plain::lower(&product, dtype)], scratch: vec![] };
     }

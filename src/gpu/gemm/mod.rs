@@ -23,24 +23,39 @@ mod target;
 mod tests;
 mod tile;
 mod tiled;
+mod variant;
 mod wgsl;
 mod window;
 mod write;
 
 use crate::gpu::dispatch::{Caps, Lowered};
 use crate::plan::kernel::{Special, SpecialKernel};
+use crate::shape::Shape;
+pub(crate) use variant::Variant;
 
-/// The dispatches of a matrix product or a convolution.
-pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
+/// The ways to compute a matrix product or a convolution.
+pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
+    let empty = |shape: &Shape| shape.numel() == 0;
+    if empty(&kernel.output.shape) || kernel.operands.iter().any(|o| empty(&o.shape)) {
+        return Vec::new();
+    }
+    match &kernel.special {
+        Special::Conv(kind, attrs) => conv::variants(kernel, *kind, attrs, caps),
+        _ => variant::all(&matmul::product(kernel), kernel.output.dtype, caps),
+    }
+}
+
+/// The dispatches of a matrix product or a convolution, in the way that is `wanted` or else the one that suits it.
+pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
     let count = kernel.output.shape.numel();
     if count == 0 {
         return Lowered::default();
     }
     match &kernel.special {
-        Special::Conv(kind, attrs) => conv::lower(kernel, *kind, attrs, caps),
+        Special::Conv(kind, attrs) => conv::lower(kernel, *kind, attrs, caps, wanted),
         _ if kernel.operands.iter().any(|o| o.shape.numel() == 0) => {
             Lowered { dispatches: vec![plain::zeros(count, kernel.output.dtype)], scratch: vec![] }
         }
-        _ => matmul::lower(kernel, caps),
+        _ => matmul::lower(kernel, caps, wanted),
     }
 }

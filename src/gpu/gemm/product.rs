@@ -28,6 +28,11 @@ pub(super) struct Results {
 }
 
 impl Product {
+    /// Whether both operands are matrices, and not windows of images.
+    pub fn is_strided(&self) -> bool {
+        [&self.a, &self.b].iter().all(|source| matches!(source.layout, Layout::Strided(_)))
+    }
+
     pub fn results(&self) -> Results {
         Results { items: self.items, m: self.m, n: self.n, target: self.target.clone() }
     }

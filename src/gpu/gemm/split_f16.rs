@@ -44,20 +44,43 @@ pub(super) struct Choice {
     later: [bool; 2],
 }
 
-/// The tile and the parts of the sums, if the adapter and the operands allow it and it pays.
-pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Choice> {
+impl Choice {
+    pub fn new(product: &Product, tile: CoopTile, parts: usize) -> Choice {
+        let later = later(product, &tile);
+        Choice { tile: tile.for_steps(2 * product.steps.depth() / parts), parts, later }
+    }
+}
+
+/// Operands of which no tile reads what another one does.
+fn later(product: &Product, tile: &CoopTile) -> [bool; 2] {
+    [product.n <= tile.n, product.m <= tile.m]
+}
+
+/// The tiles that the adapter has room for, and their speed; none if it or the operands do not allow it.
+pub(super) fn tiles(product: &Product, dtype: DType, caps: &Caps) -> Vec<(CoopTile, f64)> {
     let floats = [product.a.dtype, product.b.dtype, dtype].iter().all(|&d| d == DType::F32);
-    let (lanes, depth) = (product.m.min(product.n), product.steps.depth());
+    let lanes = product.m.min(product.n);
     let large = lanes >= FEWEST_LANES
         && 4 * lanes >= 3 * lanes.next_multiple_of(SIDE)
-        && depth >= SHORTEST
-        && product.items * product.m * product.n >= FEWEST.div_ceil(depth);
+        && product.steps.depth() >= SHORTEST;
     if !floats || !large || !coop::able(caps) {
+        return Vec::new();
+    }
+    let counted = |tile: &CoopTile| {
+        let numbers = halves::numbers(product, tile.k / 2, later(product, tile));
+        numbers.is_some_and(|numbers| numbers.iter().all(|&n| n < MOST))
+    };
+    TILES.into_iter().filter(|(tile, _)| tile.fits(caps) && counted(tile)).collect()
+}
+
+/// The tile and the parts of the sums, if there are tiles and it pays.
+pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Choice> {
+    let depth = product.steps.depth();
+    if product.items * product.m * product.n < FEWEST.div_ceil(depth.max(1)) {
         return None;
     }
     let twice = Product { steps: Steps::Flat(2 * depth), ..product.clone() };
-    let tiles = TILES.into_iter().filter(|(tile, _)| tile.fits(caps));
-    let choices = tiles.flat_map(|(tile, speed)| {
+    let choices = tiles(product, dtype, caps).into_iter().flat_map(|(tile, speed)| {
         let most = 2 * depth / (tile.k * LEAST_STEPS);
         let busy = PROCESSORS / count(product, [tile.m, tile.n]);
         let parts = PARTS.into_iter().chain([busy]).filter(move |&p| p == 1 || p <= most && p > 1);
@@ -66,10 +89,7 @@ pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Cho
     let (_, tile, parts) = choices
         .map(|(tile, speed, parts)| (cost(&twice, &tile.form(speed), parts, PACE), tile, parts))
         .min_by(|x, y| x.0.total_cmp(&y.0))?;
-    let later = [product.n <= tile.n, product.m <= tile.m];
-    let numbers = halves::numbers(product, tile.k / 2, later)?;
-    let tile = tile.for_steps(2 * depth / parts);
-    numbers.iter().all(|&n| n < MOST).then_some(Choice { tile, parts, later })
+    Some(Choice::new(product, tile, parts))
 }
 
 /// The dispatches of a product.

@@ -2,13 +2,17 @@
 //! read.
 
 use super::conv::{Geometry, phases};
-use super::lower;
 use super::wgsl::Digits;
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Dispatch, Lowered, Memory};
 use crate::op::{ConvAttrs, ConvKind};
 use crate::plan::kernel::{Operand, Special, SpecialKernel};
 use crate::shape::Shape;
+
+/// In the way that is chosen.
+fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
+    super::lower(kernel, caps, None)
+}
 
 fn least() -> Caps {
     Caps {

@@ -1,6 +1,6 @@
 //! Shapes of tiles, and which of them suits a product.
 
-use super::product::{Layout, Product};
+use super::product::Product;
 use crate::gpu::dispatch::Caps;
 
 /// What a workgroup computes: a tile of `m × n` results, `k` terms at a time, `per_thread` of them by each
@@ -41,6 +41,15 @@ impl Tile {
     /// Bytes of workgroup memory: two buffers.
     pub fn bytes(&self) -> usize {
         2 * self.k * (self.m + self.n + 2 * self.padding) * 4
+    }
+
+    /// Reading the last step twice is little where there are many.
+    pub(super) fn for_steps(self, depth: usize) -> Tile {
+        Tile { straight: depth >= 16 * self.k, ..self }
+    }
+
+    pub(super) fn form(&self, speed: f64) -> Form {
+        Form { m: self.m, n: self.n, k: self.k, threads: self.threads(), speed, wait: 0.0 }
     }
 
     fn fits(&self, caps: &Caps) -> bool {
@@ -100,19 +109,24 @@ pub(super) struct Form {
     pub wait: f64,
 }
 
+/// The tiles that the adapter has room for, and their speed.
+fn fitting(caps: &Caps) -> impl Iterator<Item = (Tile, f64)> {
+    TILES.into_iter().filter_map(|(tile, speed)| Some((tile.fitted(caps)?, speed)))
+}
+
+/// Those of them that suit the operands.
+pub(super) fn tiles(product: &Product, caps: &Caps) -> Vec<(Tile, f64)> {
+    fitting(caps).filter(|(tile, _)| tile.slices == 1 || product.is_strided()).collect()
+}
+
 /// The tile, and into how many parts the sums are cut.
 pub(super) fn choose(product: &Product, caps: &Caps) -> (Tile, usize) {
-    let strided = [&product.a, &product.b].iter().all(|s| matches!(s.layout, Layout::Strided(_)));
-    let fitted = |(tile, speed): (Tile, f64)| Some((tile.fitted(caps)?, speed));
-    let mut tiles: Vec<(Tile, f64)> = TILES.into_iter().filter_map(fitted).collect();
-    let wait = if tiles.iter().any(|(tile, _)| tile.slices > 1) { WAIT } else { 0.0 };
-    tiles.retain(|(tile, _)| tile.slices == 1 || strided);
-    let form = |&(t, speed): &(Tile, f64)| Form { m: t.m, n: t.n, k: t.k, threads: t.threads(), speed, wait };
+    let wait = if fitting(caps).any(|(tile, _)| tile.slices > 1) { WAIT } else { 0.0 };
+    let tiles = tiles(product, caps);
+    let form = |(tile, speed): &(Tile, f64)| Form { wait, ..tile.form(*speed) };
     let forms: Vec<Form> = tiles.iter().map(form).collect();
     let (number, parts) = best(product, &forms, 1.0).expect("there are tiles");
-    let tile = tiles[number].0;
-    // Reading the last step twice is little where there are many.
-    (Tile { straight: product.steps.depth() / parts >= 16 * tile.k, ..tile }, parts)
+    (tiles[number].0.for_steps(product.steps.depth() / parts), parts)
 }
 
 /// The number of the form that costs least, and the parts; `pace` says how much faster arithmetic is than in
@@ -132,7 +146,7 @@ pub(super) fn count(product: &Product, [m, n]: [usize; 2]) -> usize {
 
 /// Numbers of parts worth trying: one, or as many as make the machine busy, half or a quarter; a part should
 /// have several steps.
-fn parts(product: &Product, form: &Form) -> Vec<usize> {
+pub(super) fn parts(product: &Product, form: &Form) -> Vec<usize> {
     let steps = product.steps.depth().div_ceil(form.k);
     let tiles = count(product, [form.m, form.n]);
     let slots = 2 * PROCESSORS;

@@ -1,0 +1,190 @@
+//! What was found to be the fastest way for each problem, in memory and in a file beside the compiled pipelines. A file
+//! belongs to one adapter, driver, version of Volta and set of abilities; one that is damaged or another's is as good as
+//! none, and said once.
+
+use super::problem;
+use crate::error::{Error, ErrorKind, Result};
+use crate::gpu::disk_cache::{checksum, folder, unwrap, wrap, write_whole};
+use crate::gpu::dispatch::Caps;
+use crate::gpu::special::{self, Variant};
+use crate::plan::kernel::SpecialKernel;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+/// The first bytes of a file, with the version of its form.
+const MAGIC: &[u8; 8] = b"voltatn1";
+
+/// The name of the way that is taken without a choice.
+pub(super) const DEFAULT: &str = "default";
+
+/// Names of ways, by problem.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::gpu) struct Choices(BTreeMap<String, String>);
+
+impl Choices {
+    /// One choice and no more.
+    pub fn only(problem: &str, variant: &str) -> Choices {
+        Choices([(problem.to_string(), variant.to_string())].into())
+    }
+
+    /// The way that was chosen for a kernel; none if there is no choice, or it is not one of those that this adapter has.
+    pub fn of(&self, kernel: &SpecialKernel, caps: &Caps) -> Option<Variant> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let name = self.get(&problem::name(kernel))?;
+        special::variants(kernel, caps).into_iter().find(|variant| variant.to_string() == name)
+    }
+
+    pub fn get(&self, problem: &str) -> Option<&str> {
+        self.0.get(problem).map(String::as_str)
+    }
+
+    pub fn insert(&mut self, problem: &str, variant: &str) {
+        self.0.insert(problem.into(), variant.into());
+    }
+
+    /// The text of a file: whose it is, then a line for each problem.
+    fn to_text(&self, owner: &str) -> String {
+        let lines = self.0.iter().map(|(problem, variant)| format!("{problem}\t{variant}\n"));
+        format!("{owner}\n{}", lines.collect::<String>())
+    }
+
+    fn from_text(text: &str, owner: &str) -> Option<Choices> {
+        let mut lines = text.lines();
+        if lines.next()? != owner {
+            return None;
+        }
+        let pair = |line: &str| line.split_once('\t').map(|(p, v)| (p.to_string(), v.to_string()));
+        lines.map(pair).collect::<Option<_>>().map(Choices)
+    }
+
+    /// What a file holds: nothing if there is none; an error if it is not whole or not the owner's.
+    fn read(file: &Path, owner: &str) -> Result<Choices> {
+        let bytes = match std::fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Choices::default()),
+            Err(e) => return Err(unusable(file, &format!("cannot be read: {e}"))),
+        };
+        let text = unwrap(MAGIC, &bytes).and_then(|data| std::str::from_utf8(data).ok());
+        let text = text.ok_or_else(|| unusable(file, "is damaged"))?;
+        Choices::from_text(text, owner).ok_or_else(|| unusable(file, "is of another device or version"))
+    }
+}
+
+fn unusable(file: &Path, why: &str) -> Error {
+    let message = format!("the file of tuned choices {} {why}; `volta tune` makes it anew", file.display());
+    Error::new(ErrorKind::Data, message)
+}
+
+/// A device's choices and where they stay.
+pub(in crate::gpu) struct Kept {
+    pub choices: Choices,
+    /// Counts changes: programs made before are of no use then.
+    pub revision: u64,
+    owner: String,
+    /// None where nobody wants files.
+    file: Option<PathBuf>,
+}
+
+impl Kept {
+    /// The choices for an adapter with these abilities, as far as the disk has them.
+    pub fn open(info: &wgpu::AdapterInfo, caps: &Caps) -> Kept {
+        let owner = owner(info, caps);
+        let name = format!("tuned-{:016x}", checksum(owner.as_bytes()));
+        let file = folder(|name| std::env::var(name).ok()).map(|folder| folder.join(name));
+        Kept::of(owner, file)
+    }
+
+    fn of(owner: String, file: Option<PathBuf>) -> Kept {
+        let mut kept = Kept { choices: Choices::default(), revision: 0, owner, file };
+        kept.choices = kept.on_disk();
+        kept
+    }
+
+    fn on_disk(&self) -> Choices {
+        static WARNED: Once = Once::new();
+        let read = self.file.as_ref().map(|file| Choices::read(file, &self.owner));
+        read.unwrap_or_else(|| Ok(Choices::default())).unwrap_or_else(|error| {
+            WARNED.call_once(|| eprintln!("warning: {}", error.message()));
+            Choices::default()
+        })
+    }
+
+    /// Adds choices, here and in the file, which others may have added to meanwhile.
+    pub fn add(&mut self, new: Choices) -> Result<()> {
+        let mut all = self.on_disk();
+        all.0.extend(std::mem::take(&mut self.choices).0);
+        all.0.extend(new.0);
+        self.choices = all;
+        self.revision += 1;
+        let Some(file) = &self.file else { return Ok(()) };
+        let bytes = wrap(MAGIC, self.choices.to_text(&self.owner).as_bytes());
+        write_whole(file, &bytes).map_err(|e| {
+            let message = format!("the tuned choices could not be written to {}: {e}", file.display());
+            Error::new(ErrorKind::Io, message)
+        })
+    }
+
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+}
+
+/// Whose choices these are, in one line.
+fn owner(info: &wgpu::AdapterInfo, caps: &Caps) -> String {
+    let wgpu::AdapterInfo { name, vendor, device, backend, driver, driver_info, .. } = info;
+    let version = env!("CARGO_PKG_VERSION");
+    format!("volta {version}, {name} {vendor:x}:{device:x}, {backend}, {driver} {driver_info}, {caps:?}")
+        .replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gives_back_what_was_written_to_its_owner_alone() {
+        let folder = std::env::temp_dir().join(format!("volta-choices-{}", std::process::id()));
+        let file = folder.join("tuned");
+        let open = |owner: &str| Kept::of(owner.into(), Some(file.clone()));
+        assert_eq!(open("me").choices, Choices::default());
+        open("me").add(Choices::only("a product", "tiled")).unwrap();
+        // Whoever opened it before adds to what is there.
+        let mut first = open("me");
+        open("me").add(Choices::only("another", DEFAULT)).unwrap();
+        first.add(Choices::only("a product", "plain")).unwrap();
+        let again = open("me");
+        assert_eq!(again.choices.get("a product"), Some("plain"));
+        assert_eq!(again.choices.get("another"), Some(DEFAULT));
+        assert_eq!(open("you").choices, Choices::default());
+        assert!(Choices::read(&file, "you").unwrap_err().message().contains("another device"));
+
+        let whole = std::fs::read(&file).unwrap();
+        for cut in [0, 3, 8, 15, 16, 20, whole.len() - 1] {
+            std::fs::write(&file, &whole[..cut]).unwrap();
+            assert!(
+                Choices::read(&file, "me").unwrap_err().message().contains("damaged"),
+                "cut off at {cut}"
+            );
+            let mut scribbled = whole.clone();
+            scribbled[cut] ^= 1;
+            std::fs::write(&file, scribbled).unwrap();
+            assert!(Choices::read(&file, "me").is_err(), "scribbled on at {cut}");
+        }
+        // Tuning again mends it.
+        let mut damaged = open("me");
+        assert_eq!(damaged.choices, Choices::default());
+        damaged.add(Choices::only("a product", "tiled")).unwrap();
+        assert_eq!(open("me").choices, Choices::only("a product", "tiled"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn without_a_file_choices_last_as_long_as_the_device() {
+        let mut kept = Kept::of("me".into(), None);
+        kept.add(Choices::only("a product", "tiled")).unwrap();
+        assert_eq!((kept.choices.get("a product"), kept.revision), (Some("tiled"), 1));
+    }
+}

@@ -1,0 +1,202 @@
+//! Every way gives what the default one gives, and a choice changes the shaders of its problem and of no other. The ways
+//! run where `VOLTA_DEVICE=gpu` picks a GPU.
+
+use super::choices::{Choices, DEFAULT};
+use super::trial::Trial;
+use super::{Problems, problem, tune};
+use crate::dtype::DType;
+use crate::engine::plans_of;
+use crate::gpu::assemble::{Target, assemble};
+use crate::gpu::context::{self, Context};
+use crate::gpu::dispatch::Caps;
+use crate::gpu::special::variants;
+use crate::gpu::{now, transfer};
+use crate::plan::Plan;
+use crate::plan::executor::Program;
+use crate::plan::kernel::Work;
+use crate::tensor::{AttentionOptions, ConvOptions, Tensor};
+use crate::{Device, default_device, with_device};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn gpu() -> Option<(Device, Arc<Context>)> {
+    match default_device() {
+        device @ Device::Gpu(index) => Some((device, context::open(index).expect("the GPU is there"))),
+        Device::Cpu => None,
+    }
+}
+
+fn random(shape: &[usize], dtype: DType) -> Tensor {
+    let t = (Tensor::rand(shape) - 0.5).to_dtype(dtype).requires_grad(true);
+    t.realize();
+    t
+}
+
+/// Computes a result and the gradients of its operands.
+fn with_gradients(result: &Tensor, operands: &[&Tensor]) {
+    result.sum().backward();
+    let gradients: Vec<Tensor> = operands.iter().map(|t| t.grad().expect("it has one")).collect();
+    crate::realize_all(&gradients);
+}
+
+/// A product of sizes that no tile divides, in all layouts.
+fn products(dtype: DType) {
+    let (a, b) = (random(&[67, 45], dtype), random(&[45, 83], dtype));
+    with_gradients(&a.matmul(&b), &[&a, &b]);
+}
+
+/// Products of few lanes, of long sums, of small matrices.
+fn odd_products() {
+    for (a, b) in [([3, 301], [301, 70]), ([66, 1030], [1030, 37])] {
+        random(&a, DType::F32).matmul(&random(&b, DType::F32)).realize();
+    }
+    let (a, b) = (random(&[3, 35, 18], DType::F32), random(&[3, 29, 18], DType::F32));
+    a.matmul(&b.transpose(1, 2)).realize();
+}
+
+fn convolutions() {
+    let (x, w) = (random(&[2, 18, 9, 11], DType::F32), random(&[22, 9, 3, 3], DType::F32));
+    let options = ConvOptions { stride: [2, 1], groups: 2, padding: [0, 1], ..ConvOptions::default() };
+    with_gradients(&x.conv2d(&w, None, options), &[&x, &w]);
+}
+
+fn attention() {
+    let [q, k, v] = [37, 70, 70].map(|rows| random(&[1, 2, rows, 20], DType::F32));
+    let result = q.scaled_dot_product_attention(&k, &v, AttentionOptions::default());
+    with_gradients(&result, &[&q, &k, &v]);
+}
+
+/// What a way of a trial computes.
+fn values(trial: &Trial, way: &str) -> Vec<f32> {
+    let program = trial.program(way).unwrap_or_else(|e| panic!("{way}: {e}"));
+    let output = &trial.special().output;
+    let results = program.run(trial.plan(), &trial.inputs, &[]).unwrap_or_else(|e| panic!("{way}: {e}"));
+    let (dtype, count) = (output.dtype, output.shape.numel());
+    let bytes = now(transfer::read(results[0].clone(), dtype, count)).expect("it can be read");
+    match dtype {
+        DType::F32 => bytes.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
+        DType::F16 => {
+            bytes.as_chunks::<2>().0.iter().map(|&b| half::f16::from_le_bytes(b).to_f32()).collect()
+        }
+        other => panic!("{other} is not tuned"),
+    }
+}
+
+#[test]
+fn every_way_gives_what_the_default_one_gives() {
+    let Some((device, context)) = gpu() else { return };
+    let f16 = context.caps.f16;
+    let ((), plans) = plans_of(device, || {
+        products(DType::F32);
+        if f16 {
+            products(DType::F16);
+        }
+        odd_products();
+        convolutions();
+        attention();
+    });
+    let mut problems = Problems::default();
+    plans.iter().for_each(|p| problems.add(p.plan(), &context));
+    assert!(problems.all.len() >= 11, "{} problems", problems.all.len());
+    let mut compared = 0;
+    for p in &problems.all {
+        let trial = Trial::new(&context, &p.kernel, &p.special).expect("there is memory");
+        let ways = trial.ways();
+        assert!(ways.len() > 1 && ways[0] == DEFAULT, "{}: {ways:?}", p.name);
+        trial.compile(&ways);
+        let expected = values(&trial, DEFAULT);
+        let largest = expected.iter().fold(0f32, |m, x| m.max(x.abs()));
+        assert!(largest > 0.0 && largest.is_finite(), "{}: {largest}", p.name);
+        let tolerance = largest * if p.special.output.dtype == DType::F16 { 2e-3 } else { 1e-5 };
+        for way in &ways[1..] {
+            for (k, (x, y)) in values(&trial, way).iter().zip(&expected).enumerate() {
+                assert!((x - y).abs() <= tolerance, "{}, {way}: {x} is not {y} at {k}", p.name);
+            }
+            compared += 1;
+        }
+    }
+    println!("{compared} ways of {} problems", problems.all.len());
+}
+
+#[test]
+fn without_time_nothing_is_tuned() {
+    let Some((device, context)) = gpu() else { return };
+    let state = || {
+        let kept = context.kept();
+        (kept.revision, kept.choices.clone())
+    };
+    let before = state();
+    let tuning = tune(
+        device,
+        Duration::ZERO,
+        |_, _| (),
+        || Tensor::rand([33, 47]).try_matmul(&Tensor::rand([47, 53]))?.try_realize(),
+    )
+    .expect("it is a GPU");
+    assert_eq!((tuning.tuned.len(), tuning.known, tuning.left), (0, 0, 1));
+    assert_eq!(before, state());
+}
+
+#[test]
+fn the_cpu_is_not_tuned() {
+    let error =
+        tune(Device::Cpu, Duration::ZERO, |_, _| (), || Ok(())).expect_err("there is nothing to tune");
+    assert!(error.message().contains("only GPUs"), "{error}");
+}
+
+/// The shaders of a plan for a small adapter, with these choices.
+fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
+    let sizes = DType::ALL.map(DType::size);
+    let rules = crate::plan::memory::MemoryRules {
+        alignment: 256,
+        block: 1 << 31,
+        slots: 8,
+        longest_row: 1 << 16,
+        few_rows: 2048,
+        sizes,
+    };
+    let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices };
+    let assembly = assemble(plan, &target, false).expect("the plan has shaders");
+    assembly.shaders.into_iter().map(|s| s.source).collect()
+}
+
+#[test]
+fn a_choice_changes_the_shader_of_its_problem_alone_and_only_if_it_fits() {
+    let least = Caps {
+        f16: false,
+        i64: false,
+        subgroup: None,
+        cooperative: false,
+        invocations: 256,
+        workgroup_bytes: 16384,
+    };
+    let ((), plans) = with_device(Device::Cpu, || {
+        plans_of(Device::Cpu, || {
+            let (a, b, c) = (Tensor::rand([70, 80]), Tensor::rand([80, 90]), Tensor::rand([90, 60]));
+            crate::realize_all(&[a.clone(), b.clone(), c.clone()]);
+            (a.matmul(&b) + 1.0).relu().matmul(&c).realize();
+        })
+    });
+    let plan = plans.last().expect("it ran").plan();
+    let specials: Vec<_> = plan
+        .kernels
+        .iter()
+        .filter_map(|k| if let Work::Special(s) = &k.work { Some(s) } else { None })
+        .collect();
+    assert_eq!(specials.len(), 2);
+    let name = problem::name(specials[0]);
+    assert_ne!(name, problem::name(specials[1]));
+    let default = shaders(plan, &least, &Choices::default());
+    let mut different = 0;
+    for variant in variants(specials[0], &least) {
+        let tuned = shaders(plan, &least, &Choices::only(&name, &variant.to_string()));
+        different += usize::from(tuned != default);
+        assert_eq!(tuned.last(), default.last(), "{variant} changed another product");
+    }
+    assert!(different >= 5, "{different} ways differ");
+    for unknown in
+        [DEFAULT, "tiled 1024x1024x16 by 8x8 of 1 in 1", "cooperative 256x128x32 by 4x4 with 1 in 1", ""]
+    {
+        assert_eq!(shaders(plan, &least, &Choices::only(&name, unknown)), default, "{unknown}");
+    }
+}

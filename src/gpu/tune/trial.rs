@@ -1,0 +1,199 @@
+//! One problem on the device: memory with numbers in it, and the time that each way takes.
+
+use super::choices::{Choices, DEFAULT};
+use super::problem;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::assemble::{Target, assemble};
+use crate::gpu::context::Context;
+use crate::gpu::memory::GpuBuffer;
+use crate::gpu::pipeline::Shader;
+use crate::gpu::program::GpuProgram;
+use crate::gpu::special;
+use crate::gpu::storage::Stored;
+use crate::graph::Storage;
+use crate::plan::Plan;
+use crate::plan::kernel::{Kernel, SpecialKernel, Work};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A problem with its memory.
+pub(super) struct Trial {
+    context: Arc<Context>,
+    plan: Plan,
+    name: String,
+    pub inputs: Vec<Storage>,
+    pub output: Storage,
+}
+
+impl Trial {
+    pub fn new(context: &Arc<Context>, kernel: &Kernel, special: &SpecialKernel) -> Result<Trial> {
+        let plan = problem::plan(kernel, special, &context.rules);
+        let buffer = |slot: usize| -> Result<Storage> {
+            let buffer = GpuBuffer::new(context, plan.slot_bytes[slot])?;
+            fill(context, &buffer, plan.slot_dtypes[slot])?;
+            Ok(Arc::new(buffer))
+        };
+        let inputs = plan.layout.inputs.iter().map(|&slot| buffer(slot)).collect::<Result<_>>()?;
+        let output = buffer(plan.layout.outputs[0].slot)?;
+        Ok(Trial { context: context.clone(), plan, name: problem::name(special), inputs, output })
+    }
+
+    /// It alone.
+    #[cfg(test)]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub fn special(&self) -> &SpecialKernel {
+        match &self.plan.kernels[0].work {
+            Work::Special(special) => special,
+            Work::Map(_) => unreachable!("a trial is of a kernel with variants"),
+        }
+    }
+
+    /// The names of the ways there are, the default one first, without those that are the default by another name.
+    pub fn ways(&self) -> Vec<String> {
+        let caps = &self.context.caps;
+        let default = special::lower(self.special(), caps, None);
+        let others = special::variants(self.special(), caps).into_iter();
+        let others = others.filter(|v| special::lower(self.special(), caps, Some(*v)) != default);
+        [DEFAULT.to_string()].into_iter().chain(others.map(|v| v.to_string())).collect()
+    }
+
+    /// The way of this name, ready to run.
+    pub fn program(&self, way: &str) -> Result<GpuProgram> {
+        GpuProgram::new(self.context.clone(), &self.plan, false, &Choices::only(&self.name, way))
+    }
+
+    /// Compiles the shaders of some ways side by side, so that making their programs is quick.
+    pub fn compile(&self, ways: &[String]) {
+        let who = self.context.who();
+        let mut shaders: Vec<Shader> = Vec::new();
+        for way in ways {
+            let choices = Choices::only(&self.name, way);
+            let Context { caps, rules, .. } = &*self.context;
+            let target = Target { who: &who, caps, rules, choices: &choices };
+            shaders.extend(assemble(&self.plan, &target, false).map_or(Vec::new(), |all| all.shaders));
+        }
+        // A way whose shader is refused says so when its program is made.
+        let _ = self.context.pipelines(&shaders);
+    }
+
+    /// The time of one run, in the mean of `times` one after the other.
+    pub fn time(&self, program: &GpuProgram, times: u32) -> Result<Duration> {
+        let outputs = std::slice::from_ref(&self.output);
+        Ok(program.time(&self.inputs, outputs, times)? / times)
+    }
+}
+
+/// How the ways of a problem did.
+pub(super) struct Race {
+    /// The default's time.
+    pub default: Duration,
+    /// The name of the fastest way, and its time.
+    pub best: (String, Duration),
+    /// Ways that were tried.
+    pub tried: usize,
+    /// Whether there was time for all.
+    pub complete: bool,
+}
+
+/// The share of the default's time that another way must save.
+const GAIN: f64 = 0.03;
+
+/// How long measuring a way takes about, and how often it is done.
+const MEASURING: Duration = Duration::from_millis(3);
+const ROUNDS: usize = 4;
+
+/// Runs of a measurement, at most.
+const MOST_RUNS: u32 = 200;
+
+/// How many times as long as the best a way may take at first to be looked at more closely.
+const HOPELESS: f64 = 1.5;
+
+/// Ways whose shaders are compiled together.
+const TOGETHER: usize = 16;
+
+/// Tries all ways until the time is up; `None` if not even the default was measured.
+pub(super) fn race(trial: &Trial, until: Instant, mut tried: impl FnMut()) -> Result<Option<Race>> {
+    let ways = trial.ways();
+    let mut known: Vec<(&String, GpuProgram, Duration)> = Vec::new();
+    let mut count = 0;
+    for some in ways.chunks(TOGETHER) {
+        if Instant::now() >= until {
+            break;
+        }
+        trial.compile(some);
+        for way in some {
+            count += 1;
+            match first_time(trial, way) {
+                Ok((program, time)) => known.push((way, program, time)),
+                // A way that this driver or its memory refuses is not one; a device that is gone is an error.
+                Err(error) if trial.context.is_lost() || way == DEFAULT => return Err(error),
+                Err(_) => {}
+            }
+            tried();
+            if Instant::now() >= until {
+                break;
+            }
+        }
+    }
+    let Some(least) = known.iter().map(|(.., time)| *time).min() else { return Ok(None) };
+    known.retain(|(way, _, time)| *way == DEFAULT || *time <= least.mul_f64(HOPELESS));
+    for _ in 0..ROUNDS {
+        for (_, program, best) in &mut known {
+            let runs = (MEASURING.as_secs_f64() / best.as_secs_f64().max(1e-7)) as u32;
+            *best = trial.time(program, runs.clamp(1, MOST_RUNS))?.min(*best);
+        }
+    }
+    let default = known[0].2;
+    let best = known.iter().min_by_key(|(.., time)| *time).map_or(0, |best| {
+        let gains = best.2 < default.mul_f64(1.0 - GAIN);
+        if gains { known.iter().position(|k| std::ptr::eq(k, best)).unwrap_or(0) } else { 0 }
+    });
+    let best = (known[best].0.clone(), known[best].2);
+    Ok(Some(Race { default, best, tried: count, complete: count == ways.len() }))
+}
+
+/// A way's program, and the time of its second run: the first one pays for what is new.
+fn first_time(trial: &Trial, way: &str) -> Result<(GpuProgram, Duration)> {
+    let program = trial.program(way)?;
+    trial.time(&program, 1)?;
+    let time = trial.time(&program, 2)?;
+    Ok((program, time))
+}
+
+/// Fills memory with numbers of a type: of magnitudes between a half and one, either sign.
+fn fill(context: &Context, buffer: &GpuBuffer, dtype: DType) -> Result<()> {
+    /// Threads of all workgroups.
+    const GROUPS: u32 = 1024;
+    let (keep, set) = match Stored::of(dtype, context.caps.f16) {
+        Stored::F32 => (0x807f_ffffu32, 0x3f00_0000u32),
+        Stored::F16 => (0x83ff_83ff, 0x3800_3800),
+        Stored::F16Word => (0x83ff, 0x3800),
+        Stored::Bf16Word => (0x807f, 0x3f00),
+        Stored::I32 | Stored::I64 | Stored::Word => (0, 0),
+    };
+    let source =
+        include_str!("fill.wgsl").replace("KEEP", &keep.to_string()).replace("SET", &set.to_string());
+    let what = "filling memory to tune with".to_string();
+    let shader = Shader { source, writable: vec![true], arguments: false, what: what.clone(), kernel: what };
+    let pipeline = context.pipelines(&[shader])?.remove(0);
+    let mut encoder = context.device.create_command_encoder(&Default::default());
+    {
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        pass.set_pipeline(&pipeline.pipeline);
+        for piece in &buffer.pieces {
+            let group = context.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &pipeline.layout,
+                entries: &[wgpu::BindGroupEntry { binding: 0, resource: piece.buffer.as_entire_binding() }],
+            });
+            pass.set_bind_group(0, &group, &[]);
+            pass.dispatch_workgroups(GROUPS, 1, 1);
+        }
+    }
+    context.queue.submit([encoder.finish()]);
+    context.check(|| "filling memory to tune with".into())
+}
