@@ -5,13 +5,16 @@ use crate::device::Device;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+/// Plans, and where they ran.
+type Seen = Vec<(Device, Arc<Prepared>)>;
+
 thread_local! {
-    static SEEN: RefCell<Option<Vec<(Device, Arc<Prepared>)>>> = const { RefCell::new(None) };
+    static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
 }
 
 /// Does `f`, and gives the plans that this thread ran on `device` meanwhile, each once.
 pub(crate) fn plans_of<R>(device: Device, f: impl FnOnce() -> R) -> (R, Vec<Arc<Prepared>>) {
-    struct Restore(Option<Vec<(Device, Arc<Prepared>)>>);
+    struct Restore(Option<Seen>);
     impl Drop for Restore {
         fn drop(&mut self) {
             SEEN.set(self.0.take());

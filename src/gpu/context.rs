@@ -12,7 +12,7 @@ use super::tune::Kept;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::memory::MemoryRules;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub(super) struct Context {
@@ -30,6 +30,8 @@ pub(super) struct Context {
     pub pipelines: Pipelines,
     /// Pipelines of earlier runs.
     pub disk_cache: Option<DiskCache>,
+    /// Whether pipelines are compiled to be tried and not to be kept.
+    pub on_trial: AtomicBool,
     pub pace: Pace,
     /// What was tuned.
     kept: Mutex<Kept>,
@@ -166,6 +168,7 @@ impl Context {
             generation: GENERATIONS.fetch_add(1, Ordering::Relaxed),
             pace: Pace::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
+            on_trial: AtomicBool::new(false),
             kept: Mutex::new(Kept::open(&info, &caps)),
             name: info.name,
             timestamps: features.contains(F::TIMESTAMP_QUERY),

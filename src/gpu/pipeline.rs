@@ -2,8 +2,11 @@
 //! some take a second.
 
 use super::context::Context;
+use super::disk_cache::DiskCache;
 use crate::error::Result;
 use std::collections::HashMap;
+#[cfg(not(target_arch = "wasm32"))]
+use std::collections::HashSet;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -34,7 +37,37 @@ pub(super) struct Shader {
     pub kernel: String,
 }
 
+/// While it lives, what is compiled is on trial: it is not kept on disk, and not in memory afterwards.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) struct OnTrial<'c> {
+    context: &'c Context,
+    /// The shaders that were compiled before.
+    known: HashSet<String>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for OnTrial<'_> {
+    fn drop(&mut self) {
+        self.context.on_trial.store(false, Ordering::Relaxed);
+        let mut all = self.context.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|source, _| self.known.contains(source));
+    }
+}
+
 impl Context {
+    /// Begins to compile on trial.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn try_pipelines(&self) -> OnTrial<'_> {
+        let all = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        self.on_trial.store(true, Ordering::Relaxed);
+        OnTrial { context: self, known: all.keys().cloned().collect() }
+    }
+
+    /// Where compiled pipelines are kept, unless they are on trial.
+    fn pipelines_on_disk(&self) -> Option<&DiskCache> {
+        self.disk_cache.as_ref().filter(|_| !self.on_trial.load(Ordering::Relaxed))
+    }
+
     /// The pipelines of these shaders, compiled where they are new.
     pub fn pipelines(&self, shaders: &[Shader]) -> Result<Vec<Arc<Pipeline>>> {
         let mut known = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +77,7 @@ impl Context {
                 new.push(shader);
             }
         }
-        let kept = self.disk_cache.as_ref().map(|kept| (kept, Instant::now()));
+        let kept = self.pipelines_on_disk().map(|kept| (kept, Instant::now()));
         let compiled = self.compile_all(&new)?;
         if let Some((kept, start)) = kept
             && start.elapsed() >= WORTH_KEEPING
@@ -101,7 +134,7 @@ impl Context {
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
-            cache: self.disk_cache.as_ref().map(|kept| &kept.cache),
+            cache: self.pipelines_on_disk().map(|kept| &kept.cache),
         });
         match fault(scope) {
             None => Ok(Pipeline { pipeline, layout }),

@@ -114,6 +114,7 @@ pub fn tune(
     let mut found = Choices::default();
     let (mut tried, all) = (0, problems.all.iter().map(|p| p.ways).sum());
     progress(0, all);
+    let on_trial = context.try_pipelines();
     for Problem { name, kernel, special, ways, uses } in &problems.all {
         if std::time::Instant::now() >= until {
             tuning.left += 1;
@@ -152,6 +153,7 @@ pub fn tune(
             uses: *uses,
         });
     }
+    drop(on_trial);
     let mut kept = context.kept();
     tuning.file = kept.file().map(PathBuf::from);
     if !tuning.tuned.is_empty() {

@@ -106,11 +106,14 @@ const GAIN: f64 = 0.03;
 const MEASURING: Duration = Duration::from_millis(3);
 const ROUNDS: usize = 4;
 
+/// How long a problem is computed before its ways are compared.
+const WARM_UP: Duration = Duration::from_millis(100);
+
 /// Runs of a measurement, at most.
 const MOST_RUNS: u32 = 200;
 
 /// How many times as long as the best a way may take at first to be looked at more closely.
-const HOPELESS: f64 = 1.5;
+const HOPELESS: f64 = 2.0;
 
 /// Ways whose shaders are compiled together.
 const TOGETHER: usize = 16;
@@ -141,10 +144,14 @@ pub(super) fn race(trial: &Trial, until: Instant, mut tried: impl FnMut()) -> Re
     }
     let Some(least) = known.iter().map(|(.., time)| *time).min() else { return Ok(None) };
     known.retain(|(way, _, time)| *way == DEFAULT || *time <= least.mul_f64(HOPELESS));
+    // Clocks fall while shaders are compiled.
+    let warm = Instant::now();
+    while warm.elapsed() < WARM_UP {
+        trial.time(&known[0].1, runs(known[0].2))?;
+    }
     for _ in 0..ROUNDS {
         for (_, program, best) in &mut known {
-            let runs = (MEASURING.as_secs_f64() / best.as_secs_f64().max(1e-7)) as u32;
-            *best = trial.time(program, runs.clamp(1, MOST_RUNS))?.min(*best);
+            *best = trial.time(program, runs(*best))?.min(*best);
         }
     }
     let default = known[0].2;
@@ -154,6 +161,11 @@ pub(super) fn race(trial: &Trial, until: Instant, mut tried: impl FnMut()) -> Re
     });
     let best = (known[best].0.clone(), known[best].2);
     Ok(Some(Race { default, best, tried: count, complete: count == ways.len() }))
+}
+
+/// How many runs of such a time make a measurement.
+fn runs(time: Duration) -> u32 {
+    ((MEASURING.as_secs_f64() / time.as_secs_f64().max(1e-7)) as u32).clamp(1, MOST_RUNS)
 }
 
 /// A way's program, and the time of its second run: the first one pays for what is new.
