@@ -1,13 +1,14 @@
 //! A plan as shaders, and the memory that each of them sees. Needs no device: what it is made for is said by the
 //! adapter's abilities and limits.
 
-use super::dispatch::{Binding, Caps, Dispatch, Memory};
+use super::dispatch::{Binding, Caps, Dispatch, Lowered, Memory};
 use super::guard::{self as check, COUNT_NONFINITE, Notes};
 use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
+use super::parts::Part;
 use super::pieces::{self, Pieces, Windows};
 use super::pipeline::Shader;
 use super::shader::{Accessor, Declared, Frame};
-use super::special::{self, Variant};
+use super::special;
 use super::storage::Stored;
 use super::tune::Choices;
 use crate::error::{Error, ErrorKind, Result};
@@ -127,9 +128,15 @@ impl Builder<'_> {
                 self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
             }
             Work::Special(s) => {
-                let lowered =
-                    self.lower_tuned(s, kernel).unwrap_or_else(|| lower_special(s, kernel, caps, None));
-                self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
+                let default = || write_epilogues(s, kernel, special::lower(s, caps, None));
+                let lowered = self.lower_tuned(s, kernel).unwrap_or_else(default);
+                if self.seen(kernel, &lowered, &Windows::new()) <= rules.slots || !self.is_large(kernel) {
+                    return self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named);
+                }
+                for (lowered, windows) in self.special_parts(s, kernel).map_err(named)? {
+                    self.add_lowered(k, kernel, lowered, &windows).map_err(named)?;
+                }
+                Ok(())
             }
         }
     }
@@ -137,8 +144,35 @@ impl Builder<'_> {
     /// A kernel in the way that was found to be the fastest, unless with what follows it that sees too much memory.
     fn lower_tuned(&self, s: &SpecialKernel, kernel: &Kernel) -> Option<MapLowered> {
         let Target { caps, rules, choices, .. } = self.target;
-        let lowered = lower_special(s, kernel, caps, Some(choices.of(s, caps)?));
-        lowered.dispatches.iter().all(|d| d.dispatch.bindings.len() <= rules.slots).then_some(lowered)
+        let way = choices.of(s, caps)?;
+        let lowered = write_epilogues(s, kernel, special::lower(s, caps, Some(way)));
+        (self.seen(kernel, &lowered, &Windows::new()) <= rules.slots).then_some(lowered)
+    }
+
+    /// Whether a kernel sees tensors of several pieces.
+    fn is_large(&self, kernel: &Kernel) -> bool {
+        kernel.reads().into_iter().chain(kernel.writes()).any(|slot| self.count(slot) > 1)
+    }
+
+    /// The most pieces of memory that one of the dispatches sees.
+    fn seen(&self, kernel: &Kernel, lowered: &MapLowered, windows: &Windows) -> usize {
+        let scratch = self.place_scratch(&lowered.scratch).0;
+        let of = |d: &MapDispatch| self.declare(kernel, &d.dispatch.bindings, &scratch, windows).2.len();
+        lowered.dispatches.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Parts of a kernel from a template that see few enough pieces, and which.
+    fn special_parts(&self, s: &SpecialKernel, kernel: &Kernel) -> Result<Vec<(MapLowered, Windows)>> {
+        let Target { caps, rules, .. } = self.target;
+        let lower = |part: &Part| (write_epilogues(s, kernel, part.lower(caps)), part.windows(self));
+        let cost = |part: &Part| {
+            let (lowered, windows) = lower(part);
+            self.seen(kernel, &lowered, &windows)
+        };
+        let whole = Part::whole(s);
+        let parts = whole.fitting(rules.slots, &cost);
+        let parts = parts.ok_or_else(|| self.too_many(cost(&whole.smallest()), "even its smallest part"))?;
+        Ok(parts.iter().map(lower).collect())
     }
 
     /// Whether these programs, which may share a dispatch, see tensors of several pieces, and too many of them.
@@ -164,14 +198,14 @@ impl Builder<'_> {
                 return Ok(parts);
             }
         }
-        Err(self.too_many(seen(map)))
+        Err(self.too_many(seen(map), "a kernel"))
     }
 
     /// A kernel sees too many pieces.
-    fn too_many(&self, number: usize) -> Error {
+    fn too_many(&self, number: usize, what: &str) -> Error {
         let Target { who, rules, .. } = self.target;
         let message = format!(
-            "a kernel needs {number} pieces of memory at once, and {who} lets it see {}: make the tensors smaller than \
+            "{what} needs {number} pieces of memory at once, and {who} lets it see {}: make the tensors smaller than \
              {} bytes",
             rules.slots, rules.block
         );
@@ -185,23 +219,30 @@ impl Builder<'_> {
         lowered: MapLowered,
         windows: &Windows,
     ) -> Result<()> {
-        let mut scratch = Vec::new();
-        let mut end = self.plan.layout.arena_bytes;
-        for &bytes in &lowered.scratch {
-            let bytes = bytes as usize;
-            end = end.next_multiple_of(self.target.rules.alignment);
-            let left = self.target.rules.block - end % self.target.rules.block;
-            if bytes > left {
-                end += left;
-            }
-            scratch.push((end, bytes));
-            end += bytes;
-        }
-        self.arena_bytes = self.arena_bytes.max(end.next_multiple_of(self.target.rules.alignment));
+        let (scratch, end) = self.place_scratch(&lowered.scratch);
+        self.arena_bytes = self.arena_bytes.max(end);
         for dispatch in lowered.dispatches {
             self.add_dispatch(Some(k), kernel, dispatch, &scratch, windows)?;
         }
         Ok(())
+    }
+
+    /// Where a kernel's own memory is behind the plan's, and where it ends.
+    fn place_scratch(&self, sizes: &[u64]) -> (Vec<(usize, usize)>, usize) {
+        let MemoryRules { alignment, block, .. } = *self.target.rules;
+        let mut end = self.plan.layout.arena_bytes;
+        let mut places = Vec::new();
+        for &bytes in sizes {
+            let bytes = bytes as usize;
+            end = end.next_multiple_of(alignment);
+            let left = block - end % block;
+            if bytes > left {
+                end += left;
+            }
+            places.push((end, bytes));
+            end += bytes;
+        }
+        (places, end.next_multiple_of(alignment))
     }
 
     fn add_dispatch(
@@ -228,7 +269,7 @@ impl Builder<'_> {
         let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces]).collect();
         debug_assert_eq!(writable.len(), frame.bindings());
         if writable.len() > self.target.rules.slots {
-            return Err(self.too_many(writable.len()));
+            return Err(self.too_many(writable.len(), "a kernel"));
         }
         let shader = Shader {
             source,
@@ -307,7 +348,8 @@ impl Builder<'_> {
         let mut accessors = Vec::new();
         for b in bindings {
             let mut sources = self.sources(kernel, b.memory, scratch);
-            let seen = windows.iter().find(|(slot, _)| b.memory == Memory::Slot(*slot));
+            let named = slot_of(kernel, b.memory);
+            let seen = windows.iter().find(|(slot, _)| named == Some(*slot));
             let first = seen.map_or(0, |(_, seen)| seen.start);
             if let Some((_, seen)) = seen {
                 sources = sources[seen.clone()].to_vec();
@@ -335,14 +377,10 @@ impl Builder<'_> {
     }
 
     fn sources(&self, kernel: &Kernel, memory: Memory, scratch: &[(usize, usize)]) -> Vec<Source> {
-        let slot = |slot: Slot| self.slot_sources(slot);
-        match (memory, &kernel.work) {
-            (Memory::Slot(n), _) => slot(n),
-            (Memory::Operand(n), Work::Special(s)) => slot(s.operands[n].slot),
-            (Memory::Output, Work::Special(s)) => slot(s.output.slot),
-            (Memory::Guard, _) => vec![Source::Guard],
+        match (memory, slot_of(kernel, memory)) {
+            (_, Some(slot)) => self.slot_sources(slot),
             (Memory::Scratch(n), _) => self.arena(scratch[n].0, scratch[n].1),
-            _ => unreachable!("operands belong to kernels of their own kind"),
+            _ => vec![Source::Guard],
         }
     }
 
@@ -385,12 +423,19 @@ impl Pieces for Builder<'_> {
     }
 }
 
-/// Dispatches of a kernel from a template, with `finish` before bodies that use it.
-fn lower_special(s: &SpecialKernel, kernel: &Kernel, caps: &Caps, way: Option<Variant>) -> MapLowered {
-    if s.output.shape.numel() == 0 {
-        return MapLowered::default();
+/// The slot of the plan that a kernel's memory is, if it is one.
+fn slot_of(kernel: &Kernel, memory: Memory) -> Option<Slot> {
+    match (memory, &kernel.work) {
+        (Memory::Slot(slot), _) => Some(slot),
+        (Memory::Operand(n), Work::Special(s)) => Some(s.operands[n].slot),
+        (Memory::Output, Work::Special(s)) => Some(s.output.slot),
+        (Memory::Scratch(_) | Memory::Guard, _) => None,
+        _ => unreachable!("operands belong to kernels of their own kind"),
     }
-    let lowered = special::lower(s, caps, way);
+}
+
+/// Dispatches of a kernel from a template, with `finish` before bodies that use it.
+fn write_epilogues(s: &SpecialKernel, kernel: &Kernel, lowered: Lowered) -> MapLowered {
     let read_elsewhere = kernel.parts.iter().any(|p| p.stored && p.slot == s.output.slot);
     let mut dispatches = Vec::new();
     for mut dispatch in lowered.dispatches {

@@ -3,7 +3,7 @@
 //! `adapter` finds the GPUs; `context` is one that was opened, with its `memory` and `pipeline`s, which a `disk_cache`
 //! keeps. A plan's kernels become `dispatch`es: generated from loops by `map`, from templates by `gemm`, `attention` and
 //! `index`; `shader` puts the declarations of their memory in front, in the `storage` forms of the types, and `math` the
-//! functions they use, picked by the `library`; `assemble` does so for a whole plan, in parts where tensors
+//! functions they use, picked by the `library`; `assemble` does so for a whole plan, in `parts` where tensors
 //! are in too many `pieces`, and in the ways that were found by whoever wanted to `tune`. `program` binds a plan's memory to
 //! them and submits it, in pieces that `pace` cuts, with a `profile` of its times and what the `guard` found, if asked;
 //! `transfer` moves values to and from the host, as an `answer` to wait for. `inject` makes faults, for tests. `face` is
@@ -26,6 +26,7 @@ mod map;
 mod math;
 mod memory;
 mod pace;
+mod parts;
 mod pieces;
 mod pipeline;
 mod profile;

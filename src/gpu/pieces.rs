@@ -18,21 +18,24 @@ pub(super) trait Pieces {
     fn count(&self, slot: Slot) -> usize;
 }
 
+/// Adds the pieces of a slot from one position to another. Padding lies outside, and is not read.
+pub(super) fn see(windows: &mut Windows, slot: Slot, (low, high): (isize, isize), pieces: &impl Pieces) {
+    let (elements, last) = (pieces.elements(slot) as isize, pieces.count(slot) as isize - 1);
+    let piece = |at: isize| at.div_euclid(elements).clamp(0, last) as usize;
+    let seen = piece(low)..piece(high) + 1;
+    match windows.iter_mut().find(|(known, _)| *known == slot) {
+        Some((_, known)) => *known = known.start.min(seen.start)..known.end.max(seen.end),
+        None => windows.push((slot, seen)),
+    }
+}
+
 /// The pieces that a program sees.
 pub(super) fn windows(map: &MapKernel, pieces: &impl Pieces) -> Windows {
     let mut windows: Windows = Vec::new();
-    let mut see = |access: &Access, further: isize| {
-        let Access { slot, position } = access;
+    let mut see = |Access { slot, position }: &Access, further: isize| {
         let (low, high) = position.reach(&map.extents);
-        let (elements, last) = (pieces.elements(*slot) as isize, pieces.count(*slot) as isize - 1);
-        // Padding lies outside, and is not read.
-        let piece = |at: isize| (at.div_euclid(elements)).clamp(0, last) as usize;
-        let seen =
-            piece(position.offset + low + further.min(0))..piece(position.offset + high + further.max(0)) + 1;
-        match windows.iter_mut().find(|(known, _)| known == slot) {
-            Some((_, known)) => *known = known.start.min(seen.start)..known.end.max(seen.end),
-            None => windows.push((*slot, seen)),
-        }
+        let ends = (position.offset + low + further.min(0), position.offset + high + further.max(0));
+        see(&mut windows, *slot, ends, pieces);
     };
     for instruction in &map.code {
         match &instruction.step {
@@ -52,6 +55,16 @@ pub(super) fn number(windows: &Windows) -> usize {
     windows.iter().map(|(_, seen)| seen.len()).sum()
 }
 
+/// Where a loop is cut in two.
+pub(super) fn middle(extent: usize) -> usize {
+    let half = extent / 2;
+    match extent {
+        0..=4 => half.max(1),
+        5..=GRAIN => half.next_multiple_of(4),
+        _ => half.next_multiple_of(GRAIN),
+    }
+}
+
 /// The program in parts that see at most `most` pieces each; none if even a single row sees more.
 pub(super) fn fitting(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Option<Vec<MapKernel>> {
     if number(&windows(map, pieces)) <= most {
@@ -59,8 +72,7 @@ pub(super) fn fitting(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Opt
     }
     let folds_rows = map.code.iter().any(|i| matches!(i.step, Step::Total(..)));
     let halves = |l: usize| {
-        let extent = map.extents[l];
-        let middle = if extent > GRAIN { (extent / 2).next_multiple_of(GRAIN) } else { extent / 2 };
+        let (extent, middle) = (map.extents[l], middle(map.extents[l]));
         [map.part(l, 0..middle), map.part(l, middle..extent)]
     };
     let cost = |halves: &[MapKernel; 2]| halves.iter().map(|half| number(&windows(half, pieces))).max();

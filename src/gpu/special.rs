@@ -37,6 +37,9 @@ pub(super) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
 
 /// Its dispatches, in the way that is `wanted` or else the one that suits it.
 pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
+    if kernel.output.shape.numel() == 0 {
+        return Lowered::default();
+    }
     match kernel.special {
         Special::Matmul | Special::Conv(..) => {
             let wanted = wanted.and_then(|w| if let Variant::Product(v) = w { Some(v) } else { None });

@@ -32,6 +32,7 @@ use crate::gpu::dispatch::{Caps, Lowered};
 use crate::plan::kernel::{Special, SpecialKernel};
 use crate::shape::Shape;
 pub(crate) use variant::Variant;
+pub(in crate::gpu) use wgsl::Digits;
 
 /// The ways to compute a matrix product or a convolution.
 pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {

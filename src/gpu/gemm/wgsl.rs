@@ -64,7 +64,7 @@ pub(super) fn indented(text: &str, depth: usize) -> String {
 
 /// An index taken apart into digits of mixed radix, each with a stride, outermost first.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Digits(Vec<(usize, i64)>);
+pub(in crate::gpu) struct Digits(Vec<(usize, i64)>);
 
 impl Digits {
     /// Digits that count on where the next inner one ends are joined.
