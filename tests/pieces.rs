@@ -2,7 +2,8 @@
 //! `VOLTA_BLOCK_BYTES=4096` make every tensor of more than a few kilobytes one. Results are the CPU's.
 
 use volta::{
-    Adam, ConvOptions, DType, Device, ErrorKind, Optimizer, PoolOptions, Tensor, default_device, with_device,
+    Adam, AttentionOptions, ConvOptions, DType, Device, ErrorKind, Optimizer, PoolOptions, Tensor,
+    default_device, with_device,
 };
 
 /// Numbers that differ everywhere, on the default device.
@@ -162,6 +163,18 @@ fn index_kernels_run_in_parts() {
 }
 
 #[test]
+fn attention_runs_in_parts() {
+    for causal in [false, true] {
+        agree(&format!("attention, causal {causal}"), || {
+            let [q, k, v] = [0, 1, 2].map(|k| small(8192, [2, 4, 32, 32]) + 0.1 * f64::from(k));
+            volta::realize_all(&[q.clone(), k.clone(), v.clone()]);
+            let options = AttentionOptions { causal, ..AttentionOptions::default() };
+            q.scaled_dot_product_attention(&k, &v, options)
+        });
+    }
+}
+
+#[test]
 fn what_cannot_be_cut_is_an_error_that_says_so() {
     if !default_device().is_gpu() || std::env::var("VOLTA_BLOCK_BYTES").is_err() {
         return;
@@ -169,7 +182,7 @@ fn what_cannot_be_cut_is_an_error_that_says_so() {
     // Every line runs through all pieces.
     let error = small(12000, [60, 200]).cumsum(0).try_to_vec::<f32>().expect_err("it cannot be computed");
     assert_eq!(error.kind(), ErrorKind::Memory);
-    for part in ["cumsum", "[60, 200]", "pieces of memory", "even its smallest part"] {
+    for part in ["cumsum", "[60, 200]", "pieces of memory", "even a small part"] {
         assert!(error.message().contains(part), "{part} in {error}");
     }
 }

@@ -171,7 +171,7 @@ impl Builder<'_> {
         };
         let whole = Part::whole(s);
         let parts = whole.fitting(rules.slots, &cost);
-        let parts = parts.ok_or_else(|| self.too_many(cost(&whole.smallest()), "even its smallest part"))?;
+        let parts = parts.map_err(|part| self.too_many(cost(&part), "even a small part"))?;
         Ok(parts.iter().map(lower).collect())
     }
 
@@ -266,7 +266,7 @@ impl Builder<'_> {
             caps: self.target.caps,
         };
         let source = frame.source(&body);
-        let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces]).collect();
+        let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces.len()]).collect();
         debug_assert_eq!(writable.len(), frame.bindings());
         if writable.len() > self.target.rules.slots {
             return Err(self.too_many(writable.len(), "a kernel"));
@@ -350,14 +350,14 @@ impl Builder<'_> {
             let mut sources = self.sources(kernel, b.memory, scratch);
             let named = slot_of(kernel, b.memory);
             let seen = windows.iter().find(|(slot, _)| named == Some(*slot));
-            let first = seen.map_or(0, |(_, seen)| seen.start);
+            let mut pieces: Vec<usize> = (0..sources.len()).collect();
             if let Some((_, seen)) = seen {
-                sources = sources[seen.clone()].to_vec();
+                pieces.retain(|piece| seen.contains(piece));
+                sources = pieces.iter().map(|&piece| sources[piece]).collect();
             }
             let stored = Stored::of(b.dtype, self.target.caps.f16);
             let k = declared.iter().position(|(_, s)| *s == sources).unwrap_or_else(|| {
-                let pieces = sources.len();
-                declared.push((Declared { stored, width: 1, writable: false, first, pieces }, sources));
+                declared.push((Declared { stored, width: 1, writable: false, pieces }, sources));
                 declared.len() - 1
             });
             let d = &mut declared[k].0;

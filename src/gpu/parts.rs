@@ -7,8 +7,8 @@
 use super::dispatch::{Binding, Caps, Dispatch, Lane, Lowered, Memory};
 use super::gemm::Digits;
 use super::pieces::{self, Pieces, Windows};
-use super::special;
 use super::storage::suffix;
+use super::{attention, special};
 use crate::dtype::DType;
 use crate::op::ConvKind;
 use crate::plan::kernel::{MapKernel, Operand, Special, SpecialKernel};
@@ -42,6 +42,8 @@ pub(super) struct Part {
     turns: usize,
     /// What is the first place of a scattering.
     shift: usize,
+    /// The matrices of scores of attention.
+    items: Range<usize>,
 }
 
 impl Part {
@@ -49,7 +51,8 @@ impl Part {
     pub fn whole(kernel: &SpecialKernel) -> Part {
         let whole = kernel.output.shape;
         let ranges = whole.iter().map(|&extent| 0..extent).collect();
-        Part { kernel: kernel.clone(), ranges, whole, turn: 0, turns: 1, shift: 0 }
+        let items = if is_attention(kernel) { 0..attention::items(kernel) } else { 0..0 };
+        Part { kernel: kernel.clone(), ranges, whole, turn: 0, turns: 1, shift: 0, items }
     }
 
     /// The ways to cut it.
@@ -92,7 +95,9 @@ impl Part {
             Special::MaxPoolIndex(_) => {
                 (0..2).map(|axis| along(&[(0, axis)], Some(axis), output.shape[axis])).collect()
             }
-            Special::Attention { .. } | Special::AttentionGrad { .. } => Vec::new(),
+            Special::Attention { .. } | Special::AttentionGrad { .. } => {
+                vec![along(&[], Some(0), self.items.len())]
+            }
         };
         all.retain(|cut| cut.count > 1 && (self.turns == 1 || cut.output.is_none()));
         all
@@ -101,6 +106,10 @@ impl Part {
     /// What a cut leaves from one place to another.
     fn part(&self, cut: &Cut, range: Range<usize>) -> Part {
         let mut part = self.clone();
+        if is_attention(&self.kernel) {
+            part.items = self.items.start + range.start..self.items.start + range.end;
+            return part;
+        }
         let narrow = |o: &mut Operand, axis: usize| {
             let step = o.shape[axis] / cut.count;
             let mut shape = o.shape.to_vec();
@@ -142,16 +151,18 @@ impl Part {
         (0..turns).map(turn).collect()
     }
 
-    /// Parts of which none costs more than `most`; none if it cannot be cut so far.
-    pub fn fitting(&self, most: usize, cost: &impl Fn(&Part) -> usize) -> Option<Vec<Part>> {
+    /// Parts of which none costs more than `most`, or else one that cannot be cut so far.
+    pub fn fitting(&self, most: usize, cost: &impl Fn(&Part) -> usize) -> Result<Vec<Part>, Box<Part>> {
         let smallest = self.smallest();
         // Or else it would be cut into crumbs first.
-        let can_be = cost(&smallest) <= most || smallest.turns_that_fit(most, cost).is_some();
-        can_be.then(|| self.cut_down(most, cost)).flatten()
+        if cost(&smallest) > most && smallest.turns_that_fit(most, cost).is_none() {
+            return Err(Box::new(smallest));
+        }
+        self.cut_down(most, cost)
     }
 
     /// The smallest part of the results.
-    pub fn smallest(&self) -> Part {
+    fn smallest(&self) -> Part {
         let mut part = self.clone();
         while let Some(cut) = part.cuts().into_iter().find(|cut| cut.output.is_some()) {
             part = part.part(&cut, 0..1);
@@ -159,10 +170,10 @@ impl Part {
         part
     }
 
-    fn cut_down(&self, most: usize, cost: &impl Fn(&Part) -> usize) -> Option<Vec<Part>> {
+    fn cut_down(&self, most: usize, cost: &impl Fn(&Part) -> usize) -> Result<Vec<Part>, Box<Part>> {
         let now = cost(self);
         if now <= most {
-            return Some(vec![self.clone()]);
+            return Ok(vec![self.clone()]);
         }
         let cuts = self.cuts();
         let halves = cuts.iter().filter(|cut| cut.output.is_some()).map(|cut| self.halves(cut));
@@ -172,14 +183,14 @@ impl Part {
         if best.as_ref().is_none_or(|(cost, _)| *cost >= now)
             && let Some(turns) = self.turns_that_fit(most, cost)
         {
-            return Some(turns);
+            return Ok(turns);
         }
-        let (_, halves) = best?;
+        let Some((_, halves)) = best else { return Err(Box::new(self.clone())) };
         let mut parts = Vec::new();
         for half in &halves {
             parts.extend(half.cut_down(most, cost)?);
         }
-        Some(parts)
+        Ok(parts)
     }
 
     /// The fewest turns that fit, about.
@@ -194,6 +205,13 @@ impl Part {
 
     /// The pieces it sees.
     pub fn windows(&self, pieces: &impl Pieces) -> Windows {
+        if is_attention(&self.kernel) {
+            let mut all = Windows::new();
+            for (slot, ends) in attention::reach(&self.kernel, self.items.clone()) {
+                pieces::see(&mut all, slot, ends, pieces);
+            }
+            return all;
+        }
         let epilogue = self.kernel.epilogue.as_ref().map(|map| self.bounded(map));
         let mut all = epilogue.map_or(Windows::new(), |map| pieces::windows(&map, pieces));
         for o in self.kernel.operands.iter().chain([&self.kernel.output]) {
@@ -233,6 +251,9 @@ impl Part {
 
     /// The template's dispatches for it, with what puts its results in their places.
     pub fn lower(&self, caps: &Caps) -> Lowered {
+        if is_attention(&self.kernel) {
+            return attention::lower_items(&self.kernel, caps, None, self.items.clone());
+        }
         let mut template = SpecialKernel { epilogue: None, ..self.kernel.clone() };
         template.output = stand_in(&self.kernel.output);
         let is_conv = matches!(template.special, Special::Conv(..));
@@ -323,6 +344,10 @@ impl Part {
             dispatch.bindings.remove(k);
         }
     }
+}
+
+fn is_attention(kernel: &SpecialKernel) -> bool {
+    matches!(kernel.special, Special::Attention { .. } | Special::AttentionGrad { .. })
 }
 
 /// Whether turns are added up in memory of their own, and then finished; else they are added to the result.
@@ -496,6 +521,7 @@ mod tests {
     fn what_every_result_needs_at_once_cannot_be_cut() {
         let sums = kernel(Special::Cumsum { axis: 0 }, [&[60, 200], &[1], &[60, 200]]);
         let cost = |part: &Part| pieces::number(&part.windows(&Hundreds));
-        assert!(Part::whole(&sums).fitting(20, &cost).is_none());
+        let small = Part::whole(&sums).fitting(20, &cost).expect_err("a line sees it all");
+        assert!(cost(&small) > 20 && small.kernel.output.shape[..] == [60, 1]);
     }
 }

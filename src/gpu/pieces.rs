@@ -2,10 +2,10 @@
 //! part sees few enough.
 
 use crate::plan::kernel::{Access, MapKernel, Slot, Step};
-use std::ops::Range;
+use std::collections::BTreeSet;
 
-/// The pieces that a part sees of each slot.
-pub(super) type Windows = Vec<(Slot, Range<usize>)>;
+/// The pieces that a part sees of each slot, in order.
+pub(super) type Windows = Vec<(Slot, BTreeSet<usize>)>;
 
 /// Parts start at multiples of this, so that no invocation works on the elements of two.
 const GRAIN: usize = 64;
@@ -24,8 +24,8 @@ pub(super) fn see(windows: &mut Windows, slot: Slot, (low, high): (isize, isize)
     let piece = |at: isize| at.div_euclid(elements).clamp(0, last) as usize;
     let seen = piece(low)..piece(high) + 1;
     match windows.iter_mut().find(|(known, _)| *known == slot) {
-        Some((_, known)) => *known = known.start.min(seen.start)..known.end.max(seen.end),
-        None => windows.push((slot, seen)),
+        Some((_, known)) => known.extend(seen),
+        None => windows.push((slot, seen.collect())),
     }
 }
 

@@ -13,9 +13,8 @@ pub(super) struct Declared {
     pub stored: Stored,
     pub width: u32,
     pub writable: bool,
-    /// The first piece that the shader sees, and how many.
-    pub first: usize,
-    pub pieces: usize,
+    /// The numbers of the pieces that the shader sees, in order.
+    pub pieces: Vec<usize>,
 }
 
 /// A name under which a body reads or writes declared memory.
@@ -43,7 +42,7 @@ pub(super) struct Frame<'a> {
 impl Frame<'_> {
     /// The number of bindings before the arguments.
     pub fn bindings(&self) -> usize {
-        self.declared.iter().map(|d| d.pieces).sum()
+        self.declared.iter().map(|d| d.pieces.len()).sum()
     }
 
     /// The shader around `body`.
@@ -53,7 +52,7 @@ impl Frame<'_> {
         for (k, d) in self.declared.iter().enumerate() {
             let access = if d.writable { "read_write" } else { "read" };
             let element = of_width(d.stored.scalar(), d.width == 4);
-            for piece in d.first..d.first + d.pieces {
+            for piece in &d.pieces {
                 let _ = writeln!(
                     text,
                     "@group(0) @binding({binding}) var<storage, {access}> memory{k}_{piece}: array<{element}>;"
@@ -119,9 +118,9 @@ impl Frame<'_> {
                 _ => format!("memory{k}_{piece}[{index}]"),
             }
         };
-        for piece in d.first..d.first + d.pieces {
+        for (n, &piece) in d.pieces.iter().enumerate() {
             let statement = statement(&place(piece));
-            if piece + 1 < d.first + d.pieces {
+            if n + 1 < d.pieces.len() {
                 let end = (piece + 1) * elements;
                 let exit = if statement.starts_with("return") { "" } else { " return;" };
                 let _ = writeln!(text, "    if (i < {end}u) {{ {statement}{exit} }}");

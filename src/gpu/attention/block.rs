@@ -114,13 +114,14 @@ impl<'a> Block<'a> {
         let (p, t) = (self.problem, &self.tiling);
         let Spread { tiles, slices, heavy_last } = spread;
         let mut text = memory;
-        let (items, heads) = (p.items(), p.heads);
+        let (items, heads) = (p.only.len(), p.heads);
+        let from = if p.only.start == 0 { String::new() } else { format!("{}u + ", p.only.start) };
         let count = tiles * slices * items;
         let place = match (p.causal, heavy_last) {
-            (false, _) => format!("let item = rest / {tiles}u;\nlet tile = rest % {tiles}u;"),
-            (true, false) => format!("let item = rest % {items}u;\nlet tile = rest / {items}u;"),
+            (false, _) => format!("let item = {from}rest / {tiles}u;\nlet tile = rest % {tiles}u;"),
+            (true, false) => format!("let item = {from}rest % {items}u;\nlet tile = rest / {items}u;"),
             (true, true) => {
-                format!("let item = rest % {items}u;\nlet tile = {}u - rest / {items}u;", tiles - 1)
+                format!("let item = {from}rest % {items}u;\nlet tile = {}u - rest / {items}u;", tiles - 1)
             }
         };
         _ = write!(

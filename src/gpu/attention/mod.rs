@@ -11,6 +11,7 @@ mod coop_forward;
 mod forward;
 mod problem;
 mod product;
+mod reach;
 mod score;
 mod statistics;
 mod tile;
@@ -22,6 +23,8 @@ use super::dispatch::{Caps, Lowered};
 use crate::plan::kernel::{Special, SpecialKernel};
 use backward::Gradient;
 use problem::Problem;
+pub(crate) use reach::reach;
+use std::ops::Range;
 use tiling::Tiling;
 pub(crate) use variant::Variant;
 
@@ -32,7 +35,22 @@ pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
 
 /// The dispatches, in the way that is `wanted` or else the one that suits it.
 pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
-    let p = problem(kernel);
+    lower_items(kernel, caps, wanted, 0..items(kernel))
+}
+
+/// Matrices of scores.
+pub(crate) fn items(kernel: &SpecialKernel) -> usize {
+    problem(kernel).items()
+}
+
+/// The same for some of the matrices of scores alone.
+pub(crate) fn lower_items(
+    kernel: &SpecialKernel,
+    caps: &Caps,
+    wanted: Option<Variant>,
+    only: Range<usize>,
+) -> Lowered {
+    let p = Problem { only, ..problem(kernel) };
     let coop = || coop::tilings(&p, caps).first().map(|&tiling| Variant::Coop(tiling));
     let way = wanted.or_else(coop);
     if is_forward(kernel) {

@@ -2,6 +2,7 @@
 
 use super::view::View;
 use crate::plan::kernel::SpecialKernel;
+use std::ops::Range;
 
 pub(super) struct Problem {
     pub batch: usize,
@@ -20,6 +21,8 @@ pub(super) struct Problem {
     pub v: View,
     /// Added to the scaled scores.
     pub mask: Option<View>,
+    /// The matrices of scores that are computed.
+    pub only: Range<usize>,
 }
 
 impl Problem {
@@ -36,6 +39,7 @@ impl Problem {
             value_width: v.cols,
             causal,
             scale: format!("{:?}f", scale as f32),
+            only: 0..o[0].shape[0] * o[0].shape[1],
             mask: o.get(mask).map(|m| View::of("mask", mask, m)),
             q,
             k,
