@@ -4,6 +4,7 @@
 mod by_op;
 mod cache;
 mod capture;
+#[cfg(not(target_arch = "wasm32"))]
 mod collect;
 mod counters;
 mod peak;
@@ -42,6 +43,7 @@ pub(crate) struct Prepared {
     program: Box<dyn Program>,
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 impl Prepared {
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -168,6 +170,7 @@ fn compute(
         }
     };
     LAST.set(Some(prepared.clone()));
+    #[cfg(not(target_arch = "wasm32"))]
     collect::see(device, &prepared);
     let plan = &prepared.plan;
     let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();

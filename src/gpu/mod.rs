@@ -37,6 +37,7 @@ mod snapshots;
 mod special;
 mod storage;
 mod transfer;
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a tab cannot wait for what it measures"))]
 mod tune;
 
 #[cfg(not(target_arch = "wasm32"))]
