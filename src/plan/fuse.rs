@@ -416,15 +416,18 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// One kernel for many tensors: elementwise programs that differ only in their slots and sizes.
+    /// One kernel for many tensors: programs that differ only in their slots and sizes, elementwise or folding
+    /// everything into one number.
     fn join_alike(&mut self) {
         let mut first: Vec<(Pattern, usize)> = Vec::new();
         for g in 0..self.groups.len() {
             let Body::Map { maps, .. } = &self.groups[g].body else { continue };
             let Some(pattern) = Pattern::of(&maps[0]) else { continue };
             let same = first.iter().filter(|(p, _)| *p == pattern).map(|(_, h)| *h).next_back();
+            let folds = maps[0].outer < maps[0].extents.len();
             if let Some(h) = same
                 && self.may_join(&[h, g], &[])
+                && !(folds && self.products_between(h, g))
             {
                 let (members, outputs) = (self.groups[g].members.clone(), self.groups[g].outputs.clone());
                 let Body::Map { maps: more, .. } = std::mem::replace(&mut self.groups[g].body, Body::Gone)
@@ -445,6 +448,15 @@ impl<'a> Fusion<'a> {
                 first.push((pattern, g));
             }
         }
+    }
+
+    /// Whether products were written between the last values of two groups: what one of them folds would have to be kept
+    /// until then.
+    fn products_between(&self, a: usize, b: usize) -> bool {
+        let last = |g: usize| self.groups[g].members.iter().max().copied().unwrap_or(0);
+        let between = last(a).min(last(b))..last(a).max(last(b));
+        let product = |g: &Group| matches!(g.body, Body::Special(_));
+        self.groups.iter().any(|g| product(g) && g.members.iter().any(|m| between.contains(m)))
     }
 
     /// Groups in an order in which everyone finds what it reads, otherwise as the user wrote the ops.
@@ -520,14 +532,17 @@ fn row_major(extents: &[usize]) -> Affine {
     form
 }
 
-/// An elementwise program without its slots, arguments and sizes.
+/// A program without its slots, arguments and sizes.
 #[derive(PartialEq)]
 struct Pattern(Vec<(Step, crate::DType)>, Vec<usize>);
 
 impl Pattern {
-    /// Only of programs that walk straight through every slot.
+    /// Only of programs that walk straight through every slot, and if they fold, once, and everything into one.
     fn of(kernel: &MapKernel) -> Option<Pattern> {
-        if kernel.outer != kernel.extents.len() {
+        let folds: Vec<&Step> = kernel.code.iter().map(|i| &i.step).filter(|s| s.is_fold()).collect();
+        let elementwise = kernel.outer == kernel.extents.len();
+        let one = matches!(folds[..], [Step::Reduce(..)]) && kernel.rows() == 1 && !kernel.is_staged();
+        if !elementwise && !one {
             return None;
         }
         let in_order = row_major(&kernel.extents);
@@ -546,12 +561,19 @@ impl Pattern {
                     access.position = Affine::constant(1, isize::from(straight));
                 }
                 Step::Argument(n) => *n = 0,
-                Step::Gather { .. } | Step::Iota(_) | Step::Random { .. } | Step::Valid(_) => return None,
+                Step::Gather { .. }
+                | Step::Iota(_)
+                | Step::Random { .. }
+                | Step::Valid(_)
+                | Step::Total(..) => {
+                    return None;
+                }
                 _ => {}
             }
             code.push((step, i.dtype));
         }
         let stores = kernel.stores.iter().map(|s| s.value).collect();
-        kernel.stores.iter().all(|s| s.access.position == in_order).then_some(Pattern(code, stores))
+        let stored = if elementwise { in_order } else { Affine::constant(kernel.extents.len(), 0) };
+        kernel.stores.iter().all(|s| s.access.position == stored).then_some(Pattern(code, stores))
     }
 }

@@ -36,8 +36,15 @@ pub(crate) struct Access {
 impl Access {
     /// Whether neighbours of the innermost loop are neighbours in memory, in groups of `count` that do not cross.
     pub fn is_straight(&self, count: isize) -> bool {
-        let Some((&step, others)) = self.position.coefficients.split_last() else { return false };
-        step == 1 && self.position.offset % count == 0 && others.iter().all(|c| c % count == 0)
+        self.is_straight_along(self.position.coefficients.len().saturating_sub(1), count)
+    }
+
+    /// The same for neighbours of the loop of number `along`.
+    pub fn is_straight_along(&self, along: usize, count: isize) -> bool {
+        let mut steps = self.position.coefficients.iter().enumerate();
+        self.position.coefficients.get(along) == Some(&1)
+            && self.position.offset % count == 0
+            && steps.all(|(k, c)| k == along || c % count == 0)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The check of an index for its bounds: one workgroup looks at all of them and notes the first that is outside.
 
-use super::code::{Arguments, Writer, bounded, split_index};
+use super::code::{Arguments, Writer, bounded, innermost, split_index};
 use super::elementwise::uniforms;
 use super::slots::Slots;
 use super::{GROUP, MapDispatch, Uniform};
@@ -23,6 +23,7 @@ pub(in crate::gpu) fn check_bounds(index: &Index, word: u32) -> MapDispatch {
         text,
         indices,
         wide: false,
+        along: innermost(&map),
         names,
         mark: String::new(),
     };
@@ -33,7 +34,7 @@ pub(in crate::gpu) fn check_bounds(index: &Index, word: u32) -> MapDispatch {
     let (text, value) = (w.text.clone(), w.operand(last, false));
     let lane = Lane::of(map.code[last].dtype);
     let note = slots.write_memory(Memory::Guard, DType::I32);
-    let mut uniforms = uniforms(arguments);
+    let mut uniforms = uniforms(&arguments);
     let place = uniforms.len();
     uniforms.push(Uniform::Count(word));
     let body = format!(

@@ -36,7 +36,7 @@ impl Arguments {
     }
 }
 
-/// Writes code at one place of the loops: `indices` are the loops' indices as WGSL, and if `wide`, the last one
+/// Writes code at one place of the loops: `indices` are the loops' indices as WGSL, and if `wide`, that of loop `along`
 /// stands for four neighbours.
 pub(super) struct Writer<'a> {
     pub kernel: &'a MapKernel,
@@ -45,10 +45,16 @@ pub(super) struct Writer<'a> {
     pub text: String,
     pub indices: Vec<String>,
     pub wide: bool,
+    pub along: usize,
     /// Names of the values known here.
     pub names: Vec<Option<Name>>,
     /// Put behind the names of values, so that copies of the code stand beside each other.
     pub mark: String,
+}
+
+/// The innermost loop of a kernel, along which four neighbours stand where nothing else is said.
+pub(super) fn innermost(kernel: &MapKernel) -> usize {
+    kernel.extents.len().saturating_sub(1)
 }
 
 /// One of several places of the loops that are written about by turns.
@@ -102,7 +108,7 @@ impl Writer<'_> {
 
     /// How far apart the lanes of a wide value stand.
     fn step(&self, form: &Affine) -> isize {
-        if self.wide { form.coefficients.last().copied().unwrap_or(0) } else { 0 }
+        if self.wide { form.coefficients.get(self.along).copied().unwrap_or(0) } else { 0 }
     }
 
     /// A position in lane `k`.
@@ -119,9 +125,20 @@ impl Writer<'_> {
         if all.is_empty() { "true".into() } else { all.join(" && ") }
     }
 
+    /// Whether lanes may differ in a check: fours that begin at a multiple of four pass a bound that is one together.
+    fn parts_lanes(&self, check: &Check) -> bool {
+        let step = self.step(&check.form);
+        let mut others = check.form.coefficients.iter().enumerate().filter(|(k, _)| *k != self.along);
+        let together = step == 1
+            && check.form.offset % 4 == 0
+            && check.bound.is_multiple_of(4)
+            && others.all(|(_, c)| c % 4 == 0);
+        step != 0 && !together
+    }
+
     /// Whether four neighbours of a slot are read or written at once here.
     fn is_straight(&self, access: &Access) -> bool {
-        self.wide && access.is_straight(4)
+        self.wide && access.is_straight_along(self.along, 4)
     }
 
     /// The value `v` as a wide or narrow operand.
@@ -259,7 +276,7 @@ impl Writer<'_> {
         let slot = self.slots.read(access.slot, dtype);
         let wide = self.step(&access.position) != 0 || checks.iter().any(|c| self.step(&c.form) != 0);
         let straight = self.is_straight(access);
-        let checked_apart = checks.iter().any(|c| self.step(&c.form) != 0);
+        let checked_apart = checks.iter().any(|c| self.parts_lanes(c));
         let lane = |w: &Self, k: usize| format!("load_{slot}({})", w.lane_position(&access.position, k));
         let whole = |w: &mut Self| {
             if wide && straight {

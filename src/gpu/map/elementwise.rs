@@ -1,6 +1,6 @@
 //! Programs without reductions: every invocation computes one element, or four neighbours, or several of these.
 
-use super::code::{Arguments, Place, Writer, split_index};
+use super::code::{Arguments, Place, Writer, innermost, split_index};
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch, Uniform, can_be_wide};
 use crate::gpu::dispatch::Dispatch;
@@ -91,7 +91,8 @@ fn program(
     let names = vec![None; kernel.code.len()];
     let (wide, share) = (is_wide(kernel), Share::of(kernel));
     let (text, mark) = (String::new(), String::new());
-    let mut w = Writer { kernel, slots, arguments, text, indices: Vec::new(), wide, names, mark };
+    let along = innermost(kernel);
+    let mut w = Writer { kernel, slots, arguments, text, indices: Vec::new(), wide, along, names, mark };
     let all = 0..kernel.code.len();
     let store = |w: &mut Writer| kernel.stores.iter().for_each(|s| w.store(s.value, &s.access));
     match share {
@@ -122,8 +123,8 @@ fn program(
     w.text
 }
 
-pub(super) fn uniforms(arguments: Arguments) -> Vec<Uniform> {
-    arguments.0.into_iter().map(|(n, dtype)| Uniform::Argument(n, dtype)).collect()
+pub(super) fn uniforms(arguments: &Arguments) -> Vec<Uniform> {
+    arguments.0.iter().map(|&(n, dtype)| Uniform::Argument(n, dtype)).collect()
 }
 
 pub(super) fn lower(kernel: &MapKernel) -> Vec<MapDispatch> {
@@ -139,7 +140,7 @@ pub(super) fn lower(kernel: &MapKernel) -> Vec<MapDispatch> {
          if (i >= {threads}u) {{ return; }}\n{program}}}\n"
     );
     let dispatch = Dispatch { body, bindings: slots.bindings, groups: threads.div_ceil(u64::from(GROUP)) };
-    vec![MapDispatch { dispatch, uniforms: uniforms(arguments) }]
+    vec![MapDispatch { dispatch, uniforms: uniforms(&arguments) }]
 }
 
 /// Several programs in a dispatch, one behind the other. Their sizes are uniforms, so that the text depends on the
@@ -161,7 +162,7 @@ pub(super) fn lower_many(kernels: &[MapKernel], most_slots: usize) -> Vec<MapDis
             programs.push((text, [Share::of(kernel).invocations(count), count]));
         }
         rest = &rest[programs.len()..];
-        let mut uniforms = uniforms(arguments);
+        let mut uniforms = uniforms(&arguments);
         let mut body = String::new();
         let mut main = String::new();
         for (k, (text, sizes)) in programs.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! What runs on a product's elements as soon as they are finished: `finish`, and `finish4` for four neighbours.
 
 use super::Uniform;
-use super::code::{Arguments, Name, Writer, split_index};
+use super::code::{Arguments, Name, Writer, innermost, split_index};
 use super::expression::rounded;
 use super::slots::Slots;
 use crate::gpu::dispatch::Lane;
@@ -56,7 +56,8 @@ fn program(
     let mut text = String::new();
     let indices = split_index(&mut text, "i", &kernel.extents, "x");
     let names = vec![None; kernel.code.len()];
-    let mut w = Writer { kernel, slots, arguments, text, indices, wide, names, mark: String::new() };
+    let along = innermost(kernel);
+    let mut w = Writer { kernel, slots, arguments, text, indices, wide, along, names, mark: String::new() };
     for v in 0..kernel.code.len() {
         match &kernel.code[v].step {
             Step::Load { access, .. } if access.slot == output.slot => {

@@ -1,5 +1,6 @@
 //! How the rows of a reduction are shared out among invocations and workgroups.
 
+use super::code::innermost;
 use super::team::Team;
 use super::{GROUP, can_be_wide};
 use crate::gpu::dispatch::Caps;
@@ -25,7 +26,7 @@ pub(super) struct Layout {
     pub rows_at_once: usize,
     /// Neighbouring rows lie side by side in memory: so do the members that fold them.
     pub columns: bool,
-    /// Four neighbours of a row at once.
+    /// Four neighbours of a row at once, or four neighbouring rows.
     pub wide: bool,
     /// How often the members of a team go on to the next part of their row; none if in a loop.
     pub unrolled: Option<usize>,
@@ -43,11 +44,14 @@ impl Layout {
         let full: Vec<Value> =
             (0..kernel.code.len()).filter(|&v| kernel.code[v].rank == Rank::Full).collect();
         let columns = runs_along_rows(kernel);
-        let wide = !columns && can_be_wide(kernel) && is_wide_along(kernel);
+        let single = stages <= 2 && !full.iter().any(|&v| stage[v] > 0);
+        let four_rows = columns && single && can_be_wide(kernel) && is_wide_across(kernel);
+        let wide = four_rows || (!columns && can_be_wide(kernel) && is_wide_along(kernel));
         let lanes = if wide { 4 } else { 1 };
-        let steps = width.div_ceil(lanes).max(1);
+        let steps = if four_rows { width } else { width.div_ceil(lanes) }.max(1);
         let (parts, rows_at_once) = if columns {
-            let side = if rows >= 32 { 32 } else { rows.next_power_of_two() as u32 };
+            let units = if four_rows { rows / 4 } else { rows };
+            let side = if units >= 32 { 32 } else { units.next_power_of_two() as u32 };
             let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
             (parts, side as usize)
         } else {
@@ -66,12 +70,20 @@ impl Layout {
             stride: if columns { rows_at_once as u32 } else { 1 },
             group,
             subgroup: caps.subgroup.filter(|size| group.is_multiple_of(*size)),
+            four_rows,
         };
-        let single = stages <= 2 && !full.iter().any(|&v| stage[v] > 0);
+        let rows_at_once = if four_rows { 4 * rows_at_once } else { rows_at_once };
         let groups = rows.div_ceil(rows_at_once);
         // A part of a row should still be worth a workgroup.
         let splits = if single {
-            let worth = width / (16 * parts as usize * lanes).max(1);
+            // What reads much for every element waits long enough.
+            let loads = full.iter().filter(|&&v| matches!(kernel.code[v].step, Step::Load { .. })).count();
+            let turns = match (columns, four_rows) {
+                (true, false) => 16,
+                (true, true) => 8,
+                (false, _) => 4 / loads.clamp(1, 4),
+            };
+            let worth = steps / (turns * parts as usize);
             (MANY_SPLIT / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
         } else {
             1
@@ -84,6 +96,31 @@ impl Layout {
         let fits = |&n: &usize| n <= turns && n * full.len() * lanes <= MOST_TOGETHER;
         let together = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
         Layout { rows, width, team, rows_at_once, columns, wide, unrolled, together, splits }
+    }
+
+    /// For one row that workgroups fold parts of.
+    pub fn whole(kernel: &MapKernel, caps: &Caps) -> Layout {
+        let wide = can_be_wide(kernel) && is_wide_along(kernel);
+        let subgroup = caps.subgroup.filter(|size| GROUP.is_multiple_of(*size));
+        let team = Team { parts: GROUP, stride: 1, group: GROUP, subgroup, four_rows: false };
+        let full = kernel.code.iter().filter(|i| i.rank == Rank::Full).count();
+        let together = [4, 2].into_iter().find(|n| n * full * 4 <= MOST_TOGETHER).unwrap_or(1);
+        Layout {
+            rows: 1,
+            width: kernel.iterations(),
+            team,
+            rows_at_once: 1,
+            columns: false,
+            wide,
+            unrolled: None,
+            together,
+            splits: 1,
+        }
+    }
+
+    /// The loop along which four neighbours stand.
+    pub fn along(&self, kernel: &MapKernel) -> usize {
+        if self.team.four_rows { kernel.outer - 1 } else { innermost(kernel) }
     }
 }
 
@@ -102,6 +139,17 @@ fn runs_along_rows(kernel: &MapKernel) -> bool {
         }
     }
     votes < 0 && kernel.extents[outer - 1] >= 8
+}
+
+/// Whether four neighbouring rows can be loaded at once, for at least one load, and everything else done for each of
+/// them.
+fn is_wide_across(kernel: &MapKernel) -> bool {
+    let Some(along) = kernel.outer.checked_sub(1) else { return false };
+    let load = |step: &Step| matches!(step, Step::Load { access, .. } if access.is_straight_along(along, 4));
+    let single = |step: &Step| matches!(step, Step::ArgReduce { .. });
+    kernel.extents[along].is_multiple_of(4)
+        && kernel.code.iter().any(|i| i.rank == Rank::Full && load(&i.step))
+        && !kernel.code.iter().any(|i| single(&i.step))
 }
 
 /// Whether four neighbours of the innermost loop can be loaded at once, for at least one load or store.

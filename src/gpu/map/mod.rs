@@ -1,5 +1,5 @@
 //! Fused loops as generated WGSL: `elementwise` programs give every invocation its elements, `reduce` gives every
-//! row a `team` of them, as a `layout` says, and a `split` row several. `code` writes the instructions, `expression` the
+//! row a `team` of them, as a `layout` says, and a `split` row several; `joined` folds many tensors at once. `code` writes the instructions, `expression` the
 //! ops, `slots` names the memory; `epilogue` is the program that runs on a product's elements as they are finished;
 //! `bounds` checks indices for the guards.
 
@@ -8,6 +8,7 @@ mod code;
 mod elementwise;
 mod epilogue;
 mod expression;
+mod joined;
 mod layout;
 mod reduce;
 mod slots;
@@ -58,6 +59,9 @@ pub(super) fn lower(maps: &[MapKernel], caps: &Caps, most_slots: usize) -> MapLo
             reduce::lower(one, caps)
         }
         [one] => MapLowered { dispatches: elementwise::lower(one), scratch: Vec::new() },
+        many if many.iter().all(|m| m.code.iter().any(|i| i.step.is_fold())) => {
+            joined::lower(many, caps, most_slots)
+        }
         many => MapLowered { dispatches: elementwise::lower_many(many, most_slots), scratch: Vec::new() },
     }
 }

@@ -3,11 +3,12 @@
 //! rows are folded by a last one.
 
 use super::code::{Arguments, Name, Place, Writer, split_index};
+use super::elementwise::uniforms;
 use super::expression as expr;
 use super::layout::Layout;
 use super::slots::Slots;
 use super::team::{NOWHERE, Shared, Team, better};
-use super::{BUILTINS, MapDispatch, MapLowered, Uniform};
+use super::{BUILTINS, MapDispatch, MapLowered};
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Dispatch, Lane, Memory};
 use crate::op::ReduceOp;
@@ -39,7 +40,7 @@ pub(super) fn lower(kernel: &MapKernel, caps: &Caps) -> MapLowered {
     lowered
 }
 
-fn lane_bytes(dtype: DType) -> usize {
+pub(super) fn lane_bytes(dtype: DType) -> usize {
     if Lane::of(dtype) == Lane::I64 { 8 } else { 4 }
 }
 
@@ -65,14 +66,27 @@ pub(super) struct Reduce<'a> {
 #[derive(Default)]
 pub(super) struct Shader {
     slots: Slots,
-    arguments: Arguments,
+    pub arguments: Arguments,
     pub shared: Shared,
 }
 
 impl Shader {
     pub fn finish(self, main: &str, layout: &Layout, groups: usize) -> MapDispatch {
+        self.finish_with("", main, layout, &format!("{groups}u"), groups)
+    }
+
+    /// The same with functions that `main` calls, and with a number of workgroups that only `limit` knows.
+    pub fn finish_with(
+        self,
+        functions: &str,
+        main: &str,
+        layout: &Layout,
+        limit: &str,
+        groups: usize,
+    ) -> MapDispatch {
         let Team { group, subgroup, .. } = layout.team;
-        let lane = match subgroup.filter(|_| main.contains("subgroupShuffleXor")) {
+        let exchanges = [functions, main].iter().any(|text| text.contains("subgroupShuffleXor"));
+        let lane = match subgroup.filter(|_| exchanges) {
             // The order of lanes in subgroups need not be that of the invocations.
             Some(size) => {
                 format!(
@@ -83,13 +97,12 @@ impl Shader {
             None => "@builtin(local_invocation_index) lane: u32) {\n".to_string(),
         };
         let body = format!(
-            "{}@compute @workgroup_size({group})\nfn main({BUILTINS}, {lane}\
-             let group = wg.x + wg.y * nwg.x;\nif (group >= {groups}u) {{ return; }}\n{main}}}\n",
+            "{}{functions}@compute @workgroup_size({group})\nfn main({BUILTINS}, {lane}\
+             let group = wg.x + wg.y * nwg.x;\nif (group >= {limit}) {{ return; }}\n{main}}}\n",
             self.shared.declarations(group)
         );
         let dispatch = Dispatch { body, bindings: self.slots.bindings, groups: groups as u64 };
-        let uniforms = self.arguments.0.into_iter().map(|(n, dtype)| Uniform::Argument(n, dtype)).collect();
-        MapDispatch { dispatch, uniforms }
+        MapDispatch { dispatch, uniforms: uniforms(&self.arguments) }
     }
 }
 
@@ -102,6 +115,11 @@ impl<'a> Reduce<'a> {
         let stages = last.max().unwrap_or(0) + 1;
         let layout = Layout::choose(kernel, caps, &stage, stages);
         Reduce { kernel, layout, stage, stages }
+    }
+
+    /// With a layout that is given and not chosen.
+    pub fn with(kernel: &'a MapKernel, layout: Layout) -> Reduce<'a> {
+        Reduce { kernel, layout, stage: stages_of(&kernel.code), stages: 2 }
     }
 
     pub fn row_groups(&self) -> usize {
@@ -130,6 +148,13 @@ impl<'a> Reduce<'a> {
         }
     }
 
+    pub fn fold_op(&self, v: Value) -> ReduceOp {
+        match self.kernel.code[v].step {
+            Step::Reduce(op, _) => op,
+            _ => unreachable!("a fold of numbers"),
+        }
+    }
+
     pub fn writer<'w>(&'w self, shader: &'w mut Shader, text: String) -> Writer<'w> {
         Writer {
             kernel: self.kernel,
@@ -138,6 +163,7 @@ impl<'a> Reduce<'a> {
             text,
             indices: Vec::new(),
             wide: false,
+            along: self.layout.along(self.kernel),
             names: vec![None; self.kernel.code.len()],
             mark: String::new(),
         }
@@ -146,9 +172,11 @@ impl<'a> Reduce<'a> {
     /// The row and the part of an invocation, and the indices of the outer loops.
     pub fn place(&self, w: &mut Writer, row_group: &str) {
         let Layout { rows, rows_at_once, columns, team, .. } = &self.layout;
-        let parts = team.parts;
-        let (row, part) = if *columns {
-            (format!("lane % {rows_at_once}u"), format!("lane / {rows_at_once}u"))
+        let (parts, stride) = (team.parts, team.stride);
+        let (row, part) = if team.four_rows {
+            (format!("lane % {stride}u * 4u"), format!("lane / {stride}u"))
+        } else if *columns {
+            (format!("lane % {stride}u"), format!("lane / {stride}u"))
         } else {
             (format!("lane / {parts}u"), format!("lane % {parts}u"))
         };
@@ -156,10 +184,11 @@ impl<'a> Reduce<'a> {
         w.line(format!("let row_wanted = {row_group} * {rows_at_once}u + {row};"));
         // Members of teams without a row repeat the last one and store nothing.
         w.line(format!("let live = row_wanted < {rows}u;"));
-        w.line(format!("let row = min(row_wanted, {}u);", rows - 1));
+        w.line(format!("let row = min(row_wanted, {}u);", rows - if team.four_rows { 4 } else { 1 }));
         let mut text = std::mem::take(&mut w.text);
         w.indices = split_index(&mut text, "row", &self.kernel.extents[..self.kernel.outer], "x");
         w.text = text;
+        w.wide = team.four_rows;
     }
 
     pub fn by_rank(&self, rank: Rank) -> Vec<Value> {
@@ -184,6 +213,7 @@ impl<'a> Reduce<'a> {
             }
         }
         self.row_stores(&mut w);
+        w.wide = false;
         self.fold_rows(&mut w, &mut shared, first_total);
         let text = w.text;
         shader.shared = shared;
@@ -199,7 +229,7 @@ impl<'a> Reduce<'a> {
         }
     }
 
-    fn row_stores(&self, w: &mut Writer) {
+    pub fn row_stores(&self, w: &mut Writer) {
         let stores: Vec<_> =
             self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == Rank::Row).collect();
         if stores.is_empty() {
@@ -249,7 +279,7 @@ impl<'a> Reduce<'a> {
         for &v in &folds {
             self.declare_fold(w, v);
         }
-        let lanes = if wide { 4 } else { 1 };
+        let lanes = if wide && !team.four_rows { 4 } else { 1 };
         let stride = team.parts as usize * lanes;
         match self.layout.unrolled.filter(|_| split.is_none()) {
             Some(count) => {
@@ -327,7 +357,7 @@ impl<'a> Reduce<'a> {
             }
             w.line("}");
         }
-        (w.wide, w.mark) = (false, String::new());
+        (w.wide, w.mark) = (self.layout.team.four_rows, String::new());
         w.indices = rows;
         if kept {
             // Only what was computed here is new; its mark is put in again where it is used.
@@ -376,7 +406,7 @@ impl<'a> Reduce<'a> {
             }
             w.line("}");
         }
-        w.wide = false;
+        w.wide = self.layout.team.four_rows;
     }
 
     /// The name of a kept value at another place of the row: names end with the mark of their place.
@@ -432,14 +462,14 @@ impl<'a> Reduce<'a> {
         match &self.kernel.code[v].step {
             Step::Reduce(op, _) => {
                 let mut own = format!("sum{v}");
-                if self.layout.wide {
+                if self.layout.wide && !team.four_rows {
                     let pair = |a: &str, b: &str| {
                         expr::combine(*op, &format!("sum{v}.{a}"), &format!("sum{v}.{b}"), dtype, false)
                     };
                     own = expr::combine(*op, &pair("x", "y"), &pair("z", "w"), dtype, false);
                 }
                 team.fold(&mut w.text, shared, (*op, dtype), &own, &format!("whole{v}"), "part");
-                let value = expr::rounded(format!("whole{v}"), dtype, false);
+                let value = expr::rounded(format!("whole{v}"), dtype, team.four_rows);
                 w.line(format!("let v{v} = {value};"));
             }
             Step::ArgReduce { max, .. } => {
@@ -448,7 +478,7 @@ impl<'a> Reduce<'a> {
             }
             _ => unreachable!("a fold"),
         }
-        w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
+        w.names[v] = Some(Name { text: format!("v{v}"), wide: team.four_rows });
     }
 
     /// Folds rows: those of the workgroup, and if there is only one, that is all.
@@ -466,11 +496,14 @@ impl<'a> Reduce<'a> {
         let whole = self.layout.team.whole();
         for (k, &v) in totals.iter().enumerate() {
             let (op, of, dtype) = self.total(v);
-            let own = format!(
-                "select({}, {}, live && part == 0u)",
-                expr::identity(op, dtype),
-                w.operand(of, false)
-            );
+            let mut value = w.operand(of, false);
+            if w.names[of].as_ref().is_some_and(|name| name.wide) {
+                let pair = |a: &str, b: &str| {
+                    expr::combine(op, &format!("{value}.{a}"), &format!("{value}.{b}"), dtype, false)
+                };
+                value = expr::combine(op, &pair("x", "y"), &pair("z", "w"), dtype, false);
+            }
+            let own = format!("select({}, {value}, live && part == 0u)", expr::identity(op, dtype));
             whole.fold(&mut w.text, shared, (op, dtype), &own, &format!("total{v}"), "lane");
             if self.row_groups() > 1 {
                 let name = w.slots.write_memory(Memory::Scratch(first_total + k), lane_dtype(dtype));

@@ -56,7 +56,11 @@ impl Slots {
 
     /// Four neighbours of the slot are accessed at once.
     pub fn widen(&mut self, slot: Slot) {
-        if let Some(binding) = self.bindings.iter_mut().find(|b| b.memory == Memory::Slot(slot)) {
+        self.widen_memory(Memory::Slot(slot));
+    }
+
+    pub fn widen_memory(&mut self, memory: Memory) {
+        if let Some(binding) = self.bindings.iter_mut().find(|b| b.memory == memory) {
             binding.width = 4;
         }
     }

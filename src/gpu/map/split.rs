@@ -8,13 +8,17 @@ use super::reduce::{Reduce, Shader, lane_dtype};
 use super::team::{NOWHERE, Shared, better};
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Lane, Memory};
+use crate::gpu::storage::suffix;
 use crate::plan::kernel::{Rank, Step};
+
+/// The most parts of a row that an invocation folds without a loop.
+const MOST_TURNS: usize = 32;
 
 impl Reduce<'_> {
     /// The dispatch in which several workgroups share a row: each leaves its part in scratch memory.
     pub fn split(&self) -> MapDispatch {
         let Layout { width, splits, team, wide, .. } = self.layout;
-        let unit = team.parts as usize * if wide { 4 } else { 1 };
+        let unit = team.parts as usize * if wide && !team.four_rows { 4 } else { 1 };
         let length = width.div_ceil(splits).next_multiple_of(unit);
         let mut shader = Shader::default();
         let mut shared = Shared::default();
@@ -34,11 +38,15 @@ impl Reduce<'_> {
             let arg = matches!(self.kernel.code[v].step, Step::ArgReduce { .. });
             let name = w.slots.write_memory(Memory::Scratch(scratch), dtype);
             let value = if arg { format!("best_{v}") } else { format!("whole{v}") };
-            w.line(format!("store_{name}(row * {splits}u + split, {value});"));
+            if team.four_rows {
+                w.slots.widen_memory(Memory::Scratch(scratch));
+            }
+            let four = suffix(team.four_rows);
+            w.line(format!("store{four}_{name}({}, {value});", self.partial_at("split")));
             scratch += 1;
             if arg {
                 let name = w.slots.write_memory(Memory::Scratch(scratch), DType::Bool);
-                w.line(format!("store_{name}(row * {splits}u + split, at_{v});"));
+                w.line(format!("store_{name}({}, at_{v});", self.partial_at("split")));
                 scratch += 1;
             }
         }
@@ -48,6 +56,16 @@ impl Reduce<'_> {
         shader.finish(&text, &self.layout, self.row_groups() * splits)
     }
 
+    /// Where the part of workgroup `split` stands: four rows are written at once, so that they lie side by side.
+    fn partial_at(&self, split: &str) -> String {
+        let Layout { rows, splits, team, .. } = &self.layout;
+        if team.four_rows {
+            format!("({split}) * {rows}u + row")
+        } else {
+            format!("row * {splits}u + {split}")
+        }
+    }
+
     /// Folds what the workgroups of a split row left.
     pub fn fold_partials(&self, w: &mut Writer, shared: &mut Shared) {
         let Layout { splits, team, .. } = self.layout;
@@ -55,16 +73,38 @@ impl Reduce<'_> {
         for v in self.folds_of_stage(0) {
             let dtype = self.fold_dtype(v);
             let name = w.slots.read_memory(Memory::Scratch(scratch), lane_dtype(dtype));
+            let four = suffix(team.four_rows);
+            if team.four_rows {
+                w.slots.widen_memory(Memory::Scratch(scratch));
+            }
             scratch += 1;
             let walk = format!("for (var e = part; e < {splits}u; e += {}u) {{", team.parts);
             match &self.kernel.code[v].step {
                 Step::Reduce(op, _) => {
-                    let t = Lane::of(dtype).scalar();
-                    w.line(format!("var sum{v}: {t} = {};", expr::identity(*op, dtype)));
-                    w.line(walk);
-                    let part = format!("load_{name}(row * {splits}u + e)");
-                    let sum = expr::combine(*op, &format!("sum{v}"), &part, dtype, false);
-                    w.line(format!("sum{v} = {sum};\n}}"));
+                    let t = Lane::of(dtype).name(team.four_rows);
+                    w.line(format!("var sum{v}: {t} = {t}({});", expr::identity(*op, dtype)));
+                    let load = |e: &str| format!("load{four}_{name}({})", self.partial_at(e));
+                    let add = |part: &str| {
+                        let sum = expr::combine(*op, &format!("sum{v}"), part, dtype, team.four_rows);
+                        format!("sum{v} = {sum};")
+                    };
+                    let (parts, turns) = (team.parts as usize, splits.div_ceil(team.parts as usize));
+                    if turns <= MOST_TURNS {
+                        // All loads before the first sum, so that they wait together.
+                        for k in 0..turns {
+                            let e = format!("min(part + {}u, {}u)", k * parts, splits - 1);
+                            w.line(format!("let part{v}_{k} = {};", load(&e)));
+                        }
+                        for k in 0..turns {
+                            let line = add(&format!("part{v}_{k}"));
+                            let whole = (k + 1) * parts <= splits;
+                            let guard = format!("if (part + {}u < {splits}u) {{ {line} }}", k * parts);
+                            w.line(if whole { line } else { guard });
+                        }
+                    } else {
+                        w.line(walk);
+                        w.line(add(&load("e")) + "\n}");
+                    }
                     team.fold(
                         &mut w.text,
                         shared,
@@ -73,7 +113,7 @@ impl Reduce<'_> {
                         &format!("whole{v}"),
                         "part",
                     );
-                    let value = expr::rounded(format!("whole{v}"), dtype, false);
+                    let value = expr::rounded(format!("whole{v}"), dtype, team.four_rows);
                     w.line(format!("let v{v} = {value};"));
                 }
                 Step::ArgReduce { max, .. } => {
@@ -81,8 +121,8 @@ impl Reduce<'_> {
                     scratch += 1;
                     self.declare_fold(w, v);
                     w.line(walk);
-                    w.line(format!("let x = load_{name}(row * {splits}u + e);"));
-                    w.line(format!("let place = load_{places}(row * {splits}u + e);"));
+                    w.line(format!("let x = load_{name}({});", self.partial_at("e")));
+                    w.line(format!("let place = load_{places}({});", self.partial_at("e")));
                     // Parts come in order, so the first of equals wins.
                     let wins = better(*max, dtype, "x", (&format!("best_{v}"), &format!("at_{v}")));
                     w.line(format!(
@@ -93,7 +133,7 @@ impl Reduce<'_> {
                 }
                 _ => unreachable!("a fold"),
             }
-            w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
+            w.names[v] = Some(Name { text: format!("v{v}"), wide: team.four_rows });
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::expression as expr;
 use crate::dtype::DType;
 use crate::gpu::dispatch::Lane;
+use crate::gpu::storage::suffix;
 use crate::op::ReduceOp;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,22 +16,24 @@ pub(super) struct Team {
     pub group: u32,
     /// The size of subgroups, where members may exchange values directly.
     pub subgroup: Option<u32>,
+    /// A member folds four neighbouring rows, a lane each.
+    pub four_rows: bool,
 }
 
-/// Workgroup memory that a shader needs, by the type of its elements.
+/// Workgroup memory that a shader needs: names and the types of their elements.
 #[derive(Default)]
-pub(super) struct Shared(BTreeSet<&'static str>);
+pub(super) struct Shared(BTreeSet<(String, String)>);
 
 impl Shared {
-    fn name(&mut self, lane: Lane) -> String {
-        self.0.insert(lane.scalar());
-        format!("shared_{}", lane.scalar())
+    fn name(&mut self, lane: Lane, wide: bool) -> String {
+        let name = format!("shared_{}{}", lane.scalar(), suffix(wide));
+        self.0.insert((name.clone(), lane.name(wide)));
+        name
     }
 
     pub fn declarations(&self, group: u32) -> String {
-        let declare = |t: &&str| {
-            let element = if *t == "places" { "u32" } else { *t };
-            format!("var<workgroup> shared_{t}: array<{element}, {group}>;\n")
+        let declare = |(name, element): &(String, String)| {
+            format!("var<workgroup> {name}: array<{element}, {group}>;\n")
         };
         self.0.iter().map(declare).collect()
     }
@@ -39,7 +42,7 @@ impl Shared {
 impl Team {
     /// The same workgroup as one team.
     pub fn whole(self) -> Team {
-        Team { parts: self.group, stride: 1, ..self }
+        Team { parts: self.group, stride: 1, four_rows: false, ..self }
     }
 
     /// Folds `value` of every member; all of them get the result as `name`. A member is `lane` in its workgroup
@@ -53,7 +56,7 @@ impl Team {
         name: &str,
         part: &str,
     ) {
-        let combine = |a: &str, b: &str| expr::combine(op, a, b, dtype, false);
+        let combine = |a: &str, b: &str| expr::combine(op, a, b, dtype, self.four_rows);
         if self.parts == 1 {
             let _ = writeln!(text, "let {name} = {value};");
             return;
@@ -61,7 +64,7 @@ impl Team {
         let lane = Lane::of(dtype);
         let direct = self.subgroup.filter(|_| self.stride == 1 && lane != Lane::I64);
         let Some(size) = direct else {
-            let memory = shared.name(lane);
+            let memory = shared.name(lane, self.four_rows);
             let _ = writeln!(text, "{memory}[lane] = {value};\nworkgroupBarrier();");
             let mut half = self.parts / 2;
             while half >= 1 {
@@ -86,7 +89,7 @@ impl Team {
             distance /= 2;
         }
         if self.parts > size {
-            let memory = shared.name(lane);
+            let memory = shared.name(lane, self.four_rows);
             let count = self.parts / size;
             let _ = writeln!(text, "if (lane % {size}u == 0u) {{ {memory}[lane / {size}u] = fold_{name}; }}");
             let _ = writeln!(text, "workgroupBarrier();");
@@ -114,9 +117,9 @@ impl Team {
         if self.parts == 1 {
             return;
         }
-        let values = shared.name(Lane::of(dtype));
+        let values = shared.name(Lane::of(dtype), false);
         let places = "shared_places";
-        shared.0.insert("places");
+        shared.0.insert((places.to_string(), "u32".to_string()));
         let _ =
             writeln!(text, "{values}[lane] = best_{name};\n{places}[lane] = at_{name};\nworkgroupBarrier();");
         let mut half = self.parts / 2;
