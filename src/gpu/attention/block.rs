@@ -153,8 +153,8 @@ let across = lane % {across}u;
     }
 
     /// Declares the thread's share `name` of a tile that is on its way to workgroup memory.
-    pub fn declare(&self, name: &str, tile: &Tile) -> String {
-        (0..self.shares(tile)).map(|n| format!("var {name}_{n} = vec4<f32>();\n")).collect()
+    pub fn declare(&self, name: &str, tile: &Tile, view: &View) -> String {
+        (0..self.shares(tile)).map(|n| format!("var {name}_{n} = {}();\n", view.four())).collect()
     }
 
     fn shares(&self, tile: &Tile) -> usize {
@@ -192,7 +192,11 @@ let across = lane % {across}u;
                 writeln!(text, "{name}_{n} = {value};")
             } else {
                 let condition = conditions.join(" && ");
-                writeln!(text, "{name}_{n} = vec4<f32>();\nif ({condition}) {{ {name}_{n} = {value}; }}")
+                writeln!(
+                    text,
+                    "{name}_{n} = {}();\nif ({condition}) {{ {name}_{n} = {value}; }}",
+                    view.four()
+                )
             };
         }
         text
@@ -219,7 +223,7 @@ let across = lane % {across}u;
         let mut fetches = String::new();
         let mut places = String::new();
         for Incoming { name, tile, view, first } in rows {
-            fetches += &self.declare(name, tile);
+            fetches += &self.declare(name, tile, view);
             fetches += &self.fetch(name, tile, view, first, from);
             places += &self.place(name, tile);
         }

@@ -3,7 +3,7 @@
 //! A subgroup owns 16 rows of scores. It leaves the products in `scores`, where two threads a row take them
 //! up as `s` (or `dp`), and reads them back as f16 `weights`. The other rows lie in `near` and `far`.
 
-use super::block::{Block, Incoming};
+use super::block::Block;
 use super::problem::Problem;
 use super::tile::{Tile, half_pitch};
 use super::tiling::{Parts, Tiling};
@@ -80,7 +80,7 @@ impl<'a> Coop<'a> {
 
     fn bytes(&self) -> usize {
         let [near, far, block] = self.sizes();
-        (near + far) * 8 + block * (16 + 8) + 16
+        (near + far) * 8 + block * (16 + 8) + 16 + self.block.tiling.other * 8
     }
 
     pub fn memory(&self) -> String {
@@ -91,8 +91,10 @@ var<workgroup> far: array<vec4<f16>, {far}>;
 var<workgroup> scores: array<vec4<f32>, {block}>;
 var<workgroup> weights: array<vec4<f16>, {block}>;
 var<workgroup> grown: array<u32, {subgroups}>;
+var<workgroup> columns: array<vec4<f32>, {columns}>;
 ",
             subgroups = OWN / SIDE,
+            columns = self.block.tiling.other / 2,
         )
     }
 
@@ -110,7 +112,7 @@ var<workgroup> grown: array<u32, {subgroups}>;
     pub fn own(&self, parts: Parts, view: &View, name: &str) -> String {
         let stage = self.stage(parts);
         let mut text = String::from("workgroupBarrier();\n{\n");
-        text += &self.block.declare("own_next", &stage);
+        text += &self.block.declare("own_next", &stage, view);
         text += &self.block.fetch("own_next", &stage, view, "first", "0u");
         text += &self.block.place("own_next", &stage);
         text += "}\nworkgroupBarrier();\n";
@@ -246,12 +248,51 @@ product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
         text
     }
 
-    /// Brings the other rows of both views into `near` and `far`.
-    pub fn bring(&self, near: (Parts, &View), far: (Parts, &View)) -> String {
-        let tiles = [
-            Incoming { name: "near_next", tile: self.tile("near", near.0), view: near.1, first: "other" },
-            Incoming { name: "far_next", tile: self.tile("far", far.0), view: far.1, first: "other" },
-        ];
-        format!("{{\n{}}}\n", self.block.bring(&tiles, "0u"))
+    /// The loop over blocks of other rows, from `start` to `end`, with those of both views in `near` and `far`: the next
+    /// block is on its way while `body` works on this one.
+    pub fn sweep(&self, sweep: Sweep, body: &str) -> String {
+        let (b, step) = (&self.block, self.block.tiling.other);
+        let Sweep { start, end, near, far, more } = sweep;
+        let tiles =
+            [("near_next", self.tile("near", near.0), near.1), ("far_next", self.tile("far", far.0), far.1)];
+        let each = |f: &dyn Fn(&str, &Tile, &View) -> String| -> String {
+            tiles.iter().map(|(name, tile, view)| f(name, tile, view)).collect()
+        };
+        let declare = each(&|name, tile, view| b.declare(name, tile, view)) + &more.declare;
+        let fetch = each(&|name, tile, view| b.fetch(name, tile, view, "next", "0u")) + &more.fetch;
+        let place = each(&|name, tile, _| b.place(name, tile)) + &more.place;
+        // At the end the last block is read once more: a branch around loads would cost more.
+        format!(
+            r"{declare}{{
+let next = {start};
+if (next < {end}) {{
+{fetch}}}
+}}
+for (var other = {start}; other < {end}; other += {step}u) {{
+workgroupBarrier();
+{place}workgroupBarrier();
+{{
+let next = select(other, other + {step}u, other + {step}u < {end});
+{fetch}}}
+{body}}}
+"
+        )
     }
+}
+
+/// What a loop over blocks of other rows brings to workgroup memory.
+pub(super) struct Sweep<'a> {
+    pub start: &'a str,
+    pub end: &'a str,
+    pub near: (Parts, &'a View),
+    pub far: (Parts, &'a View),
+    pub more: Carried,
+}
+
+/// Statements that declare, read and place something of the block `next`.
+#[derive(Default)]
+pub(super) struct Carried {
+    pub declare: String,
+    pub fetch: String,
+    pub place: String,
 }

@@ -2,7 +2,7 @@
 
 use super::backward::Gradient;
 use super::block::Spread;
-use super::coop::Coop;
+use super::coop::{Carried, Coop, Sweep};
 use super::tiling::Tiling;
 use super::view::View;
 use crate::gpu::dispatch::{Caps, Dispatch};
@@ -21,25 +21,24 @@ pub(super) fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     text += &coop.own(b.width, &p.q, "query");
     text += &coop.own(b.value, &g.grad, "upstream_row");
     text += &coop.declare(b.width, "dq");
-    _ = writeln!(text, "for (var other = 0u; other < seen; other += {}u) {{", b.tiling.other);
-    text += &coop.bring((b.width, &p.k), (b.value, &p.v));
-    text += &coop.rows_by_rows(b.width, "query", &keys);
-    text += "workgroupBarrier();\n";
-    text += &coop.take("s");
-    text += "workgroupBarrier();\n";
-    text += &coop.rows_by_rows(b.value, "upstream_row", &values);
-    text += &b.finish_scores();
-    text += "workgroupBarrier();\n";
-    text += &coop.take("dp");
+    let mut body = coop.rows_by_rows(b.width, "query", &keys);
+    body += "workgroupBarrier();\n";
+    body += &coop.take("s");
+    body += "workgroupBarrier();\n";
+    body += &coop.rows_by_rows(b.value, "upstream_row", &values);
+    body += &b.finish_scores();
+    body += "workgroupBarrier();\n";
+    body += &coop.take("dp");
     for (i, n) in b.cells() {
-        _ = writeln!(text, "s_{i}_{n} = exp(s_{i}_{n} - lse_{i}) * (dp_{i}_{n} - delta_{i});");
+        _ = writeln!(body, "s_{i}_{n} = exp(s_{i}_{n} - lse_{i}) * (dp_{i}_{n} - delta_{i});");
     }
-    text += &b.hide("0.0");
-    text += &g.mask_gradient(b);
-    text += &coop.write_weights("s");
-    text += "workgroupBarrier();\n";
-    text += &coop.weights_by_rows(b.width, &keys, "dq");
-    text += "}\n";
+    body += &b.hide("0.0");
+    body += &g.mask_gradient(b);
+    body += &coop.write_weights("s");
+    body += "workgroupBarrier();\n";
+    body += &coop.weights_by_rows(b.width, &keys, "dq");
+    let (near, far) = ((b.width, &p.k), (b.value, &p.v));
+    text += &coop.sweep(Sweep { start: "0u", end: "seen", near, far, more: Carried::default() }, &body);
     text += &g.clear_mask_gradient(b);
     text += "workgroupBarrier();\n";
     text += &coop.finish(b.width, "dq", &g.dq, &p.scale);
@@ -60,30 +59,31 @@ pub(super) fn keys(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     text += &coop.declare(b.width, "dk");
     text += &coop.declare(b.value, "dv");
     let start = if p.causal { format!("first / {0}u * {0}u", b.tiling.other) } else { "0u".to_string() };
-    _ = writeln!(text, "for (var other = {start}; other < {}u; other += {}u) {{", p.queries, b.tiling.other);
-    text += &g.statistics_of_columns(b);
-    text += &coop.bring((b.width, &p.q), (b.value, &g.grad));
-    text += &coop.rows_by_rows(b.width, "key", &queries);
-    text += "workgroupBarrier();\n";
-    text += &coop.take("s");
-    text += &b.finish_turned_scores();
+    let mut body = g.placed_statistics(b);
+    body += &coop.rows_by_rows(b.width, "key", &queries);
+    body += "workgroupBarrier();\n";
+    body += &coop.take("s");
+    body += &b.finish_turned_scores();
     for (i, n) in b.cells() {
-        _ = writeln!(text, "s_{i}_{n} = exp(s_{i}_{n} - lse_{n});");
+        _ = writeln!(body, "s_{i}_{n} = exp(s_{i}_{n} - lse_{n});");
     }
-    text += &b.hide_turned("0.0");
-    text += &coop.write_weights("s");
-    text += "workgroupBarrier();\n";
-    text += &coop.weights_by_rows(b.value, &grads, "dv");
-    text += &coop.rows_by_rows(b.value, "value", &grads);
-    text += "workgroupBarrier();\n";
-    text += &coop.take("dp");
+    body += &b.hide_turned("0.0");
+    body += &coop.write_weights("s");
+    body += "workgroupBarrier();\n";
+    body += &coop.weights_by_rows(b.value, &grads, "dv");
+    body += &coop.rows_by_rows(b.value, "value", &grads);
+    body += "workgroupBarrier();\n";
+    body += &coop.take("dp");
     for (i, n) in b.cells() {
-        _ = writeln!(text, "s_{i}_{n} *= dp_{i}_{n} - delta_{n};");
+        _ = writeln!(body, "s_{i}_{n} *= dp_{i}_{n} - delta_{n};");
     }
-    text += &coop.write_weights("s");
-    text += "workgroupBarrier();\n";
-    text += &coop.weights_by_rows(b.width, &queries, "dk");
-    text += "}\n";
+    body += &coop.write_weights("s");
+    body += "workgroupBarrier();\n";
+    body += &coop.weights_by_rows(b.width, &queries, "dk");
+    let (near, far) = ((b.width, &p.q), (b.value, &g.grad));
+    let more = g.carried_statistics(b);
+    let end = format!("{}u", p.queries);
+    text += &coop.sweep(Sweep { start: &start, end: &end, near, far, more }, &body);
     text += "workgroupBarrier();\n";
     text += &coop.finish(b.width, "dk", &g.dk, &p.scale);
     text += &coop.finish(b.value, "dv", &g.dv, "1.0");

@@ -3,7 +3,7 @@
 //! brought to it.
 
 use super::block::Spread;
-use super::coop::Coop;
+use super::coop::{Carried, Coop, Sweep};
 use super::forward::{HIDDEN, LOWEST};
 use super::problem::Problem;
 use super::tiling::Tiling;
@@ -36,16 +36,14 @@ fn statements(coop: &Coop, out: &Piece, lse: &Piece) -> String {
     text += &coop.own(b.width, &p.q, "query");
     text += &coop.declare(b.value, "o");
     _ = writeln!(text, "var peak = {LOWEST};\nvar total = 0.0;");
-    _ = writeln!(text, "for (var other = 0u; other < seen; other += {}u) {{", b.tiling.other);
-    text += &coop.bring((b.width, &p.k), (b.value, &p.v));
-    text += &coop.rows_by_rows(b.width, "query", &keys);
-    text += "workgroupBarrier();\n";
-    text += &coop.take("s");
-    text += &b.finish_scores();
-    text += &b.hide("hidden");
-    text += &b.tops();
+    let mut body = coop.rows_by_rows(b.width, "query", &keys);
+    body += "workgroupBarrier();\n";
+    body += &coop.take("s");
+    body += &b.finish_scores();
+    body += &b.hide("hidden");
+    body += &b.tops();
     _ = writeln!(
-        text,
+        body,
         r"let grows = top_0 > peak + {LAG};
 let shrink = select(1.0, exp(peak - top_0), grows);
 peak = select(peak, top_0, grows);
@@ -54,16 +52,17 @@ let any_grows = subgroupAny(grows && other > 0u);
 if (lane % 32u == 0u) {{ grown[lane / 32u] = u32(any_grows); }}"
     );
     for n in 0..b.tiling.thread_quads {
-        _ = writeln!(text, "s_0_{n} = exp(s_0_{n} - peak);\ntotal += dot(s_0_{n}, vec4<f32>(1.0));");
+        _ = writeln!(body, "s_0_{n} = exp(s_0_{n} - peak);\ntotal += dot(s_0_{n}, vec4<f32>(1.0));");
     }
-    text += &coop.write_weights("s");
-    text += "let all_grown = workgroupUniformLoad(&grown);\n";
+    body += &coop.write_weights("s");
+    body += "let all_grown = workgroupUniformLoad(&grown);\n";
     // Nothing but this may decide: control flow has to be uniform by naga's rules.
-    text += "if ((all_grown[0] | all_grown[1] | all_grown[2] | all_grown[3]) != 0u) {\n";
-    text += &coop.scale_rows(b.value, "o", "shrink");
-    text += "}\n";
-    text += &coop.weights_by_rows(b.value, &values, "o");
-    text += "}\n";
+    body += "if ((all_grown[0] | all_grown[1] | all_grown[2] | all_grown[3]) != 0u) {\n";
+    body += &coop.scale_rows(b.value, "o", "shrink");
+    body += "}\n";
+    body += &coop.weights_by_rows(b.value, &values, "o");
+    let (near, far) = ((b.width, &p.k), (b.value, &p.v));
+    text += &coop.sweep(Sweep { start: "0u", end: "seen", near, far, more: Carried::default() }, &body);
     text += &b.fold("sum", &["total".to_string()]);
     text += "let nothing = total == 0.0;\nlet part = 1.0 / select(total, 1.0, nothing);\n";
     text += "workgroupBarrier();\n";

@@ -88,12 +88,14 @@ fn forward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Va
 }
 
 fn backward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
-    let g = Gradient::of(p, kernel);
     if let Some(Variant::Coop(tiling)) = way {
+        let p = p.with_halves();
+        let g = Gradient::of(&p, kernel);
         let dispatches =
             vec![coop_backward::queries(&g, tiling, caps), coop_backward::keys(&g, tiling, caps)];
         return Lowered { dispatches, scratch: vec![g.scratch()] };
     }
+    let g = Gradient::of(p, kernel);
     let chosen = || [p.queries, p.keys].map(|rows| Tiling::backward(rows, [p.width, p.value_width], caps));
     let [of_queries, of_keys] = way.map_or_else(chosen, |way| way.tilings());
     let mut dispatches = Vec::new();

@@ -4,6 +4,7 @@ use super::view::View;
 use crate::plan::kernel::SpecialKernel;
 use std::ops::Range;
 
+#[derive(Clone)]
 pub(super) struct Problem {
     pub batch: usize,
     pub heads: usize,
@@ -45,6 +46,13 @@ impl Problem {
             k,
             v,
         }
+    }
+
+    /// The same with f16 read as it is: fewer registers for what is on its way.
+    pub fn with_halves(&self) -> Problem {
+        let mut halves = self.clone();
+        [&mut halves.q, &mut halves.k, &mut halves.v].into_iter().for_each(View::read_halves);
+        halves
     }
 
     /// Matrices of scores.

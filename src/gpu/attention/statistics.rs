@@ -4,6 +4,7 @@
 
 use super::backward::Gradient;
 use super::block::Block;
+use super::coop::Carried;
 use std::fmt::Write;
 
 /// In place of the log-sum-exp of a query that sees nothing: it makes every weight 0.
@@ -80,6 +81,42 @@ store_statistics({delta_at}, {delta});
             }
         }
         text
+    }
+
+    /// Brings `lse` and `delta` of the queries of block `next` to `columns`, fours of one behind fours of the other.
+    pub fn carried_statistics(&self, b: &Block) -> Carried {
+        let (p, fours) = (self.problem, b.tiling.other / 4);
+        let [lse, delta] = self.statistics();
+        let mut fetch = format!("if (lane < {}u) {{\n", 2 * fours);
+        _ = writeln!(
+            fetch,
+            "let is_lse = lane < {fours}u;\nlet query = next + lane % {fours}u * 4u;\n\
+             column_next = vec4<f32>(select(0.0, {HIGHEST}, is_lse));"
+        );
+        let at = format!("select({}, {}, is_lse)", delta.at("query", "0u"), lse.at("query", "0u"));
+        for c in 0..4 {
+            let read = format!("column_next[{c}] = load_statistics({at} + {c}u);");
+            _ = if p.queries.is_multiple_of(b.tiling.other) {
+                writeln!(fetch, "{read}")
+            } else {
+                writeln!(fetch, "if (query + {c}u < {}u) {{ {read} }}", p.queries)
+            };
+        }
+        Carried {
+            declare: "var column_next = vec4<f32>();\n".into(),
+            fetch: fetch + "}\n",
+            place: format!("if (lane < {}u) {{ columns[lane] = column_next; }}\n", 2 * fours),
+        }
+    }
+
+    /// Takes `lse` and `delta` of the thread's columns up from where they were brought to.
+    pub fn placed_statistics(&self, b: &Block) -> String {
+        let (fours, quads) = (b.tiling.other / 4, 0..b.tiling.thread_quads);
+        let take = |n| {
+            let quad = b.column_quad(n);
+            format!("let lse_{n} = columns[{quad}];\nlet delta_{n} = columns[{quad} + {fours}u];\n")
+        };
+        quads.map(take).collect()
     }
 
     /// Stores the gradients `s` of the scores where the mask's are asked for.

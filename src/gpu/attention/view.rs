@@ -26,6 +26,8 @@ pub(super) struct View {
     pub cols: usize,
     /// Whether four neighbours of a row can be read at once.
     pub aligned: bool,
+    /// Fours are f16 as they are in memory, on their way to where f16 is wanted.
+    pub half: bool,
 }
 
 impl View {
@@ -65,7 +67,28 @@ impl View {
             && fours(offset)
             && fours(extents[3] as isize)
             && (0..3).all(|k| extents[k] == 1 || fours(strides[k]));
-        View { name, label, operand, dtype, offset, strides, rows: extents[2], cols: extents[3], aligned }
+        View {
+            name,
+            label,
+            operand,
+            dtype,
+            offset,
+            strides,
+            rows: extents[2],
+            cols: extents[3],
+            aligned,
+            half: false,
+        }
+    }
+
+    /// Reads fours as f16, if that is what they are. Nothing else may be read then.
+    pub fn read_halves(&mut self) {
+        self.half = self.aligned && self.dtype == DType::F16;
+    }
+
+    /// The type of a four.
+    pub fn four(&self) -> &'static str {
+        if self.half { "vec4<f16>" } else { "vec4<f32>" }
     }
 
     /// Declares the position of the matrix of `batch` and `head`.
@@ -106,7 +129,7 @@ impl View {
             name: self.name,
             memory: Memory::Operand(self.operand),
             dtype: self.dtype,
-            lane: Lane::F32,
+            lane: if self.half { Lane::F16 } else { Lane::F32 },
             width: if self.aligned { 4 } else { 1 },
             reads: true,
             writes: false,
