@@ -75,3 +75,27 @@ pub(crate) struct Caps {
     /// Bytes of workgroup memory: at least 16 KiB.
     pub workgroup_bytes: u32,
 }
+
+/// Adapters of the tests.
+#[cfg(test)]
+impl Caps {
+    /// What WebGPU promises and no more.
+    pub const LEAST: Caps = Caps {
+        f16: false,
+        i64: false,
+        subgroup: None,
+        cooperative: false,
+        invocations: 256,
+        workgroup_bytes: 16384,
+    };
+
+    /// All that is made use of.
+    pub const MOST: Caps = Caps {
+        f16: true,
+        i64: true,
+        subgroup: Some(32),
+        cooperative: true,
+        invocations: 1024,
+        workgroup_bytes: 49152,
+    };
+}

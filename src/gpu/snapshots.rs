@@ -17,26 +17,6 @@ use crate::{Device, with_device};
 use naga::valid::Capabilities;
 use std::path::Path;
 
-/// An adapter with what WebGPU promises and no more.
-const LEAST: Caps = Caps {
-    f16: false,
-    i64: false,
-    subgroup: None,
-    cooperative: false,
-    invocations: 256,
-    workgroup_bytes: 16384,
-};
-
-/// One with all that is made use of.
-const MOST: Caps = Caps {
-    f16: true,
-    i64: true,
-    subgroup: Some(32),
-    cooperative: true,
-    invocations: 1024,
-    workgroup_bytes: 49152,
-};
-
 /// The module, if it is valid with these capabilities.
 pub(super) fn validate(text: &str, capabilities: Capabilities) -> (naga::Module, naga::valid::ModuleInfo) {
     let module = naga::front::wgsl::parse_str(text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(text)));
@@ -79,7 +59,7 @@ fn shaders_of_halves(backward: bool) -> Vec<Shader> {
         }
         _ => false,
     });
-    of_plan(&plan, &MOST)
+    of_plan(&plan, &Caps::MOST)
 }
 
 fn numbers<const N: usize>(shape: [usize; N]) -> Tensor {
@@ -125,25 +105,25 @@ fn thin_product(transposed: bool) {
 
 /// Name, adapter, and what runs.
 const SNAPSHOTS: [(&str, &Caps, fn()); 7] = [
-    ("softmax", &LEAST, || {
+    ("softmax", &Caps::LEAST, || {
         numbers([64, 128]).softmax(-1).realize();
     }),
-    ("softmax_subgroups", &MOST, || {
+    ("softmax_subgroups", &Caps::MOST, || {
         numbers([64, 128]).softmax(-1).realize();
     }),
-    ("layer_norm", &LEAST, || {
+    ("layer_norm", &Caps::LEAST, || {
         let [weight, bias] = [(); 2].map(|()| numbers([128]));
         numbers([64, 128]).layer_norm([128], Some(&weight), Some(&bias), 1e-5).realize();
     }),
-    ("adam", &LEAST, adam_step),
-    ("matmul_bias_relu", &LEAST, || {
+    ("adam", &Caps::LEAST, adam_step),
+    ("matmul_bias_relu", &Caps::LEAST, || {
         (numbers([256, 256]).matmul(&numbers([256, 256])) + numbers([256])).relu().realize();
     }),
-    ("conv", &LEAST, || {
+    ("conv", &Caps::LEAST, || {
         let options = ConvOptions { padding: [1, 1], ..ConvOptions::default() };
         numbers([2, 16, 32, 32]).conv2d(&numbers([32, 16, 3, 3]), None, options).realize();
     }),
-    ("attention", &LEAST, || attention(false)),
+    ("attention", &Caps::LEAST, || attention(false)),
 ];
 
 #[test]
@@ -174,10 +154,10 @@ fn shaders_are_those_of_the_snapshots() {
 #[test]
 fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
     let kernels = [
-        ("f16 product", shaders(&MOST, || product(DType::F16, 512))),
-        ("f32 product by halves", shaders(&MOST, || product(DType::F32, 1024))),
-        ("f32 product that splits what it reads", shaders(&MOST, || thin_product(false))),
-        ("f32 product that splits columns", shaders(&MOST, || thin_product(true))),
+        ("f16 product", shaders(&Caps::MOST, || product(DType::F16, 512))),
+        ("f32 product by halves", shaders(&Caps::MOST, || product(DType::F32, 1024))),
+        ("f32 product that splits what it reads", shaders(&Caps::MOST, || thin_product(false))),
+        ("f32 product that splits columns", shaders(&Caps::MOST, || thin_product(true))),
         ("attention", shaders_of_halves(false)),
         ("attention's gradient", shaders_of_halves(true)),
     ];

@@ -14,22 +14,6 @@ fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
     super::lower(kernel, caps, None)
 }
 
-fn least() -> Caps {
-    Caps {
-        f16: false,
-        i64: false,
-        subgroup: None,
-        cooperative: false,
-        invocations: 256,
-        workgroup_bytes: 16384,
-    }
-}
-
-fn most() -> Caps {
-    let (invocations, workgroup_bytes) = (1024, 49152);
-    Caps { f16: true, i64: true, subgroup: Some(32), cooperative: true, invocations, workgroup_bytes }
-}
-
 fn contiguous(slot: usize, dtype: DType, shape: &[usize]) -> Operand {
     let shape = Shape::of(shape);
     Operand { slot, dtype, shape, strides: shape.strides()[..shape.rank()].to_vec(), offset: 0 }
@@ -115,7 +99,7 @@ fn workgroup_bytes(dispatch: &Dispatch) -> usize {
 
 #[test]
 fn limits_are_kept_and_results_are_finished() {
-    for caps in [least(), most()] {
+    for caps in [Caps::LEAST, Caps::MOST] {
         for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U8] {
             for kernel in kernels(dtype) {
                 let Lowered { dispatches, scratch } = lower(&kernel, &caps);
@@ -163,7 +147,7 @@ fn hidden(body: &str) -> Option<String> {
 
 #[test]
 fn no_name_hides_another() {
-    for caps in [least(), most()] {
+    for caps in [Caps::LEAST, Caps::MOST] {
         for dtype in [DType::F32, DType::F16] {
             let thin = [[8191, 128, 1021], [128, 8190, 1022], [1027, 1030, 1029], [1500, 1502, 516]];
             let thin = thin.iter().map(|&size| matmul(dtype, 1, size));
@@ -180,15 +164,15 @@ fn no_name_hides_another() {
 
 #[test]
 fn no_results_are_no_work_and_no_terms_are_zeros() {
-    assert_eq!(lower(&matmul(DType::F32, 2, [0, 5, 3]), &least()), Lowered::default());
-    let zeros = lower(&matmul(DType::F32, 2, [4, 5, 0]), &least());
+    assert_eq!(lower(&matmul(DType::F32, 2, [0, 5, 3]), &Caps::LEAST), Lowered::default());
+    let zeros = lower(&matmul(DType::F32, 2, [4, 5, 0]), &Caps::LEAST);
     assert_eq!(zeros.dispatches.len(), 1);
     assert!(zeros.dispatches[0].bindings.iter().all(|b| b.memory == Memory::Output));
 }
 
 #[test]
 fn long_sums_are_cut_into_parts() {
-    let lowered = lower(&matmul(DType::F32, 1, [64, 64, 100_000]), &least());
+    let lowered = lower(&matmul(DType::F32, 1, [64, 64, 100_000]), &Caps::LEAST);
     assert_eq!(lowered.dispatches.len(), 2);
     let parts = lowered.scratch[0] / (64 * 64 * 4);
     assert!(parts > 8, "{parts}");
@@ -201,9 +185,9 @@ fn cooperative_matrices_need_halves_and_an_adapter_that_has_them() {
         let lowered = lower(&matmul(dtype, 1, [512, 512, 512]), caps);
         lowered.dispatches[0].body.contains("coopMultiplyAdd")
     };
-    assert!(cooperates(DType::F16, &most()));
-    assert!(!cooperates(DType::F32, &most()));
-    assert!(!cooperates(DType::F16, &Caps { cooperative: false, ..most() }));
+    assert!(cooperates(DType::F16, &Caps::MOST));
+    assert!(!cooperates(DType::F32, &Caps::MOST));
+    assert!(!cooperates(DType::F16, &Caps { cooperative: false, ..Caps::MOST }));
 }
 
 #[test]
@@ -212,24 +196,24 @@ fn large_products_are_split_into_halves() {
         let lowered = lower(&matmul(dtype, batch, size), caps);
         lowered.dispatches.iter().any(|d| d.body.contains("fn split_a("))
     };
-    assert!(splits(DType::F32, 1, [1024, 1024, 1024], &most()));
-    assert!(splits(DType::F32, 1, [4097, 4099, 4101], &most()));
-    assert!(splits(DType::F32, 16, [512, 512, 512], &most()));
-    assert!(splits(DType::F32, 1, [1024, 128, 33278], &most()));
+    assert!(splits(DType::F32, 1, [1024, 1024, 1024], &Caps::MOST));
+    assert!(splits(DType::F32, 1, [4097, 4099, 4101], &Caps::MOST));
+    assert!(splits(DType::F32, 16, [512, 512, 512], &Caps::MOST));
+    assert!(splits(DType::F32, 1, [1024, 128, 33278], &Caps::MOST));
     // Too little to do, too thin, of another type, or on another adapter.
-    assert!(!splits(DType::F32, 1, [512, 512, 512], &most()));
-    assert!(!splits(DType::F32, 1, [130, 16384, 4096], &most()));
-    assert!(!splits(DType::F32, 1, [64, 16384, 4096], &most()));
-    assert!(!splits(DType::BF16, 1, [4096, 4096, 4096], &most()));
-    assert!(!splits(DType::F16, 1, [4096, 4096, 4096], &most()));
-    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &least()));
-    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { cooperative: false, ..most() }));
-    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { subgroup: Some(64), ..most() }));
+    assert!(!splits(DType::F32, 1, [512, 512, 512], &Caps::MOST));
+    assert!(!splits(DType::F32, 1, [130, 16384, 4096], &Caps::MOST));
+    assert!(!splits(DType::F32, 1, [64, 16384, 4096], &Caps::MOST));
+    assert!(!splits(DType::BF16, 1, [4096, 4096, 4096], &Caps::MOST));
+    assert!(!splits(DType::F16, 1, [4096, 4096, 4096], &Caps::MOST));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps::LEAST));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { cooperative: false, ..Caps::MOST }));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { subgroup: Some(64), ..Caps::MOST }));
 }
 
 #[test]
 fn split_operands_are_scaled_and_multiplied_three_times() {
-    let lowered = lower(&matmul(DType::F32, 1, [4096, 4096, 4000]), &most());
+    let lowered = lower(&matmul(DType::F32, 1, [4096, 4096, 4000]), &Caps::MOST);
     let [largest, split, product] = &lowered.dispatches[..] else { panic!("three dispatches") };
     assert!(largest.bindings.iter().any(|b| b.name == "largest" && b.writes));
     assert!(split.bindings.iter().any(|b| b.name == "largest" && b.reads));
@@ -245,7 +229,7 @@ fn split_operands_are_scaled_and_multiplied_three_times() {
     // One operand for all items is split once.
     let mut shared = matmul(DType::F32, 16, [512, 512, 512]);
     shared.operands[1].strides[0] = 0;
-    let scratch = lower(&shared, &most()).scratch;
+    let scratch = lower(&shared, &Caps::MOST).scratch;
     assert_eq!(scratch[0], 16 * scratch[1]);
 }
 

@@ -173,14 +173,7 @@ fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
 
 #[test]
 fn a_choice_changes_the_shader_of_its_problem_alone_and_only_if_it_fits() {
-    let least = Caps {
-        f16: false,
-        i64: false,
-        subgroup: None,
-        cooperative: false,
-        invocations: 256,
-        workgroup_bytes: 16384,
-    };
+    let least = Caps::LEAST;
     let ((), plans) = with_device(Device::Cpu, || {
         plans_of(Device::Cpu, || {
             let (a, b, c) = (Tensor::rand([70, 80]), Tensor::rand([80, 90]), Tensor::rand([90, 60]));
