@@ -13,6 +13,10 @@ use std::sync::Mutex;
 /// A cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
 
+/// What may lie free beyond the most that was ever in use when new memory is asked for: programs that alternate between
+/// small plans find the memory of both.
+const SPARE: usize = 64 << 20;
+
 /// Whoever lends memory to a buffer; dropped with it.
 pub(crate) type Owner = Box<dyn Any + Send + Sync>;
 
@@ -45,15 +49,27 @@ impl Buffer for HostBuffer {
 #[derive(Default)]
 struct Pool {
     /// Free memory by size.
-    free: BTreeMap<usize, Vec<Free>>,
+    free: BTreeMap<usize, Vec<Piece>>,
     free_bytes: usize,
     used_bytes: usize,
     peak_used: usize,
 }
 
-struct Free(NonNull<u8>);
+/// Memory that nobody uses.
+struct Piece {
+    data: NonNull<u8>,
+    bytes: usize,
+}
+
 // SAFETY: free memory belongs to the pool alone.
-unsafe impl Send for Free {}
+unsafe impl Send for Piece {}
+
+impl Piece {
+    fn give_back(self) {
+        // SAFETY: allocated with this layout, and nobody has it any more.
+        unsafe { dealloc(self.data.as_ptr(), layout(self.bytes)) };
+    }
+}
 
 static POOL: Mutex<Option<Pool>> = Mutex::new(None);
 
@@ -81,38 +97,26 @@ fn layout(bytes: usize) -> Layout {
 impl HostBuffer {
     /// At least `bytes` of memory, with whatever was in it before.
     pub fn new(bytes: usize) -> Result<HostBuffer> {
-        let bytes = class(bytes);
-        let reused = with_pool(|pool| {
-            pool.used_bytes += bytes;
-            pool.peak_used = pool.peak_used.max(pool.used_bytes);
-            let found = pool.free.get_mut(&bytes).and_then(Vec::pop);
-            if found.is_some() {
-                pool.free_bytes -= bytes;
-            }
-            found
-        });
-        let data = match reused {
-            Some(Free(data)) => data,
-            // SAFETY: the size is not zero.
-            None => match NonNull::new(unsafe { alloc(layout(bytes)) }) {
-                Some(data) => {
-                    if bytes >= huge::LARGE {
-                        huge::advise(data.as_ptr(), bytes);
-                    }
-                    data
-                }
-                None => {
-                    with_pool(|pool| pool.used_bytes -= bytes);
-                    return Err(Error::new(
-                        ErrorKind::Memory,
-                        format!(
-                            "{bytes} bytes of memory could not be had: use smaller batches or free tensors"
-                        ),
-                    ));
-                }
-            },
+        let wanted = class(bytes);
+        let (reused, released) = with_pool(|pool| pool.take(wanted));
+        for piece in released {
+            piece.give_back();
+        }
+        if let Some(Piece { data, bytes }) = reused {
+            return Ok(HostBuffer { data, bytes, owner: None, writable: true });
+        }
+        // SAFETY: the size is not zero.
+        let Some(data) = NonNull::new(unsafe { alloc(layout(wanted)) }) else {
+            with_pool(|pool| pool.used_bytes -= wanted);
+            return Err(Error::new(
+                ErrorKind::Memory,
+                format!("{wanted} bytes of memory could not be had: use smaller batches or free tensors"),
+            ));
         };
-        Ok(HostBuffer { data, bytes, owner: None, writable: true })
+        if wanted >= huge::LARGE {
+            huge::advise(data.as_ptr(), wanted);
+        }
+        Ok(HostBuffer { data, bytes: wanted, owner: None, writable: true })
     }
 
     /// Memory that `owner` lends for as long as it lives.
@@ -144,32 +148,55 @@ impl Drop for HostBuffer {
         }
         let released = with_pool(|pool| {
             pool.used_bytes -= self.bytes;
-            pool.free.entry(self.bytes).or_default().push(Free(self.data));
+            pool.free.entry(self.bytes).or_default().push(Piece { data: self.data, bytes: self.bytes });
             pool.free_bytes += self.bytes;
-            pool.surplus()
+            pool.release_down_to(pool.peak_used)
         });
-        for (data, bytes) in released {
-            // SAFETY: allocated with this layout, and nobody has it any more.
-            unsafe { dealloc(data.as_ptr(), layout(bytes)) };
+        for piece in released {
+            piece.give_back();
         }
     }
 }
 
 impl Pool {
-    /// Free memory beyond what was ever in use at once goes back to the system, the largest first.
-    fn surplus(&mut self) -> Vec<(NonNull<u8>, usize)> {
+    /// A free piece for `wanted` bytes, or none after having made room for a new one: the pieces to give back to the
+    /// system come with it.
+    fn take(&mut self, wanted: usize) -> (Option<Piece>, Vec<Piece>) {
+        let most = match wanted < huge::LARGE {
+            true => wanted,
+            // The arenas of two plans differ; one that fits without using more than ever serves both.
+            false => (2 * wanted).min(self.peak_used.saturating_sub(self.used_bytes)).max(wanted),
+        };
+        let found = self.free.range(wanted..=most).next().map(|(&bytes, _)| bytes);
+        let piece = found.and_then(|bytes| self.pop(bytes));
+        self.used_bytes += piece.as_ref().map_or(wanted, |piece| piece.bytes);
+        self.peak_used = self.peak_used.max(self.used_bytes);
+        let released = match piece {
+            Some(_) => Vec::new(),
+            None => self.release_down_to((self.peak_used + SPARE).saturating_sub(self.used_bytes)),
+        };
+        (piece, released)
+    }
+
+    /// Takes free pieces out, the largest first, until no more than `most` bytes are free.
+    fn release_down_to(&mut self, most: usize) -> Vec<Piece> {
         let mut out = Vec::new();
-        while self.free_bytes > self.peak_used {
-            let Some((&bytes, list)) = self.free.iter_mut().next_back() else { break };
-            if let Some(Free(data)) = list.pop() {
-                out.push((data, bytes));
-                self.free_bytes -= bytes;
-            }
-            if list.is_empty() {
-                self.free.remove(&bytes);
-            }
+        while self.free_bytes > most
+            && let Some((&bytes, _)) = self.free.last_key_value()
+        {
+            out.extend(self.pop(bytes));
         }
         out
+    }
+
+    fn pop(&mut self, bytes: usize) -> Option<Piece> {
+        let list = self.free.get_mut(&bytes)?;
+        let piece = list.pop();
+        if list.is_empty() {
+            self.free.remove(&bytes);
+        }
+        self.free_bytes -= piece.as_ref().map_or(0, |piece| piece.bytes);
+        piece
     }
 }
 
@@ -184,5 +211,37 @@ mod tests {
             assert!(c >= bytes && c <= (bytes + bytes / 8).max(64) + 64, "{bytes} became {c}");
             assert_eq!(HostBuffer::new(bytes).unwrap().as_ptr() as usize % ALIGNMENT, 0);
         }
+    }
+
+    /// Memory that no step can reuse must not stay beside the memory of the next one.
+    #[test]
+    fn new_memory_takes_the_place_of_free_memory() {
+        let mut pool = Pool::default();
+        let mib = |n: usize| n << 20;
+        let held = |pool: &Pool| pool.used_bytes + pool.free_bytes;
+        let give = |pool: &mut Pool, bytes: usize| {
+            pool.used_bytes -= bytes;
+            let data = NonNull::dangling();
+            pool.free.entry(bytes).or_default().push(Piece { data, bytes });
+            pool.free_bytes += bytes;
+        };
+        // An arena of 1000 MiB is free: one of 900 takes it whole, one of 400 does not.
+        assert!(pool.take(mib(1000)).0.is_none());
+        give(&mut pool, mib(1000));
+        let (piece, released) = pool.take(mib(900));
+        assert_eq!((piece.map(|piece| piece.bytes), released.len()), (Some(mib(1000)), 0));
+        give(&mut pool, mib(1000));
+        let (piece, released) = pool.take(mib(400));
+        assert!(piece.is_none());
+        assert_eq!(released.iter().map(|piece| piece.bytes).collect::<Vec<_>>(), [mib(1000)]);
+        give(&mut pool, mib(400));
+        // A larger one does not leave the smaller one beside it, apart from what is spare.
+        assert!(pool.take(mib(1200)).0.is_none());
+        assert!(held(&pool) <= mib(1200) + SPARE, "{} MiB are held", held(&pool) >> 20);
+        // Small memory is taken from its own class alone.
+        give(&mut pool, mib(1200));
+        assert!(pool.take(1 << 10).0.is_none());
+        give(&mut pool, 1 << 10);
+        assert_eq!(pool.take(1 << 10).0.map(|piece| piece.bytes), Some(1 << 10));
     }
 }
