@@ -25,6 +25,10 @@ const BLOCK: usize = 16;
 /// Elements between rows of workgroup memory, so that the rows of a block start in different banks.
 const PADDING: usize = 8;
 
+/// Bytes of workgroup memory that a processor lends to all of its workgroups, and that each takes besides its own.
+const PROCESSOR: usize = 50 << 10;
+const RESERVED: usize = 1 << 10;
+
 /// Results of an item under which even the smallest tile would be mostly empty.
 const SMALLEST: usize = 64 * 64;
 
@@ -41,6 +45,8 @@ pub(crate) struct CoopTile {
     pub subgroups: [usize; 2],
     /// Two, so that a step takes one barrier, or one, for less memory.
     pub buffers: usize,
+    /// Workgroups that a processor should hold at once: while some wait at a barrier, the others multiply.
+    pub together: usize,
     pub band: usize,
     /// Whether the loop over steps has no branches, at the price of reading the last step twice.
     pub straight: bool,
@@ -48,7 +54,12 @@ pub(crate) struct CoopTile {
 
 impl CoopTile {
     pub const fn new(m: usize, n: usize, k: usize, subgroups: [usize; 2], buffers: usize) -> CoopTile {
-        CoopTile { m, n, k, subgroups, buffers, band: 8, straight: false }
+        CoopTile { m, n, k, subgroups, buffers, together: 1, band: 8, straight: false }
+    }
+
+    /// Small enough for two of them to share a processor.
+    pub const fn paired(m: usize, n: usize, k: usize, subgroups: [usize; 2]) -> CoopTile {
+        CoopTile { together: 2, ..CoopTile::new(m, n, k, subgroups, 1) }
     }
 
     /// Reading the last step twice is little where there are many.
@@ -81,8 +92,9 @@ impl CoopTile {
         self.subgroups[0] * self.subgroups[1] * BLOCK * BLOCK * wide * 4
     }
 
-    /// Blocks of results side by side that there is memory for.
+    /// Blocks of results side by side that there is memory for, in `bytes` for a workgroup.
     fn wide(&self, bytes: usize) -> Option<usize> {
+        let bytes = if self.together == 1 { bytes } else { bytes.min(PROCESSOR / self.together - RESERVED) };
         let fits = |wide: &usize| {
             self.blocks()[1].is_multiple_of(*wide) && self.tile_bytes() + self.result_bytes(*wide) <= bytes
         };
@@ -94,7 +106,8 @@ impl CoopTile {
     }
 
     pub(super) fn form(&self, speed: f64) -> Form {
-        Form { m: self.m, n: self.n, k: self.k, threads: self.threads(), speed, wait: 0.0 }
+        let threads = self.threads() / self.together;
+        Form { m: self.m, n: self.n, k: self.k, threads, speed, wait: 0.0 }
     }
 }
 
@@ -121,10 +134,12 @@ impl Terms {
 }
 
 /// Shapes and their speed, relative to the fastest one when the machine is full of them.
-const TILES: [(CoopTile, f64); 7] = [
+const TILES: [(CoopTile, f64); 9] = [
     (CoopTile::new(256, 128, 32, [4, 4], 1), 1.0),
     (CoopTile::new(128, 256, 32, [2, 8], 1), 0.98),
-    (CoopTile::new(128, 128, 64, [2, 4], 1), 0.8),
+    (CoopTile::paired(128, 96, 32, [2, 2]), 0.78),
+    (CoopTile::paired(96, 128, 32, [2, 2]), 0.78),
+    (CoopTile::new(128, 128, 64, [2, 4], 1), 0.76),
     (CoopTile::new(128, 64, 64, [4, 2], 1), 0.58),
     (CoopTile::new(64, 128, 64, [2, 4], 1), 0.58),
     (CoopTile::new(64, 64, 64, [2, 2], 2), 0.38),

@@ -109,16 +109,15 @@ impl Spread {
                 format!("tid % {depth}u"),
                 vec![0; count],
             ),
-            Order::LanesFirst if t >= lanes => (
-                format!("tid % {lanes}u"),
-                vec![0; count],
-                format!("tid / {lanes}u"),
-                (0..count).map(|j| j * (t / lanes)).collect(),
-            ),
             Order::LanesFirst => {
-                let around = lanes / t;
-                let lane_step: Vec<usize> = (0..count).map(|j| j % around * t).collect();
-                ("tid".into(), lane_step, "0u".into(), (0..count).map(|j| j / around).collect())
+                let block = common(lanes, t);
+                let around = lanes / block;
+                (
+                    format!("tid % {block}u"),
+                    (0..count).map(|j| j % around * block).collect(),
+                    format!("tid / {block}u"),
+                    (0..count).map(|j| j / around * (t / block)).collect(),
+                )
             }
         };
         let scaled = |first: String, added: Vec<usize>, by: usize| Places {
@@ -127,4 +126,9 @@ impl Spread {
         };
         (scaled(lane, lane_step, self.unit.lanes()), scaled(k, k_step, self.unit.depth()))
     }
+}
+
+/// The greatest number that divides both.
+fn common(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { common(b, a % b) }
 }

@@ -144,8 +144,11 @@ pub(super) fn count(product: &Product, [m, n]: [usize; 2]) -> usize {
     product.items * product.m.div_ceil(m) * product.n.div_ceil(n)
 }
 
-/// Numbers of parts worth trying: one, or as many as make the machine busy, half or a quarter; a part should
-/// have several steps.
+/// Parts that many tiles go round in better than whole.
+const ROUNDS: [usize; 3] = [2, 3, 4];
+
+/// Numbers of parts worth trying: one, or as many as make the machine busy, half or a quarter, or a few where the tiles
+/// do so by themselves; a part should have several steps.
 pub(super) fn parts(product: &Product, form: &Form) -> Vec<usize> {
     let steps = product.steps.depth().div_ceil(form.k);
     let tiles = count(product, [form.m, form.n]);
@@ -154,6 +157,9 @@ pub(super) fn parts(product: &Product, form: &Form) -> Vec<usize> {
     if product.steps.phases() == 1 {
         let most = steps / 8;
         all.extend([1, 2, 4].map(|share| (slots / share / tiles).min(most)).iter().filter(|&&p| p > 1));
+        if 4 * tiles >= slots {
+            all.extend(ROUNDS.iter().filter(|&&parts| parts <= most));
+        }
     }
     all
 }
