@@ -70,3 +70,68 @@ fn a_step_moves_parameters_where_they_are() {
     // The parameter, its gradient, its two averages and the factor: no second copy of any.
     assert!(plan.peak_bytes < 11 * COUNT * 4 / 2, "{plan}");
 }
+
+/// The plans' largest peak over each of some steps of training.
+fn peaks_of_steps(model: &dyn Fn(&Tensor) -> Tensor, parameters: Vec<Tensor>, x: &Tensor) -> Vec<usize> {
+    let mut adam = AdamW::new(parameters, 1e-3, (0.9, 0.999), 1e-8, 0.01);
+    let step = |_| {
+        adam.zero_grad();
+        model(x).square().mean().backward();
+        adam.step();
+        last_plan().expect("the step was planned").peak_bytes
+    };
+    (0..3).map(step).collect()
+}
+
+/// First values are made in the plan of the first step, and its averages begin with zeros: its gradients have less to wait
+/// for than those of later steps, and more to be fused with.
+#[test]
+fn the_first_step_needs_little_more_memory_than_later_ones() {
+    let (rows, width) = (512, 32);
+    let layers: Vec<(LayerNorm, Linear, Linear)> = (0..6)
+        .map(|_| {
+            (
+                LayerNorm::new([width]),
+                Linear::new(width, 4 * width, true),
+                Linear::new(4 * width, width, true),
+            )
+        })
+        .collect();
+    let model = |x: &Tensor| {
+        layers.iter().fold(x.clone(), |x, (norm, up, down)| {
+            &x + down.forward(&up.forward(&norm.forward(&x)).gelu_tanh())
+        })
+    };
+    let parameters: Vec<Tensor> = layers
+        .iter()
+        .flat_map(|(norm, up, down)| [norm.parameters(), up.parameters(), down.parameters()].concat())
+        .collect();
+    let held: usize = parameters.iter().map(|p| p.numel() * 4).sum();
+    let x = Tensor::rand([rows, width]);
+    x.realize();
+    let peaks = peaks_of_steps(&model, parameters, &x);
+    // The first values of the parameters lie beside the new ones.
+    assert!(peaks[0] <= peaks[2] + peaks[2] / 20 + held, "{peaks:?}");
+    // A layer keeps what it adds to, what its norm gives, and what its activation takes and gives; a gradient of the widest
+    // and one of the narrow ones are on their way. Parameters, their gradients and two averages are there besides.
+    let unit = rows * width * 4;
+    assert!(
+        peaks[2] <= 4 * held + (6 * 10 + 14) * unit,
+        "{peaks:?}, a unit is {unit}, parameters are {held}"
+    );
+}
+
+#[test]
+fn sums_over_a_batch_run_before_what_they_add_up_is_in_the_way() {
+    // Gradients of scales and shifts are sums over all rows, which the updates ask for at the end.
+    let (rows, width, depth) = (1024, 32, 12);
+    let scales: Vec<Tensor> = (0..depth).map(|_| Tensor::ones([width]).requires_grad(true)).collect();
+    let model = |x: &Tensor| {
+        scales.iter().fold(x.clone(), |x, scale| (&x * scale).layer_norm([width], None, None, 1e-5))
+    };
+    let x = Tensor::rand([rows, width]);
+    x.realize();
+    let peaks = peaks_of_steps(&model, scales.clone(), &x);
+    // Every layer keeps one tensor, and not its gradient as well.
+    assert!(peaks[2] < (depth + 6) * rows * width * 4, "{peaks:?}");
+}

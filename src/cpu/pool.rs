@@ -82,10 +82,11 @@ fn with_pool<R>(f: impl FnOnce(&mut Pool) -> R) -> R {
     result
 }
 
-/// Sizes are rounded so that nearly equal ones share memory: to a sixteenth of their power of two.
+/// Sizes are rounded so that nearly equal ones share memory: to a sixteenth of their power of two. Large memory also
+/// serves what is smaller, so that whole pages are enough.
 fn class(bytes: usize) -> usize {
     let bytes = bytes.max(ALIGNMENT);
-    let step = (bytes.next_power_of_two() / 16).max(ALIGNMENT);
+    let step = (bytes.next_power_of_two() / 16).clamp(ALIGNMENT, huge::LARGE);
     bytes.next_multiple_of(step)
 }
 
@@ -206,6 +207,9 @@ mod tests {
 
     #[test]
     fn classes_are_close_above_and_memory_is_aligned() {
+        for bytes in [huge::LARGE, 100 << 20, (1 << 32) + 1] {
+            assert!(class(bytes) - bytes < huge::LARGE, "{bytes} became {}", class(bytes));
+        }
         for bytes in [0, 1, 64, 65, 1000, 4097, 1 << 20, (1 << 20) + 1] {
             let c = class(bytes);
             assert!(c >= bytes && c <= (bytes + bytes / 8).max(64) + 64, "{bytes} became {c}");

@@ -406,6 +406,8 @@ pub(crate) fn operand(graph: &PlanGraph, stored: &[bool], node: usize) -> Result
     let axes: Vec<usize> = (0..shape.rank()).collect();
     let mut view = View::along(shape, &axes, shape.rank());
     let mut at = node;
+    // What only has another shape is the same in memory: others may read it under its first one.
+    let mut same = node;
     while !graph.nodes[at].input && !stored[at] {
         let n = &graph.nodes[at];
         if !n.op.moves() {
@@ -414,8 +416,11 @@ pub(crate) fn operand(graph: &PlanGraph, stored: &[bool], node: usize) -> Result
         let source = graph.source(at, 0);
         view = match view.through(&n.op, n.shape, graph.nodes[source].shape, &shape) {
             Some(v) if v.checks.is_empty() => v,
-            _ => return Err(node),
+            _ => return Err(same),
         };
+        if same == at && matches!(n.op, Op::Reshape) {
+            same = source;
+        }
         at = source;
     }
     let position = view.position(shape.rank());

@@ -60,12 +60,12 @@ impl Bits {
 }
 
 pub(crate) struct Fusion<'a> {
-    graph: &'a PlanGraph,
+    pub(super) graph: &'a PlanGraph,
     stored: Vec<bool>,
     pub groups: Vec<Group>,
     /// The group that computes each stored node.
     pub group_of: Vec<Option<usize>>,
-    rules: &'a MemoryRules,
+    pub(super) rules: &'a MemoryRules,
 }
 
 impl<'a> Fusion<'a> {
@@ -153,7 +153,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// The groups that compute these slots, without repetition, the latest first.
-    fn producers(&self, slots: &[usize]) -> Vec<usize> {
+    pub(super) fn producers(&self, slots: &[usize]) -> Vec<usize> {
         let mut groups: Vec<usize> = slots.iter().filter_map(|&s| self.group_of[s]).collect();
         groups.sort_unstable_by(|a, b| b.cmp(a));
         groups.dedup();
@@ -316,7 +316,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// What a group reads from memory that others computed.
-    fn reads(&self, g: usize) -> Vec<usize> {
+    pub(super) fn reads(&self, g: usize) -> Vec<usize> {
         match &self.groups[g].body {
             Body::Map { maps, .. } => maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).collect(),
             Body::Special(s) => {
@@ -457,38 +457,6 @@ impl<'a> Fusion<'a> {
         let between = last(a).min(last(b))..last(a).max(last(b));
         let product = |g: &Group| matches!(g.body, Body::Special(_));
         self.groups.iter().any(|g| product(g) && g.members.iter().any(|m| between.contains(m)))
-    }
-
-    /// Groups in an order in which everyone finds what it reads, otherwise as the user wrote the ops.
-    pub fn order(&self, age: impl Fn(usize) -> u64) -> Vec<usize> {
-        use std::cmp::Reverse;
-        use std::collections::BinaryHeap;
-        let alive: Vec<usize> =
-            (0..self.groups.len()).filter(|&g| !matches!(self.groups[g].body, Body::Gone)).collect();
-        let mut waiting = vec![0usize; self.groups.len()];
-        let mut followers = vec![Vec::new(); self.groups.len()];
-        for &g in &alive {
-            let needs = self.producers(&self.reads(g));
-            for p in needs.into_iter().filter(|&p| p != g) {
-                waiting[g] += 1;
-                followers[p].push(g);
-            }
-        }
-        let born = |g: usize| self.groups[g].members.iter().map(|&m| age(m)).max().unwrap_or(0);
-        let mut ready: BinaryHeap<Reverse<(u64, usize)>> =
-            alive.iter().filter(|&&g| waiting[g] == 0).map(|&g| Reverse((born(g), g))).collect();
-        let mut order = Vec::new();
-        while let Some(Reverse((_, g))) = ready.pop() {
-            order.push(g);
-            for &f in &followers[g] {
-                waiting[f] -= 1;
-                if waiting[f] == 0 {
-                    ready.push(Reverse((born(f), f)));
-                }
-            }
-        }
-        assert_eq!(order.len(), alive.len(), "kernels wait for each other");
-        order
     }
 }
 

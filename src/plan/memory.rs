@@ -1,6 +1,7 @@
 //! Gives every stored value its place: outputs get buffers of their own (or the memory of an input that nobody
-//! needs any more), everything else shares one arena, reused as soon as its last reader has run.
+//! needs any more), everything else shares one arena.
 
+use super::arena::{self, Piece};
 use super::graph::PlanGraph;
 use super::kernel::{Kernel, Slot, Work};
 use crate::dtype::DType;
@@ -78,7 +79,9 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     }
     let mut outputs = Vec::new();
     let mut taken = vec![false; inputs.len()];
-    let mut arena = Arena::new(rules);
+    let mut pieces: Vec<Piece> = Vec::new();
+    // Slots that have the memory of another one.
+    let mut shared: Vec<(Slot, Slot)> = Vec::new();
     let mut dying: Vec<(usize, Slot)> = Vec::new();
     // Inputs that were given away and are read for the last time: their memory is as good as the arena's then.
     let given = |slot: &Slot| graph.nodes[*slot].donated;
@@ -86,10 +89,11 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     let mut idle: Vec<usize> = Vec::new();
     for (k, kernel) in kernels.iter().enumerate() {
         dying.retain(|&(last, slot)| {
-            match places[slot] {
-                Place::Arena(at) if last < k => arena.free(at),
-                Place::Input(input) if last < k && !taken[input] => idle.push(input),
-                _ => {}
+            if let Place::Input(input) = places[slot]
+                && last < k
+                && !taken[input]
+            {
+                idle.push(input);
             }
             last >= k
         });
@@ -118,24 +122,34 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
                 let over = over_of.iter().find(|o| o.0 == slot).map(|o| o.1);
                 outputs.push(Output { slot, bytes: bytes(slot), over });
             } else {
-                let room = idle.iter().position(|&input| bytes(inputs[input]) == bytes(slot));
-                places[slot] = match room {
-                    Some(room) => Place::Input(idle.swap_remove(room)),
-                    None => Place::Arena(arena.take(bytes(slot))),
-                };
-                dying.push((last_read[slot].max(k), slot));
+                let last = last_read[slot].max(k);
+                // The memory of an input serves what is not much smaller, too.
+                let fits = |input: usize| (bytes(slot)..=2 * bytes(slot)).contains(&bytes(inputs[input]));
+                let rooms = (0..idle.len()).filter(|&room| fits(idle[room]));
+                if let Some(room) = rooms.min_by_key(|&room| bytes(inputs[idle[room]])) {
+                    places[slot] = Place::Input(idle.swap_remove(room));
+                    dying.push((last, slot));
+                } else {
+                    // Where in the arena is known when all pieces are.
+                    places[slot] = Place::Arena(0);
+                    pieces.push(Piece { slot, bytes: bytes(slot), from: k, to: last });
+                }
             }
         }
         if let Some(product) = inner {
             // The epilogue overwrites the product element by element.
             let result = kernel.maps().next().expect("an epilogue").stores[0].access.slot;
-            places[product] = places[result];
+            shared.push((product, result));
         }
+    }
+    let arena_bytes = arena::place(pieces, rules, |slot, at| places[slot] = Place::Arena(at));
+    for (slot, with) in shared {
+        places[slot] = places[with];
     }
     let taken: usize = inputs.iter().map(|&s| bytes(s)).sum();
     let more: usize = outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes).sum();
-    let peak_bytes = taken + more + arena.peak;
-    Layout { places, arena_bytes: arena.peak, inputs, outputs, peak_bytes }
+    let peak_bytes = taken + more + arena_bytes;
+    Layout { places, arena_bytes, inputs, outputs, peak_bytes }
 }
 
 /// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements
@@ -145,7 +159,7 @@ fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> us
     let epilogue = s.epilogue.as_ref()?;
     let product = s.output.slot;
     let result = epilogue.stores.first()?.access.slot;
-    let alike = bytes(product) == bytes(result) && !graph.nodes[product].dtype.is_half();
+    let alike = graph.nodes[product].dtype == graph.nodes[result].dtype && bytes(product) == bytes(result);
     (alike && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
 }
 
@@ -186,79 +200,4 @@ fn donor(
         Place::Input(k) if !taken[k] => Some(k),
         _ => None,
     })
-}
-
-/// Pieces of one stretch of memory, first fit.
-struct Arena {
-    /// (start, end) of what is in use, in order.
-    used: Vec<(usize, usize)>,
-    peak: usize,
-    alignment: usize,
-    block: usize,
-}
-
-impl Arena {
-    fn new(rules: &MemoryRules) -> Arena {
-        Arena { used: Vec::new(), peak: 0, alignment: rules.alignment, block: rules.block }
-    }
-
-    /// The first place from `at` on where a piece may start.
-    fn start(&self, at: usize, bytes: usize) -> usize {
-        let left = self.block - at % self.block;
-        if bytes <= left || left == self.block { at } else { at + left }
-    }
-
-    fn take(&mut self, bytes: usize) -> usize {
-        let bytes = bytes.max(1).next_multiple_of(self.alignment);
-        let mut at = 0;
-        let mut place = self.used.len();
-        for (k, &(start, end)) in self.used.iter().enumerate() {
-            at = self.start(at, bytes);
-            if at + bytes <= start {
-                place = k;
-                break;
-            }
-            at = end;
-        }
-        at = self.start(at, bytes);
-        self.used.insert(place, (at, at + bytes));
-        self.peak = self.peak.max(at + bytes);
-        at
-    }
-
-    fn free(&mut self, at: usize) {
-        self.used.retain(|&(start, _)| start != at);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Arena;
-
-    fn arena(block: usize) -> Arena {
-        Arena { used: Vec::new(), peak: 0, alignment: 64, block }
-    }
-
-    #[test]
-    fn freed_pieces_are_taken_again() {
-        let mut arena = arena(usize::MAX);
-        let a = arena.take(100);
-        let b = arena.take(10);
-        assert_eq!((a, b), (0, 128));
-        arena.free(a);
-        assert_eq!(arena.take(64), 0);
-        assert_eq!(arena.take(64), 64);
-        assert_eq!(arena.take(1), 192);
-        assert_eq!(arena.peak, 256);
-    }
-
-    #[test]
-    fn no_piece_lies_across_blocks_unless_it_is_larger_than_one() {
-        let mut arena = arena(1024);
-        assert_eq!(arena.take(640), 0);
-        assert_eq!(arena.take(640), 1024, "384 bytes are left of the first block");
-        assert_eq!(arena.take(384), 640);
-        assert_eq!(arena.take(3000), 2048);
-        assert_eq!(arena.take(1024), 5120, "64 bytes are left of the fifth block");
-    }
 }

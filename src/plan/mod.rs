@@ -1,10 +1,11 @@
 //! From a recorded graph to a few kernels and one memory layout.
 //!
 //! `graph` is the part of the recorded graph that is asked for; `store` decides which values get memory, `saved` which of
-//! them a backward pass will ask for; `fuse`
-//! groups them into kernels, whose programs `build` writes through the `view`s of movement ops; `memory` places
-//! them; `kernel` is the result, which executors read. `report` tells it to people, `guard` what went wrong in it.
+//! them a backward pass will ask for; `fuse` groups them into kernels, whose programs `build` writes through the `view`s of
+//! movement ops; `order` is the one they run in; `memory` places what they write, in an `arena` where nobody asks for it
+//! later; `kernel` is the result, which executors read. `report` tells it to people, `guard` what went wrong in it.
 
+mod arena;
 pub(crate) mod build;
 pub(crate) mod executor;
 pub(crate) mod fuse;
@@ -12,6 +13,7 @@ pub(crate) mod graph;
 pub(crate) mod guard;
 pub(crate) mod kernel;
 pub(crate) mod memory;
+mod order;
 pub(crate) mod report;
 mod saved;
 mod simplify;

@@ -84,6 +84,8 @@ fn own_cost(op: &Op) -> u32 {
             _ => 8,
         },
         Op::Binary(BinaryOp::Pow | BinaryOp::Mod) => 16,
+        // An argument is there already.
+        Op::Const(_) => 0,
         Op::Random { .. } => CHEAP,
         Op::Gather { .. } => 4,
         Op::Formula(formula) => formula
@@ -117,6 +119,8 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             continue;
         }
         let size = graph.nodes[n].shape.numel();
+        // What is much smaller stays in the caches.
+        let large = |slot: usize| graph.nodes[slot].shape.numel() * 8 >= size;
         let depth = efforts[n].depth;
         limit_slots(graph, n, stored, &mut efforts, most_slots);
         let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, ..Effort::default() };
@@ -124,7 +128,7 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             let base = graph.base(s);
             if graph.nodes[base].input || stored[base] {
                 effort.read(base);
-                if graph.nodes[base].shape.numel() * 8 >= size && !effort.loads.contains(&base) {
+                if large(base) && !effort.loads.contains(&base) {
                     effort.loads.push(base);
                 }
                 continue;
@@ -136,7 +140,7 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             };
             efforts[base].slots.iter().for_each(|&slot| effort.read(slot));
             for &l in &efforts[base].loads {
-                if !effort.loads.contains(&l) {
+                if large(l) && !effort.loads.contains(&l) {
                     effort.loads.push(l);
                 }
             }
