@@ -3,9 +3,9 @@
 use super::fuse::{Body, Fusion};
 
 impl Fusion<'_> {
-    /// Groups as the user wrote the ops, as far as they do not wait for each other. One that leaves no more in memory
-    /// than it found there goes first: the gradient of a weight, which may be written with the update that needs it,
-    /// runs while what it is made of is there anyway.
+    /// Groups as the user wrote the ops, as far as they do not wait for each other. Those that leave no more in memory
+    /// than they find there go first, and of them the one that frees the most: the gradient of a weight, which may be
+    /// one kernel with the update that asks for it, runs when the last value that it is made of is there.
     pub fn order(&self, age: impl Fn(usize) -> u64) -> Vec<usize> {
         let alive: Vec<usize> =
             (0..self.groups.len()).filter(|&g| !matches!(self.groups[g].body, Body::Gone)).collect();
@@ -29,9 +29,12 @@ impl Fusion<'_> {
             alive.iter().filter(|&&g| waiting[g] == 0).map(|&g| (born(g), g)).collect();
         let mut order = Vec::with_capacity(alive.len());
         while !ready.is_empty() {
-            let next = (0..ready.len())
-                .min_by_key(|&k| (self.adds_memory(ready[k].1, &reads, &readers), ready[k]))
-                .expect("one is ready");
+            let urgency = |k: &usize| {
+                let (age, g) = ready[*k];
+                let change = self.change(g, &reads[g], &readers);
+                (change > 0, change.min(0), age, g)
+            };
+            let next = (0..ready.len()).min_by_key(urgency).expect("one is ready");
             let (_, g) = ready.swap_remove(next);
             order.push(g);
             reads[g].iter().for_each(|&slot| readers[slot] -= 1);
@@ -46,14 +49,14 @@ impl Fusion<'_> {
         order
     }
 
-    /// Whether more is in memory after `g` than before.
-    fn adds_memory(&self, g: usize, reads: &[Vec<usize>], readers: &[usize]) -> bool {
-        let bytes = |slot: usize| self.rules.bytes(self.graph, slot);
-        let node = |slot: usize| &self.graph.nodes[slot];
-        let goes = |slot: usize| {
-            readers[slot] == 1 && if node(slot).input { node(slot).donated } else { !node(slot).keep }
+    /// Bytes that are in memory after `g`, which reads these slots, and were not before.
+    fn change(&self, g: usize, reads: &[usize], readers: &[usize]) -> i64 {
+        let bytes = |slot: &usize| self.rules.bytes(self.graph, *slot) as i64;
+        let goes = |slot: &&usize| {
+            let node = &self.graph.nodes[**slot];
+            readers[**slot] == 1 && if node.input { node.donated } else { !node.keep }
         };
-        let freed: usize = reads[g].iter().filter(|&&slot| goes(slot)).map(|&slot| bytes(slot)).sum();
-        self.groups[g].outputs.iter().map(|&slot| bytes(slot)).sum::<usize>() > freed
+        let freed: i64 = reads.iter().filter(goes).map(bytes).sum();
+        self.groups[g].outputs.iter().map(bytes).sum::<i64>() - freed
     }
 }
