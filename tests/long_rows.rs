@@ -1,10 +1,12 @@
 //! Rows longer than a block of the interpreter, whose values share passes: against the same numbers computed
 //! plainly in f64, with odd lengths, NaN and infinities.
 
-use volta::{Tensor, default_device};
+use volta::{CrossEntropyOptions, DType, Reduction, Tensor, cross_entropy_with, default_device};
 
-/// Just above one block, whole blocks, a short rest, more than is kept of a row, and rows shared out to threads.
-const SHAPES: [(usize, usize); 6] = [(3, 2049), (5, 4096), (4, 4097), (2, 5000), (4, 70_001), (2, 140_000)];
+/// Just above one block, whole blocks, a short rest, more than is kept of a row, in fours and not, and rows shared out to
+/// threads.
+const SHAPES: [(usize, usize); 8] =
+    [(3, 2049), (5, 4096), (4, 4097), (2, 5000), (3, 33_278), (2, 50_304), (4, 70_001), (2, 140_000)];
 
 fn values(rows: usize, width: usize) -> Vec<f32> {
     (0..rows * width).map(|i| ((i * 7919 + 31) % 2003) as f32 * 0.004 - 3.0).collect()
@@ -83,6 +85,79 @@ fn log_softmax() {
             x.iter().map(|x| x - m - sum.ln()).collect()
         },
     );
+}
+
+fn logsumexp_of(x: &[f64]) -> f64 {
+    let m = largest(x);
+    if m.is_infinite() { m } else { m + x.iter().map(|x| (x - m).exp()).sum::<f64>().ln() }
+}
+
+#[test]
+fn logsumexp() {
+    check("logsumexp", |x, _| x.logsumexp(1, true), |x| vec![logsumexp_of(x)]);
+}
+
+/// Rows whose largest element comes late, early or never, and numbers whose exponentials are no numbers.
+#[test]
+fn sums_of_exponentials_follow_a_maximum_that_grows() {
+    let width = 50_304;
+    let rising: Vec<f32> = (0..width).map(|i| i as f32 * 0.01 - 300.0).collect();
+    let falling: Vec<f32> = rising.iter().rev().copied().collect();
+    let steps: Vec<f32> = (0..width).map(|i| ((i / 9000) * 50) as f32 - 1000.0).collect();
+    let nothing = vec![f32::NEG_INFINITY; width];
+    let mut one = nothing.clone();
+    one[width - 3] = -700.0;
+    let mut both = rising.clone();
+    (both[5], both[40_000]) = (f32::INFINITY, f32::NEG_INFINITY);
+    let mut unknown = both.clone();
+    unknown[20_000] = f32::NAN;
+    let lowest = vec![f32::MIN; width];
+    let rows = [rising, falling, steps, nothing, one, both, unknown, lowest];
+    let x = Tensor::from_vec(rows.concat(), [rows.len(), width]);
+    let found = x.logsumexp(1, false).to_vec::<f32>();
+    let softmax = x.softmax(1).to_vec::<f32>();
+    for (k, row) in rows.iter().enumerate() {
+        let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+        close(found[k], logsumexp_of(&row), 1e-7, &format!("row {k}"));
+        let m = largest(&row);
+        let sum: f64 = row.iter().map(|x| (x - m).exp()).sum();
+        for (i, x) in row.iter().enumerate() {
+            let expected = (x - m).exp() / sum;
+            close(softmax[k * width + i], expected, 1e-7, &format!("softmax, row {k}, element {i}"));
+        }
+    }
+}
+
+#[test]
+fn cross_entropy_picks_the_class_of_every_row() {
+    for (rows, width, dtype) in [(5, 33_278, DType::I32), (5, 50_304, DType::I64)] {
+        let x = values(rows, width);
+        let targets = [0, width as i32 - 1, 12_345, -100, 77];
+        let t = Tensor::from_vec(targets.to_vec(), [rows]);
+        let options = CrossEntropyOptions { reduction: Reduction::None, ..Default::default() };
+        let logits = Tensor::from_vec(x.clone(), [rows, width]);
+        let found = cross_entropy_with(&logits, &t.to_dtype(dtype), options).to_vec::<f32>();
+        for (k, row) in x.chunks(width).enumerate() {
+            let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+            let expected = usize::try_from(targets[k]).map_or(0.0, |t| logsumexp_of(&row) - row[t]);
+            close(found[k], expected, 1e-6, &format!("loss of row {k} of {width} with targets of {dtype}"));
+        }
+    }
+}
+
+#[test]
+fn a_sum_with_one_place_apart_counts_the_others_too() {
+    let (rows, width) = (4, 40_001);
+    let x: Vec<f32> = (0..rows * width).map(|i| (i % 7) as f32).collect();
+    let t = Tensor::from_vec(vec![3i32, 40_000, 40_001, -1], [rows, 1]);
+    let hit = Tensor::arange(0, width as i64).to_dtype(DType::I32).eq(&t);
+    let x_of = Tensor::from_vec(x.clone(), [rows, width]);
+    let peak = x_of.max_dim(1, true);
+    let found = hit.where_(&x_of - &peak, 0.5).sum_dim(1, false).to_vec::<f32>();
+    for (k, place) in [Some(3), Some(40_000), None, None].into_iter().enumerate() {
+        let apart = place.map_or(0.5, |p| x[k * width + p] - 6.0);
+        assert_eq!(found[k], apart + 0.5 * (width - 1) as f32, "row {k}");
+    }
 }
 
 #[test]

@@ -387,7 +387,10 @@ pub(super) fn bounded(index: &str, lane: Lane, extent: usize) -> (String, String
     match lane {
         // As unsigned numbers, negative indices are too large.
         Lane::I32 => (format!("u32({index}) < {extent}u"), format!("u32({index})")),
-        Lane::I64 => (format!("{index} >= 0li && {index} < {extent}li"), format!("u32({index})")),
+        // By words: llvmpipe takes comparisons with the least and the most together, and gets them wrong.
+        Lane::I64 => {
+            (format!("u32({index} >> 32u) == 0u && u32({index}) < {extent}u"), format!("u32({index})"))
+        }
         _ => (format!("{index} < {extent}u"), index.to_string()),
     }
 }

@@ -55,7 +55,15 @@ impl Layout {
             let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
             (parts, side as usize)
         } else {
-            let most = if steps > 8 * GROUP as usize { caps.invocations.min(1024) } else { GROUP };
+            let large = caps.invocations.min(1024);
+            let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
+            // Large teams for few rows, and where a row is kept in registers only so.
+            let holds = steps.div_ceil(large as usize) * kept * lanes <= MOST_KEPT;
+            let most = if steps > 8 * GROUP as usize && (holds || rows * (GROUP as usize) < MANY_SPLIT) {
+                large
+            } else {
+                GROUP
+            };
             // Short ways for the members, but not more of them than the row has elements.
             let mut parts = steps.div_ceil(4).next_power_of_two();
             while parts * 2 <= steps.next_power_of_two() && rows * parts < MANY {

@@ -1,7 +1,8 @@
-//! Fused loops as generated WGSL: `elementwise` programs give every invocation its elements, `reduce` gives every
-//! row a `team` of them, as a `layout` says, and a `split` row several; `joined` folds many tensors at once. `code` writes the instructions, `expression` the
-//! ops, `slots` names the memory; `epilogue` is the program that runs on a product's elements as they are finished;
-//! `bounds` checks indices for the guards.
+//! Fused loops as generated WGSL. `elementwise` programs give every invocation its elements.
+//! `reduce` gives every row a `team` of invocations, as a `layout` says, and a `split` row several; a `shortcut`
+//! saves a pass along it, `totals` folds all rows, and `joined` many tensors at once. `code` writes the instructions,
+//! `expression` the ops, `slots` names the memory; `epilogue` is the program that runs on a product's elements as they are
+//! finished; `bounds` checks indices for the guards.
 
 mod bounds;
 mod code;
@@ -11,9 +12,11 @@ mod expression;
 mod joined;
 mod layout;
 mod reduce;
+mod shortcut;
 mod slots;
 mod split;
 mod team;
+mod totals;
 
 pub(super) use bounds::check_bounds;
 pub(super) use epilogue::write as write_epilogue;

@@ -6,11 +6,12 @@ use super::code::{Arguments, Name, Place, Writer, split_index};
 use super::elementwise::uniforms;
 use super::expression as expr;
 use super::layout::Layout;
+use super::shortcut::{self, Shortcut};
 use super::slots::Slots;
 use super::team::{NOWHERE, Shared, Team, better};
 use super::{BUILTINS, MapDispatch, MapLowered};
 use crate::dtype::DType;
-use crate::gpu::dispatch::{Caps, Dispatch, Lane, Memory};
+use crate::gpu::dispatch::{Caps, Dispatch, Lane};
 use crate::op::ReduceOp;
 use crate::plan::kernel::{Access, MapKernel, Rank, Step, Value, stages_of};
 
@@ -57,9 +58,11 @@ pub(super) fn lane_dtype(dtype: DType) -> DType {
 pub(super) struct Reduce<'a> {
     pub kernel: &'a MapKernel,
     pub layout: Layout,
-    /// The number of reductions before each value.
+    /// The number of passes before each value.
     stage: Vec<usize>,
     stages: usize,
+    /// Folds that need no pass, by value.
+    pub shortcuts: Vec<Option<Shortcut>>,
 }
 
 /// Text in the making: a shader's declarations come before the code that needs them.
@@ -108,18 +111,25 @@ impl Shader {
 
 impl<'a> Reduce<'a> {
     fn new(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
-        let stage = stages_of(&kernel.code);
-        let last = (0..kernel.code.len())
-            .filter(|&v| matches!(kernel.code[v].rank, Rank::Row | Rank::Full))
-            .map(|v| stage[v]);
-        let stages = last.max().unwrap_or(0) + 1;
-        let layout = Layout::choose(kernel, caps, &stage, stages);
-        Reduce { kernel, layout, stage, stages }
+        let mut stage = stages_of(&kernel.code);
+        let count = |stage: &[usize]| {
+            let of_rows = |v: &usize| matches!(kernel.code[*v].rank, Rank::Row | Rank::Full);
+            (0..kernel.code.len()).filter(of_rows).map(|v| stage[v]).max().unwrap_or(0) + 1
+        };
+        let layout = Layout::choose(kernel, caps, &stage, count(&stage));
+        let mut shortcuts = vec![None; kernel.code.len()];
+        if layout.unrolled.is_none() && layout.splits == 1 && !layout.columns {
+            shortcuts = shortcut::find(kernel);
+            stage = shortcut::stages(&kernel.code, &shortcuts);
+        }
+        let stages = count(&stage);
+        Reduce { kernel, layout, stage, stages, shortcuts }
     }
 
     /// With a layout that is given and not chosen.
     pub fn with(kernel: &'a MapKernel, layout: Layout) -> Reduce<'a> {
-        Reduce { kernel, layout, stage: stages_of(&kernel.code), stages: 2 }
+        let shortcuts = vec![None; kernel.code.len()];
+        Reduce { kernel, layout, stage: stages_of(&kernel.code), stages: 2, shortcuts }
     }
 
     pub fn row_groups(&self) -> usize {
@@ -128,12 +138,8 @@ impl<'a> Reduce<'a> {
 
     pub fn folds_of_stage(&self, s: usize) -> Vec<Value> {
         let code = &self.kernel.code;
-        (0..code.len()).filter(|&v| code[v].step.is_fold() && self.stage[v] == s).collect()
-    }
-
-    fn totals(&self) -> Vec<Value> {
-        let code = &self.kernel.code;
-        (0..code.len()).filter(|&v| matches!(code[v].step, Step::Total(..))).collect()
+        let folds = |v: &Value| code[*v].step.is_fold() && self.shortcuts[*v].is_none();
+        (0..code.len()).filter(|&v| folds(&v) && self.stage[v] == s).collect()
     }
 
     fn partial_bytes(&self, v: Value, splits: usize) -> u64 {
@@ -223,8 +229,11 @@ impl<'a> Reduce<'a> {
     /// What is computed once a row, in stage `s`.
     pub fn row_values(&self, w: &mut Writer, s: usize) {
         for v in self.by_rank(Rank::Row) {
-            if self.stage[v] == s && !self.kernel.code[v].step.is_fold() {
-                w.compute(v);
+            match self.shortcuts[v] {
+                _ if self.stage[v] != s => {}
+                Some(shortcut) => self.take_shortcut(w, v, shortcut),
+                None if self.kernel.code[v].step.is_fold() => {}
+                None => w.compute(v),
             }
         }
     }
@@ -248,13 +257,16 @@ impl<'a> Reduce<'a> {
         if kept {
             return self.by_rank(Rank::Full).into_iter().filter(|&v| self.stage[v] == s).collect();
         }
+        let folded = self.folds_of_stage(s).into_iter().flat_map(|v| code[v].step.operands());
+        let stored = self.stores_of_stage(s).into_iter().map(|store| store.0);
+        self.full_values_behind(&folded.chain(stored).collect::<Vec<_>>())
+    }
+
+    /// The full values among `values` and what they are computed from.
+    pub fn full_values_behind(&self, values: &[Value]) -> Vec<Value> {
+        let code = &self.kernel.code;
         let mut wanted = vec![false; code.len()];
-        for v in self.folds_of_stage(s) {
-            code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
-        }
-        for store in self.stores_of_stage(s) {
-            wanted[store.0] = true;
-        }
+        values.iter().for_each(|&v| wanted[v] = true);
         for v in (0..code.len()).rev() {
             if wanted[v] && code[v].rank == Rank::Full {
                 code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
@@ -395,9 +407,19 @@ impl<'a> Reduce<'a> {
             places.iter_mut().for_each(|place| place.visit(w, |w| w.compute(v)));
         }
         for (c, place) in places.iter_mut().enumerate() {
-            for &v in folds {
+            for &v in folds.iter().filter(|v| self.rider(**v).is_none()) {
                 place.visit(w, |w| self.fold_element(w, v, &format!("e_{c}"), ""));
             }
+        }
+        for &v in folds.iter().filter(|v| self.rider(**v).is_some()) {
+            let [x] = self.kernel.code[v].step.operands()[..] else { unreachable!("a maximum of one value") };
+            let term = |place: &mut Place| {
+                let mut term = String::new();
+                place.visit(w, |w| term = w.operand(x, self.layout.wide));
+                term
+            };
+            let terms: Vec<String> = places.iter_mut().map(term).collect();
+            self.fold_riding(w, v, &terms);
         }
         if !stores.is_empty() {
             w.line("if (live) {");
@@ -420,6 +442,9 @@ impl<'a> Reduce<'a> {
     }
 
     pub fn declare_fold(&self, w: &mut Writer, v: Value) {
+        if self.rider(v).is_some() {
+            return self.declare_riding(w, v);
+        }
         let dtype = self.fold_dtype(v);
         let lane = Lane::of(dtype);
         let line = match &self.kernel.code[v].step {
@@ -438,6 +463,10 @@ impl<'a> Reduce<'a> {
             if condition.is_empty() { line } else { format!("if ({condition}) {{ {line} }}") }
         };
         match &self.kernel.code[v].step {
+            Step::Reduce(_, of) if self.rider(v).is_some() => {
+                let term = w.operand(*of, wide);
+                self.fold_riding(w, v, &[term]);
+            }
             Step::Reduce(op, of) => {
                 let value = w.operand(*of, wide);
                 let sum = expr::combine(*op, &format!("sum{v}"), &value, self.fold_dtype(v), wide);
@@ -458,6 +487,9 @@ impl<'a> Reduce<'a> {
 
     /// Puts the parts of the team together and names the result.
     fn close_fold(&self, w: &mut Writer, shared: &mut Shared, v: Value) {
+        if self.rider(v).is_some() {
+            return self.close_riding(w, shared, v);
+        }
         let (dtype, team) = (self.fold_dtype(v), self.layout.team);
         match &self.kernel.code[v].step {
             Step::Reduce(op, _) => {
@@ -479,100 +511,5 @@ impl<'a> Reduce<'a> {
             _ => unreachable!("a fold"),
         }
         w.names[v] = Some(Name { text: format!("v{v}"), wide: team.four_rows });
-    }
-
-    /// Folds rows: those of the workgroup, and if there is only one, that is all.
-    fn fold_rows(&self, w: &mut Writer, shared: &mut Shared, first_total: usize) {
-        let totals = self.totals();
-        if totals.is_empty() {
-            // What is the same everywhere may still be stored once.
-            if self.kernel.stores.iter().any(|s| self.kernel.code[s.value].rank == Rank::Total) {
-                w.line("if (group == 0u) {");
-                self.total_code(w);
-                w.line("}");
-            }
-            return;
-        }
-        let whole = self.layout.team.whole();
-        for (k, &v) in totals.iter().enumerate() {
-            let (op, of, dtype) = self.total(v);
-            let mut value = w.operand(of, false);
-            if w.names[of].as_ref().is_some_and(|name| name.wide) {
-                let pair = |a: &str, b: &str| {
-                    expr::combine(op, &format!("{value}.{a}"), &format!("{value}.{b}"), dtype, false)
-                };
-                value = expr::combine(op, &pair("x", "y"), &pair("z", "w"), dtype, false);
-            }
-            let own = format!("select({}, {value}, live && part == 0u)", expr::identity(op, dtype));
-            whole.fold(&mut w.text, shared, (op, dtype), &own, &format!("total{v}"), "lane");
-            if self.row_groups() > 1 {
-                let name = w.slots.write_memory(Memory::Scratch(first_total + k), lane_dtype(dtype));
-                w.line(format!("if (lane == 0u) {{ store_{name}(group, total{v}); }}"));
-            }
-        }
-        if self.row_groups() == 1 {
-            self.total_code(w);
-        }
-    }
-
-    fn total(&self, v: Value) -> (ReduceOp, Value, DType) {
-        match self.kernel.code[v].step {
-            Step::Total(op, of) => (op, of, self.kernel.code[v].dtype),
-            _ => unreachable!("a fold of rows"),
-        }
-    }
-
-    /// What is computed once, after all rows.
-    fn total_code(&self, w: &mut Writer) {
-        for v in self.by_rank(Rank::Total) {
-            match self.kernel.code[v].step {
-                Step::Total(..) => {
-                    let dtype = self.kernel.code[v].dtype;
-                    let value = expr::rounded(format!("total{v}"), dtype, false);
-                    w.line(format!("let v{v} = {value};"));
-                    w.names[v] = Some(Name { text: format!("v{v}"), wide: false });
-                }
-                _ => w.compute(v),
-            }
-        }
-        w.line("if (lane == 0u) {");
-        for store in self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == Rank::Total) {
-            w.store(store.value, &store.access);
-        }
-        w.line("}");
-    }
-
-    /// The dispatch of one workgroup that folds the parts of all others.
-    fn finish_totals(&self, first_total: usize) -> MapDispatch {
-        let groups = self.row_groups();
-        let mut shader = Shader::default();
-        let mut shared = Shared::default();
-        let mut w = self.writer(&mut shader, String::new());
-        for v in self.by_rank(Rank::Uniform) {
-            w.compute(v);
-        }
-        w.indices = vec!["0u".to_string(); self.kernel.outer];
-        let team = self.layout.team.whole();
-        for (k, v) in self.totals().into_iter().enumerate() {
-            let (op, _, dtype) = self.total(v);
-            let name = w.slots.read_memory(Memory::Scratch(first_total + k), lane_dtype(dtype));
-            let t = Lane::of(dtype).scalar();
-            w.line(format!("var part{v}: {t} = {};", expr::identity(op, dtype)));
-            w.line(format!("for (var e = lane; e < {groups}u; e += {}u) {{", team.group));
-            let sum = expr::combine(op, &format!("part{v}"), &format!("load_{name}(e)"), dtype, false);
-            w.line(format!("part{v} = {sum};\n}}"));
-            team.fold(
-                &mut w.text,
-                &mut shared,
-                (op, dtype),
-                &format!("part{v}"),
-                &format!("total{v}"),
-                "lane",
-            );
-        }
-        self.total_code(&mut w);
-        let text = w.text;
-        shader.shared = shared;
-        shader.finish(&text, &self.layout, 1)
     }
 }
