@@ -9,13 +9,14 @@ fn values(count: usize, step: usize) -> Vec<f32> {
 }
 
 #[test]
-fn a_map_over_rows_of_odd_length_reads_what_belongs_to_each_row() {
-    let (rows, width) = (300, 1001);
-    let (x, r) = (values(rows * width, 7), values(rows, 5));
-    let t = Tensor::from_vec(x.clone(), [rows, width]) * Tensor::from_vec(r.clone(), [rows, 1]) + 3.0;
-    let found = t.to_vec::<f32>();
-    for (k, (found, x)) in found.iter().zip(&x).enumerate() {
-        assert_eq!(*found, x * r[k / width] + 3.0, "element {k}");
+fn a_map_over_long_rows_reads_what_belongs_to_each_row() {
+    for (rows, width) in [(300, 1001), (40, 33_001), (70, 16_400)] {
+        let (x, r) = (values(rows * width, 7), values(rows, 5));
+        let t = Tensor::from_vec(x.clone(), [rows, width]) * Tensor::from_vec(r.clone(), [rows, 1]) + 3.0;
+        let found = t.to_vec::<f32>();
+        for (k, (found, x)) in found.iter().zip(&x).enumerate() {
+            assert_eq!(*found, x * r[k / width] + 3.0, "element {k} of {rows}x{width}");
+        }
     }
 }
 

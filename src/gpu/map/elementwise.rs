@@ -1,5 +1,6 @@
 //! Programs without reductions: every invocation computes one element, or four neighbours, or several of these.
 
+use super::along;
 use super::code::{Arguments, Place, Writer, innermost, split_index};
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch, Uniform, can_be_wide};
@@ -10,7 +11,7 @@ use crate::plan::kernel::{Access, MapKernel, Step};
 const MOST_TOGETHER: usize = 16;
 
 /// Whether invocations compute four neighbours of the innermost loop.
-fn is_wide(kernel: &MapKernel) -> bool {
+pub(super) fn is_wide(kernel: &MapKernel) -> bool {
     let Some((&last, rest)) = kernel.extents.split_last() else { return false };
     if !can_be_wide(kernel) || last < 4 {
         return false;
@@ -128,6 +129,9 @@ pub(super) fn uniforms(arguments: &Arguments) -> Vec<Uniform> {
 }
 
 pub(super) fn lower(kernel: &MapKernel) -> Vec<MapDispatch> {
+    if let Some(dispatch) = along::lower(kernel) {
+        return vec![dispatch];
+    }
     let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
     let count = units(kernel);
     let threads = Share::of(kernel).invocations(count);
