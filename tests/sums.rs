@@ -4,9 +4,10 @@
 
 use volta::{DType, Tensor, last_plan, realize_all};
 
-/// Tall and narrow, wide, one workgroup's, columns that are no multiple of four, and rows that fill no turn.
-const SHAPES: [(usize, usize); 8] =
-    [(3000, 12), (4096, 96), (700, 260), (33, 8), (1000, 30), (5, 64), (129, 1028), (2500, 9)];
+/// Tall and narrow, wide, one workgroup's, columns that are no multiple of four, rows that fill no turn, and many
+/// elements.
+const SHAPES: [(usize, usize); 9] =
+    [(3000, 12), (4096, 96), (700, 260), (33, 8), (1000, 30), (5, 64), (129, 1028), (2500, 9), (8200, 132)];
 
 fn values(count: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 7919 + 31) % 2003) as f32 * 0.0009765625 - 0.75).collect()
@@ -75,16 +76,17 @@ fn the_largest_and_smallest_of_columns_and_a_nan_are_found() {
 
 #[test]
 fn sums_of_many_tensors_are_one_kernel() {
-    let sizes = [5000usize, 4, 70_001, 9000, 1 << 15, 6000];
-    let tensors: Vec<Tensor> = sizes.iter().map(|&n| Tensor::from_vec(values(n), [n])).collect();
-    let sums: Vec<Tensor> = tensors.iter().map(|t| (t * 2.0).sum()).collect();
-    realize_all(&sums);
-    let plan = last_plan().expect("a plan ran");
-    assert_eq!(plan.kernels.len(), 1, "{plan}");
-    assert_eq!(plan.kernels[0].instances, sizes.len(), "{plan}");
-    for (n, sum) in sizes.into_iter().zip(sums) {
-        let expected = values(n).iter().map(|x| 2.0 * f64::from(*x)).sum();
-        check(&format!("{n} elements"), &[sum.item::<f32>()], &[expected], n);
+    for sizes in [[5000, 4, 70_001, 9000, 1 << 15, 6000], [768, 4, 3072, 9001, 1 << 14, 6000]] {
+        let tensors: Vec<Tensor> = sizes.iter().map(|&n| Tensor::from_vec(values(n), [n])).collect();
+        let sums: Vec<Tensor> = tensors.iter().map(|t| (t * 2.0).sum()).collect();
+        realize_all(&sums);
+        let plan = last_plan().expect("a plan ran");
+        assert_eq!(plan.kernels.len(), 1, "{plan}");
+        assert_eq!(plan.kernels[0].instances, sizes.len(), "{plan}");
+        for (n, sum) in sizes.into_iter().zip(sums) {
+            let expected = values(n).iter().map(|x| 2.0 * f64::from(*x)).sum();
+            check(&format!("{n} elements"), &[sum.item::<f32>()], &[expected], n);
+        }
     }
 }
 

@@ -49,11 +49,12 @@ impl Layout {
         let wide = four_rows || (!columns && can_be_wide(kernel) && is_wide_along(kernel));
         let lanes = if wide { 4 } else { 1 };
         let steps = if four_rows { width } else { width.div_ceil(lanes) }.max(1);
+        let units = if four_rows { rows / 4 } else { rows };
+        let whole = at_once(caps, units, steps, rows * width, full.len()).filter(|_| columns && single);
         let (parts, rows_at_once) = if columns {
-            let units = if four_rows { rows / 4 } else { rows };
             let side = if units >= 32 { 32 } else { units.next_power_of_two() as u32 };
             let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
-            (parts, side as usize)
+            whole.unwrap_or((parts, side as usize))
         } else {
             let large = caps.invocations.min(1024);
             let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
@@ -83,7 +84,7 @@ impl Layout {
         let rows_at_once = if four_rows { 4 * rows_at_once } else { rows_at_once };
         let groups = rows.div_ceil(rows_at_once);
         // A part of a row should still be worth a workgroup.
-        let splits = if single {
+        let splits = if single && whole.is_none() {
             // What reads much for every element waits long enough.
             let loads = full.iter().filter(|&&v| matches!(kernel.code[v].step, Step::Load { .. })).count();
             let turns = match (columns, four_rows) {
@@ -130,6 +131,23 @@ impl Layout {
     pub fn along(&self, kernel: &MapKernel) -> usize {
         if self.team.four_rows { kernel.outer - 1 } else { innermost(kernel) }
     }
+}
+
+/// Members that fold a column, and columns or fours of them side by side, for columns that a large workgroup folds in a few
+/// turns: a second dispatch for parts of them would take longer than these.
+fn at_once(caps: &Caps, units: usize, steps: usize, elements: usize, values: usize) -> Option<(u32, usize)> {
+    /// Elements of all columns, values that a member computes, and steps that need no more than a small workgroup.
+    const FEW: usize = 1 << 20;
+    const MOST_VALUES: usize = 96;
+    const SHORT: usize = 64;
+    // Sums of two types may need memory at once.
+    let group = caps.invocations.min(1024).min(caps.workgroup_bytes / 32);
+    let fits = |side: &u32| {
+        *side as usize <= units && steps.div_ceil((group / side) as usize) * values <= MOST_VALUES
+    };
+    let side = [8, 4, 2].into_iter().find(fits)?;
+    let parts = (group / side).min(steps.next_power_of_two() as u32);
+    (elements <= FEW && steps > SHORT).then_some((parts, side as usize))
 }
 
 /// Whether memory runs along the rows rather than along what is folded of them.
