@@ -51,6 +51,7 @@ impl<'a> Block<'a> {
     pub fn own_tile(&self, parts: Parts) -> Tile {
         Tile {
             name: "own_rows",
+            first: 0,
             rows: self.tiling.own,
             quads: parts.quads,
             group: self.tiling.thread_rows,
@@ -59,13 +60,21 @@ impl<'a> Block<'a> {
     }
 
     pub fn other_tile(&self, parts: Parts) -> Tile {
-        Tile { name: "other_rows", rows: self.tiling.other, quads: parts.quads, group: 4, half: false }
+        Tile {
+            name: "other_rows",
+            first: 0,
+            rows: self.tiling.other,
+            quads: parts.quads,
+            group: 4,
+            half: false,
+        }
     }
 
     /// The block of scores, once they are weights.
     pub fn weights(&self) -> Tile {
         Tile {
             name: "weights",
+            first: 0,
             rows: self.tiling.own,
             quads: self.tiling.other / 4,
             group: self.tiling.thread_rows,

@@ -1,7 +1,8 @@
 //! Products by 16×16 cooperative matrices: f16 rows in workgroup memory, f32 sums in a subgroup's registers.
 //!
 //! A subgroup owns 16 rows of scores. It leaves the products in `scores`, where two threads a row take them
-//! up as `s` (or `dp`), and reads them back as f16 `weights`. The other rows lie in `near` and `far`.
+//! up as `s` (or `dp`), and reads them back as f16 `weights`. The other rows lie in `rows`: those of the near view,
+//! then those of the far one.
 
 use super::block::Block;
 use super::problem::Problem;
@@ -41,7 +42,8 @@ pub(super) fn tilings(p: &Problem, caps: &Caps) -> Vec<Tiling> {
         return Vec::new();
     }
     let fits = |t: &Tiling| Coop::new(p, *t, caps).bytes() <= caps.workgroup_bytes as usize;
-    [64, 32].map(tiling).into_iter().filter(fits).collect()
+    // Two workgroups with blocks of 32 fit where one with blocks of 64 does, and each works while the other waits.
+    [32, 64].map(tiling).into_iter().filter(fits).collect()
 }
 
 pub(super) struct Coop<'a> {
@@ -53,14 +55,31 @@ impl<'a> Coop<'a> {
         Coop { block: Block::new(problem, tiling, caps) }
     }
 
-    /// Rows of the other side in workgroup memory.
-    pub fn tile(&self, name: &'static str, parts: Parts) -> Tile {
-        Tile { name, rows: self.block.tiling.other, quads: parts.quads, group: 1, half: true }
+    /// Quads of the widest row in workgroup memory.
+    fn widest(&self) -> usize {
+        half_pitch(self.block.width.quads.max(self.block.value.quads))
+    }
+
+    /// Rows of the near view of the other side in workgroup memory.
+    pub fn near(&self, parts: Parts) -> Tile {
+        Tile {
+            name: "rows",
+            first: 0,
+            rows: self.block.tiling.other,
+            quads: parts.quads,
+            group: 1,
+            half: true,
+        }
+    }
+
+    /// The same of the far view.
+    pub fn far(&self, parts: Parts) -> Tile {
+        Tile { first: self.block.tiling.other * self.widest(), ..self.near(parts) }
     }
 
     /// Own rows on their way to registers.
     fn stage(&self, parts: Parts) -> Tile {
-        Tile { name: "near", rows: OWN, quads: parts.quads, group: 1, half: true }
+        Tile { rows: OWN, ..self.near(parts) }
     }
 
     /// Quads from row to row of scores and weights.
@@ -68,34 +87,29 @@ impl<'a> Coop<'a> {
         half_pitch(self.block.tiling.other / 4)
     }
 
-    /// Quads of `near`, `far`, and of both scores and weights.
-    fn sizes(&self) -> [usize; 3] {
-        let (b, widest) = (&self.block, self.block.width.quads.max(self.block.value.quads));
-        [
-            OWN.max(b.tiling.other) * half_pitch(widest),
-            b.tiling.other * half_pitch(widest),
-            OWN * self.pitch(),
-        ]
+    /// Quads of `rows`, and of both scores and weights.
+    fn sizes(&self) -> [usize; 2] {
+        [OWN.max(2 * self.block.tiling.other) * self.widest(), OWN * self.pitch()]
     }
 
     fn bytes(&self) -> usize {
-        let [near, far, block] = self.sizes();
-        (near + far) * 8 + block * (16 + 8) + 16 + self.block.tiling.other * 8
+        let [rows, block] = self.sizes();
+        rows * 8 + block * (16 + 8)
     }
 
     pub fn memory(&self) -> String {
-        let [near, far, block] = self.sizes();
+        let [rows, block] = self.sizes();
         format!(
-            r"var<workgroup> near: array<vec4<f16>, {near}>;
-var<workgroup> far: array<vec4<f16>, {far}>;
+            r"var<workgroup> rows: array<vec4<f16>, {rows}>;
 var<workgroup> scores: array<vec4<f32>, {block}>;
 var<workgroup> weights: array<vec4<f16>, {block}>;
-var<workgroup> grown: array<u32, {subgroups}>;
-var<workgroup> columns: array<vec4<f32>, {columns}>;
-",
-            subgroups = OWN / SIDE,
-            columns = self.block.tiling.other / 2,
+"
         )
+    }
+
+    /// Four numbers of the workgroup behind row `row` of the scores, where rows lie apart for the banks' sake.
+    pub fn aside(&self, row: &str) -> String {
+        format!("scores[({row}) * {}u + {}u]", self.pitch(), self.block.tiling.other / 4)
     }
 
     /// Declares what statements here rely on.
@@ -121,7 +135,7 @@ var<workgroup> columns: array<vec4<f32>, {columns}>;
             _ = writeln!(text, "let {name}_at_{m} = subgroup_row * {name}_pitch + {}u;", m * SIDE / 4);
             _ = writeln!(
                 text,
-                "let {name}_{m} = coopLoadT<coop_mat16x16<f16, A>>(&near[{name}_at_{m}], {name}_pitch);"
+                "let {name}_{m} = coopLoadT<coop_mat16x16<f16, A>>(&rows[{name}_at_{m}], {name}_pitch);"
             );
         }
         text
@@ -136,10 +150,14 @@ var<workgroup> columns: array<vec4<f32>, {columns}>;
     pub fn rows_by_rows(&self, parts: Parts, own: &str, tile: &Tile) -> String {
         let pitch = tile.pitch();
         let mut text = format!("{{\nlet row_pitch = {pitch}u;\n");
-        for n in 0..self.block.tiling.other / SIDE {
+        let blocks = 0..self.block.tiling.other / SIDE;
+        for n in blocks.clone() {
             _ = writeln!(text, "var product_{n} = coop_mat16x16<f32, C>();");
-            for m in 0..self.count(parts) {
-                let at = n * SIDE * pitch + m * SIDE / 4;
+        }
+        // Products of several sums follow each other: none waits for the one before.
+        for m in 0..self.count(parts) {
+            for n in blocks.clone() {
+                let at = tile.first + n * SIDE * pitch + m * SIDE / 4;
                 _ = writeln!(
                     text,
                     "let b_{n}_{m} = coopLoad<coop_mat16x16<f16, B>>(&{}[{at}u], row_pitch);
@@ -147,6 +165,8 @@ product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
                     tile.name
                 );
             }
+        }
+        for n in blocks {
             _ = writeln!(text, "let at_{n} = subgroup_row * pitch + {}u;", n * SIDE / 4);
             _ = writeln!(text, "coopStoreT(product_{n}, &scores[at_{n}], pitch);");
         }
@@ -180,7 +200,7 @@ product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
             _ = writeln!(text, "let at_{n} = subgroup_row * pitch + {}u;", n * SIDE / 4);
             _ = writeln!(text, "let a_{n} = coopLoadT<coop_mat16x16<f16, A>>(&weights[at_{n}], pitch);");
             for m in 0..self.count(parts) {
-                let at = n * SIDE * pitch + m * SIDE / 4;
+                let at = tile.first + n * SIDE * pitch + m * SIDE / 4;
                 _ = writeln!(
                     text,
                     "let b_{n}_{m} = coopLoadT<coop_mat16x16<f16, B>>(&{}[{at}u], row_pitch);
@@ -253,8 +273,7 @@ product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
     pub fn sweep(&self, sweep: Sweep, body: &str) -> String {
         let (b, step) = (&self.block, self.block.tiling.other);
         let Sweep { start, end, near, far, more } = sweep;
-        let tiles =
-            [("near_next", self.tile("near", near.0), near.1), ("far_next", self.tile("far", far.0), far.1)];
+        let tiles = [("near_next", self.near(near.0), near.1), ("far_next", self.far(far.0), far.1)];
         let each = |f: &dyn Fn(&str, &Tile, &View) -> String| -> String {
             tiles.iter().map(|(name, tile, view)| f(name, tile, view)).collect()
         };

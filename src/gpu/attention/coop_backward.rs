@@ -3,6 +3,7 @@
 use super::backward::Gradient;
 use super::block::Spread;
 use super::coop::{Carried, Coop, Sweep};
+use super::exponent::Exponent;
 use super::tiling::Tiling;
 use super::view::View;
 use crate::gpu::dispatch::{Caps, Dispatch};
@@ -13,10 +14,12 @@ pub(super) fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     let p = g.problem;
     let coop = Coop::new(p, tiling, caps);
     let b = &coop.block;
-    let (keys, values) = (coop.tile("near", b.width), coop.tile("far", b.value));
+    let exponent = Exponent::of(p);
+    let (keys, values) = (coop.near(b.width), coop.far(b.value));
     let mut text: String = p.views().chain([&g.out, &g.grad, &g.lse, &g.grad_lse]).map(View::start).collect();
     text += &coop.names();
     text += &g.statistics_of_rows(b);
+    _ = writeln!(text, "let level = {};", exponent.level_of_lse("lse_0"));
     text += &b.seen();
     text += &coop.own(b.width, &p.q, "query");
     text += &coop.own(b.value, &g.grad, "upstream_row");
@@ -26,11 +29,12 @@ pub(super) fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     body += &coop.take("s");
     body += "workgroupBarrier();\n";
     body += &coop.rows_by_rows(b.value, "upstream_row", &values);
-    body += &b.finish_scores();
+    body += &exponent.scores(b.finish_scores());
     body += "workgroupBarrier();\n";
     body += &coop.take("dp");
     for (i, n) in b.cells() {
-        _ = writeln!(body, "s_{i}_{n} = exp(s_{i}_{n} - lse_{i}) * (dp_{i}_{n} - delta_{i});");
+        let weight = exponent.weight(&format!("s_{i}_{n}"), "vec4<f32>(level)", true);
+        _ = writeln!(body, "s_{i}_{n} = {weight} * (dp_{i}_{n} - delta_{i});");
     }
     body += &b.hide("0.0");
     body += &g.mask_gradient(b);
@@ -51,7 +55,8 @@ pub(super) fn keys(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     let p = g.problem;
     let coop = Coop::new(p, tiling, caps);
     let b = &coop.block;
-    let (queries, grads) = (coop.tile("near", b.width), coop.tile("far", b.value));
+    let exponent = Exponent::of(p);
+    let (queries, grads) = (coop.near(b.width), coop.far(b.value));
     let mut text: String = p.views().chain([&g.grad]).map(View::start).collect();
     text += &coop.names();
     text += &coop.own(b.width, &p.k, "key");
@@ -59,13 +64,14 @@ pub(super) fn keys(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     text += &coop.declare(b.width, "dk");
     text += &coop.declare(b.value, "dv");
     let start = if p.causal { format!("first / {0}u * {0}u", b.tiling.other) } else { "0u".to_string() };
-    let mut body = g.placed_statistics(b);
+    let mut body = g.placed_statistics(&coop);
     body += &coop.rows_by_rows(b.width, "key", &queries);
     body += "workgroupBarrier();\n";
     body += &coop.take("s");
-    body += &b.finish_turned_scores();
+    body += &exponent.scores(b.finish_turned_scores());
     for (i, n) in b.cells() {
-        _ = writeln!(body, "s_{i}_{n} = exp(s_{i}_{n} - lse_{n});");
+        let weight = exponent.weight(&format!("s_{i}_{n}"), &format!("level_{n}"), true);
+        _ = writeln!(body, "s_{i}_{n} = {weight};");
     }
     body += &b.hide_turned("0.0");
     body += &coop.write_weights("s");
@@ -81,7 +87,7 @@ pub(super) fn keys(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     body += "workgroupBarrier();\n";
     body += &coop.weights_by_rows(b.width, &queries, "dk");
     let (near, far) = ((b.width, &p.q), (b.value, &g.grad));
-    let more = g.carried_statistics(b);
+    let more = g.carried_statistics(&coop, &exponent);
     let end = format!("{}u", p.queries);
     text += &coop.sweep(Sweep { start: &start, end: &end, near, far, more }, &body);
     text += "workgroupBarrier();\n";

@@ -1,19 +1,21 @@
 //! The forward pass by cooperative matrices. The weights are exp(score - peak) for a peak that follows the
 //! largest score only when it lags far behind, for the sums, which no thread sees a row of, must then be
 //! brought to it.
+//!
+//! A turn of the loop multiplies the weights of the block before and their values, and then the queries and the keys of
+//! its own block: between them they take as long as the next keys and values need to arrive.
 
 use super::block::Spread;
-use super::coop::{Carried, Coop, Sweep};
+use super::coop::Coop;
+use super::exponent::Exponent;
 use super::forward::{HIDDEN, LOWEST};
 use super::problem::Problem;
+use super::tile::Tile;
 use super::tiling::Tiling;
 use super::view::{Piece, View, bindings, result};
 use crate::gpu::dispatch::{Caps, Dispatch};
 use crate::plan::kernel::Operand;
 use std::fmt::Write;
-
-/// How far a peak may lag behind: f16 holds exp(8) with room to spare.
-const LAG: &str = "8.0";
 
 pub(super) fn dispatch(p: &Problem, output: &Operand, tiling: Tiling, caps: &Caps) -> Dispatch {
     let coop = Coop::new(p, tiling, caps);
@@ -23,57 +25,107 @@ pub(super) fn dispatch(p: &Problem, output: &Operand, tiling: Tiling, caps: &Cap
     let mut all = bindings(p.views());
     all.push(result(output.dtype, &[&out]));
     let spread = Spread { tiles: p.queries.div_ceil(tiling.own), slices: 1, heavy_last: true };
-    coop.block.dispatch(spread, coop.memory(), &statements(&coop, &out, &lse), all)
+    let (keys, values) = (coop.near(coop.block.width), coop.far(coop.block.value));
+    let pass = Pass { coop: &coop, exponent: Exponent::of(p), keys, values };
+    coop.block.dispatch(spread, coop.memory(), &pass.statements(&out, &lse), all)
 }
 
-fn statements(coop: &Coop, out: &Piece, lse: &Piece) -> String {
-    let (b, p) = (&coop.block, coop.block.problem);
-    let (keys, values) = (coop.tile("near", b.width), coop.tile("far", b.value));
-    let mut text: String = p.views().map(View::start).collect();
-    text += HIDDEN;
-    text += &coop.names();
-    text += &b.seen();
-    text += &coop.own(b.width, &p.q, "query");
-    text += &coop.declare(b.value, "o");
-    _ = writeln!(text, "var peak = {LOWEST};\nvar total = 0.0;");
-    let mut body = coop.rows_by_rows(b.width, "query", &keys);
-    body += "workgroupBarrier();\n";
-    body += &coop.take("s");
-    body += &b.finish_scores();
-    body += &b.hide("hidden");
-    body += &b.tops();
-    _ = writeln!(
-        body,
-        r"let grows = top_0 > peak + {LAG};
-let shrink = select(1.0, exp(peak - top_0), grows);
+struct Pass<'a> {
+    coop: &'a Coop<'a>,
+    exponent: Exponent,
+    keys: Tile,
+    values: Tile,
+}
+
+impl Pass<'_> {
+    fn statements(&self, out: &Piece, lse: &Piece) -> String {
+        let (coop, b, p) = (self.coop, &self.coop.block, self.coop.block.problem);
+        let mut text: String = p.views().map(View::start).collect();
+        text += HIDDEN;
+        text += &coop.names();
+        text += &b.seen();
+        text += &coop.own(b.width, &p.q, "query");
+        text += &coop.declare(b.value, "o");
+        _ = writeln!(text, "var peak = {LOWEST};\nvar total = 0.0;\nvar shrink = 1.0;");
+        text += "workgroupBarrier();\n{\n";
+        text += &b.declare("key_next", &self.keys, &p.k);
+        text += &b.fetch("key_next", &self.keys, &p.k, "0u", "0u");
+        text += &b.place("key_next", &self.keys);
+        text += "}\nworkgroupBarrier();\n";
+        _ = writeln!(text, "{{\nlet other = 0u;\n{}}}", self.turn(["", ""]));
+        let [rescale, products] = [self.rescale(), coop.weights_by_rows(b.value, &self.values, "o")];
+        let step = b.tiling.other;
+        _ = writeln!(
+            text,
+            "for (var other = {step}u; other < seen; other += {step}u) {{\n{}}}",
+            self.turn([&rescale, &products])
+        );
+        text += &rescale;
+        text += &products;
+        text += &b.fold("sum", &["total".to_string()]);
+        text += "let nothing = total == 0.0;\nlet part = 1.0 / select(total, 1.0, nothing);\n";
+        text += "workgroupBarrier();\n";
+        text += &coop.finish(b.value, "o", out, "part");
+        let at = lse.at("(first + lane / 2u)", "0u");
+        _ = writeln!(
+            text,
+            r"if (lane % 2u == 0u && first + lane / 2u < {}u) {{
+store_result({at}, select({} + log(total), hidden, nothing));
+}}",
+            p.queries,
+            self.exponent.natural("peak"),
+        );
+        text
+    }
+
+    /// The weights of block `other`, whose keys are there; then the next keys are, and the block's values. What is left
+    /// to do for the block before is to `rescale` its sums and to add its `products`.
+    fn turn(&self, [rescale, products]: [&str; 2]) -> String {
+        let (coop, b, p) = (self.coop, &self.coop.block, self.coop.block.problem);
+        let (step, exponent) = (b.tiling.other, &self.exponent);
+        let mut text = rescale.to_string();
+        text += &b.declare("key_next", &self.keys, &p.k);
+        text += &b.declare("value_next", &self.values, &p.v);
+        // At the end the last keys are read once more: a branch around loads would cost more.
+        _ = writeln!(text, "let next = select(other, other + {step}u, other + {step}u < seen);");
+        text += &b.fetch("key_next", &self.keys, &p.k, "next", "0u");
+        text += &b.fetch("value_next", &self.values, &p.v, "other", "0u");
+        text += products;
+        text += &coop.rows_by_rows(b.width, "query", &self.keys);
+        text += "workgroupBarrier();\n";
+        text += &b.place("key_next", &self.keys);
+        text += &b.place("value_next", &self.values);
+        text += &coop.take("s");
+        text += &exponent.scores(b.finish_scores());
+        text += &b.hide("hidden");
+        text += &b.tops();
+        _ = writeln!(
+            text,
+            r"let grows = top_0 > peak + {lag};
+shrink = select(1.0, {shrunk}, grows);
 peak = select(peak, top_0, grows);
 total *= shrink;
 let any_grows = subgroupAny(grows && other > 0u);
-if (lane % 32u == 0u) {{ grown[lane / 32u] = u32(any_grows); }}"
-    );
-    for n in 0..b.tiling.thread_quads {
-        _ = writeln!(body, "s_0_{n} = exp(s_0_{n} - peak);\ntotal += dot(s_0_{n}, vec4<f32>(1.0));");
+if (lane % 32u == 0u) {{ {flags}[lane / 32u] = select(0.0, 1.0, any_grows); }}
+let level = {level};",
+            lag = exponent.lag(),
+            shrunk = exponent.weight("peak", &exponent.level_of_score("top_0"), false),
+            flags = coop.aside("0u"),
+            level = exponent.level_of_score("peak"),
+        );
+        for n in 0..b.tiling.thread_quads {
+            let weight = exponent.weight(&format!("s_0_{n}"), "vec4<f32>(level)", true);
+            _ = writeln!(text, "s_0_{n} = {weight};\ntotal += dot(s_0_{n}, vec4<f32>(1.0));");
+        }
+        text + &coop.write_weights("s")
     }
-    body += &coop.write_weights("s");
-    body += "let all_grown = workgroupUniformLoad(&grown);\n";
-    // Nothing but this may decide: control flow has to be uniform by naga's rules.
-    body += "if ((all_grown[0] | all_grown[1] | all_grown[2] | all_grown[3]) != 0u) {\n";
-    body += &coop.scale_rows(b.value, "o", "shrink");
-    body += "}\n";
-    body += &coop.weights_by_rows(b.value, &values, "o");
-    let (near, far) = ((b.width, &p.k), (b.value, &p.v));
-    text += &coop.sweep(Sweep { start: "0u", end: "seen", near, far, more: Carried::default() }, &body);
-    text += &b.fold("sum", &["total".to_string()]);
-    text += "let nothing = total == 0.0;\nlet part = 1.0 / select(total, 1.0, nothing);\n";
-    text += "workgroupBarrier();\n";
-    text += &coop.finish(b.value, "o", out, "part");
-    let at = lse.at("(first + lane / 2u)", "0u");
-    _ = writeln!(
-        text,
-        r"if (lane % 2u == 0u && first + lane / 2u < {}u) {{
-store_result({at}, select(peak + log(total), hidden, nothing));
-}}",
-        p.queries
-    );
-    text
+
+    /// Brings the sums to the peak if it has moved. All have then written their weights.
+    fn rescale(&self) -> String {
+        // Nothing but this may decide: control flow has to be uniform by naga's rules.
+        let mut text =
+            format!("if (any(workgroupUniformLoad(&{}) > vec4<f32>(0.0))) {{\n", self.coop.aside("0u"));
+        text += &self.coop.scale_rows(self.coop.block.value, "o", "shrink");
+        text + "}\n"
+    }
 }

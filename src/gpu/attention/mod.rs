@@ -8,6 +8,7 @@ mod block;
 mod coop;
 mod coop_backward;
 mod coop_forward;
+mod exponent;
 mod forward;
 mod problem;
 mod product;

@@ -15,7 +15,8 @@ pub(super) struct Problem {
     pub value_width: usize,
     /// Query i sees the keys j <= i only.
     pub causal: bool,
-    /// The factor of the scores, as a literal.
+    /// The factor of the scores, and as a literal.
+    pub factor: f32,
     pub scale: String,
     pub q: View,
     pub k: View,
@@ -39,6 +40,7 @@ impl Problem {
             width: q.cols,
             value_width: v.cols,
             causal,
+            factor: scale as f32,
             scale: format!("{:?}f", scale as f32),
             only: 0..o[0].shape[0] * o[0].shape[1],
             mask: o.get(mask).map(|m| View::of("mask", mask, m)),

@@ -4,7 +4,8 @@
 
 use super::backward::Gradient;
 use super::block::Block;
-use super::coop::Carried;
+use super::coop::{Carried, Coop};
+use super::exponent::Exponent;
 use std::fmt::Write;
 
 /// In place of the log-sum-exp of a query that sees nothing: it makes every weight 0.
@@ -83,9 +84,11 @@ store_statistics({delta_at}, {delta});
         text
     }
 
-    /// Brings `lse` and `delta` of the queries of block `next` to `columns`, fours of one behind fours of the other.
-    pub fn carried_statistics(&self, b: &Block) -> Carried {
-        let (p, fours) = (self.problem, b.tiling.other / 4);
+    /// Brings `level` and `delta` of the queries of block `next` to workgroup memory, fours of one behind fours of the
+    /// other.
+    pub fn carried_statistics(&self, coop: &Coop, exponent: &Exponent) -> Carried {
+        let (p, b) = (self.problem, &coop.block);
+        let fours = b.tiling.other / 4;
         let [lse, delta] = self.statistics();
         let mut fetch = format!("if (lane < {}u) {{\n", 2 * fours);
         _ = writeln!(
@@ -102,19 +105,26 @@ store_statistics({delta_at}, {delta});
                 writeln!(fetch, "if (query + {c}u < {}u) {{ {read} }}", p.queries)
             };
         }
+        _ = writeln!(
+            fetch,
+            "column_next = select(column_next, {}, is_lse);",
+            exponent.level_of_lse("column_next")
+        );
         Carried {
             declare: "var column_next = vec4<f32>();\n".into(),
             fetch: fetch + "}\n",
-            place: format!("if (lane < {}u) {{ columns[lane] = column_next; }}\n", 2 * fours),
+            place: format!("if (lane < {}u) {{ {} = column_next; }}\n", 2 * fours, coop.aside("lane")),
         }
     }
 
-    /// Takes `lse` and `delta` of the thread's columns up from where they were brought to.
-    pub fn placed_statistics(&self, b: &Block) -> String {
+    /// Takes `level` and `delta` of the thread's columns up from where they were brought to.
+    pub fn placed_statistics(&self, coop: &Coop) -> String {
+        let b = &coop.block;
         let (fours, quads) = (b.tiling.other / 4, 0..b.tiling.thread_quads);
         let take = |n| {
             let quad = b.column_quad(n);
-            format!("let lse_{n} = columns[{quad}];\nlet delta_{n} = columns[{quad} + {fours}u];\n")
+            let (level, delta) = (coop.aside(&quad), coop.aside(&format!("{quad} + {fours}u")));
+            format!("let level_{n} = {level};\nlet delta_{n} = {delta};\n")
         };
         quads.map(take).collect()
     }

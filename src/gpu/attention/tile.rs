@@ -12,8 +12,9 @@ pub(super) fn pitch(quads: usize) -> usize {
 
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
-    /// The array in workgroup memory.
+    /// The array in workgroup memory, and where in it the tile begins.
     pub name: &'static str,
+    pub first: usize,
     pub rows: usize,
     pub quads: usize,
     /// A thread reads this many rows that follow each other.
@@ -37,9 +38,13 @@ impl Tile {
         !self.half && self.quads > 0 && self.quads.is_multiple_of(BANKS)
     }
 
+    fn start(&self) -> String {
+        if self.first == 0 { String::new() } else { format!("{}u + ", self.first) }
+    }
+
     /// The place of a quad: column `quad` of row `within` of the rows of thread `group`.
     pub fn at(&self, group: &str, within: usize, quad: &str) -> String {
-        let row = format!("(({group}) * {}u + {within}u) * {}u", self.group, self.pitch());
+        let row = format!("{}(({group}) * {}u + {within}u) * {}u", self.start(), self.group, self.pitch());
         if self.turned() {
             format!("{}[{row} + (({quad}) ^ (({group}) & {}u))]", self.name, BANKS - 1)
         } else {
@@ -49,7 +54,7 @@ impl Tile {
 
     /// The same for a row by its number.
     pub fn at_row(&self, row: &str, quad: &str) -> String {
-        let place = format!("({row}) * {}u", self.pitch());
+        let place = format!("{}({row}) * {}u", self.start(), self.pitch());
         if self.turned() {
             format!("{}[{place} + (({quad}) ^ ((({row}) / {}u) & {}u))]", self.name, self.group, BANKS - 1)
         } else {
