@@ -308,9 +308,16 @@ fn attend(kernel: &SpecialKernel, causal: bool, scale: f64, bind: Bindings) {
         // SAFETY: the output holds the result and, behind it, one number a query.
         unsafe {
             attention::forward::<T>(&shape, rows(&o[0], bind), rows(&o[1], bind), rows(&o[2], bind),
-                o.get(3).map(|m| rows(m, bind)), out, out.add(count));
+                o.get(3).map(|m| rows(m, bind)), result_rows(out, &shape), out.add(count));
         }
     }, [F32: f32, F64: f64]);
+}
+
+/// The rows of a packed result: those of all heads side by side.
+fn result_rows<T>(data: *const T, s: &AttentionShape) -> Rows<T> {
+    let head = s.value_width as isize;
+    let row = head * s.heads as isize;
+    Rows { data, batch: row * s.queries as isize, head, row, col: 1 }
 }
 
 fn attend_back(kernel: &SpecialKernel, causal: bool, scale: f64, bind: Bindings) {
@@ -318,23 +325,18 @@ fn attend_back(kernel: &SpecialKernel, causal: bool, scale: f64, bind: Bindings)
     let o = &kernel.operands;
     let heads = s.batch * s.heads;
     let count = heads * s.queries * s.value_width;
-    fn packed<T>(data: *const T, s: &AttentionShape) -> Rows<T> {
-        let row = s.value_width as isize;
-        let head = row * s.queries as isize;
-        Rows { data, batch: head * s.heads as isize, head, row, col: 1 }
-    }
     by_type!(kernel.output.dtype, T => {
         let dq = bind.slots[kernel.output.slot].0.cast::<T>();
-        let (forward, gradient) = (start::<T>(&o[3], bind), start::<T>(&o[4], bind));
-        // SAFETY: the packed results lie flat one behind the other, as the ops lay them out.
+        let forward = start::<T>(&o[3], bind);
+        // SAFETY: the packed result lies flat, as the op lays it out.
         unsafe {
             let dk = dq.add(heads * s.queries * s.width);
             let dv = dk.add(heads * s.keys * s.width);
             let end = dv.add(heads * s.keys * s.value_width);
             let dmask = (end < dq.add(kernel.output.shape.numel())).then_some(end);
             attention::backward::<T>(&s, rows(&o[0], bind), rows(&o[1], bind), rows(&o[2], bind),
-                o.get(5).map(|m| rows(m, bind)), packed(forward, &s), forward.add(count), packed(gradient, &s),
-                Some(gradient.add(count)), dq, dk, dv, dmask);
+                o.get(5).map(|m| rows(m, bind)), result_rows(forward, &s), forward.add(count),
+                rows(&o[4], bind), None, dq, dk, dv, dmask);
         }
     }, [F32: f32, F64: f64]);
 }

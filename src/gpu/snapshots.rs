@@ -48,13 +48,13 @@ fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
     assemble(plan, &target, false).expect("the plan has shaders").shaders
 }
 
-/// The same of attention alone, with halves for queries, keys and values, which the CPU does not use.
+/// The same of attention alone, with halves for operands and result, which the CPU does not use.
 fn shaders_of_halves(backward: bool) -> Vec<Shader> {
     with_device(Device::Cpu, || attention(backward));
     let mut plan = with_last_plan(Plan::clone);
     plan.kernels.retain_mut(|kernel| match &mut kernel.work {
         Work::Special(s) if s.special.name().starts_with("attention") => {
-            s.operands[..3].iter_mut().for_each(|o| o.dtype = DType::F16);
+            s.operands.iter_mut().chain([&mut s.output]).for_each(|o| o.dtype = DType::F16);
             true
         }
         _ => false,

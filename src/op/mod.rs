@@ -207,12 +207,14 @@ pub(crate) enum Op {
     /// (…, M, K) by (…, K, N) with equal batch extents.
     Matmul,
     Conv(ConvKind, Box<ConvAttrs>),
-    /// (q, k, v[, mask]) → the output followed by the log-sum-exp of every query, flat.
+    /// (q, k, v[, mask]) → the output as (batch, queries, heads, width), then the log-sum-exp of every query as (batch,
+    /// heads, queries), flat. In f16 a log-sum-exp is two numbers: a 64th of it, and 2048 times what is lost by that.
     Attention {
         causal: bool,
         scale: f64,
     },
-    /// (q, k, v, packed forward result, gradient of the packed result[, mask]) → dq, dk, dv[, dmask], flat.
+    /// (q, k, v, packed forward result, gradient of the output as (batch, heads, queries, width)[, mask]) → dq, dk,
+    /// dv[, dmask], flat.
     AttentionGrad {
         causal: bool,
         scale: f64,

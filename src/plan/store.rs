@@ -36,10 +36,10 @@ pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Vec<bo
 fn require_operands(graph: &PlanGraph, stored: &mut [bool], n: usize) {
     for (k, &s) in graph.nodes[n].sources.iter().enumerate() {
         let s = graph.resolve(s);
-        // Convolutions read whole images; attention's gradient reads packed results.
+        // Convolutions read whole images; attention's gradient reads a packed result.
         let in_order = match graph.nodes[n].op {
             Op::Conv(..) => true,
-            Op::AttentionGrad { .. } => k == 3 || k == 4,
+            Op::AttentionGrad { .. } => k == 3,
             _ => false,
         };
         loop {

@@ -44,6 +44,18 @@ impl Extents {
     fn rows(&self, rows: usize, width: usize) -> Shape {
         Shape::of(&[self.batch[0], self.batch[1], rows, width])
     }
+
+    /// The rows that the packed result begins with: row by row, and head by head in a row, as the layers that follow
+    /// read them.
+    fn result(&self, packed: &Tensor) -> Result<Tensor> {
+        let shape = Shape::of(&[self.batch[0], self.queries, self.batch[1], self.value_width]);
+        unpack(packed, &mut 0, shape)?.try_transpose(1, 2)
+    }
+}
+
+/// What results are kept in: as halves where they are computed from halves. A log-sum-exp then takes two of them.
+fn kept_as(operand: DType) -> (DType, usize) {
+    if operand == DType::F16 { (DType::F16, 2) } else { (operand.wide(), 1) }
 }
 
 /// A piece of a flat tensor under its own shape.
@@ -62,10 +74,11 @@ fn flash(
     scale: f64,
 ) -> Result<Tensor> {
     let e = Extents::of(q, k, v);
-    let count = e.heads() * e.queries * (e.value_width + 1);
+    let (dtype, each) = kept_as(q.dtype());
+    let count = e.heads() * e.queries * (e.value_width + each);
     let sources: Vec<&Tensor> = [q, k, v].into_iter().chain(mask).collect();
-    let packed = record(Op::Attention { causal, scale }, &sources, Shape::new(&[count])?, q.dtype().wide())?;
-    unpack(&packed, &mut 0, e.rows(e.queries, e.value_width))
+    let packed = record(Op::Attention { causal, scale }, &sources, Shape::new(&[count])?, dtype)?;
+    e.result(&packed)
 }
 
 /// Gradients of the flash forward pass.
@@ -81,8 +94,12 @@ pub(crate) fn gradients(
     let e = Extents::of(q, k, v);
     let mask_count = mask.map_or(0, |m| if m.is_tracked() { e.heads() * e.queries * e.keys } else { 0 });
     let count = e.heads() * (e.queries * e.width + e.keys * (e.width + e.value_width)) + mask_count;
-    let all: Vec<&Tensor> = [q, k, v, packed, g].into_iter().chain(mask).collect();
-    let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[count])?, q.dtype().wide())?;
+    // Nobody sees the log-sum-exp: the gradient is that of the rows.
+    let g = e.result(g)?;
+    let all: Vec<&Tensor> = [q, k, v, packed, &g].into_iter().chain(mask).collect();
+    // The mask's gradient is as wide as the mask.
+    let dtype = if mask_count > 0 { q.dtype().wide() } else { kept_as(q.dtype()).0 };
+    let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[count])?, dtype)?;
     let mut at = 0;
     let mut out = Gradients::new();
     out.push(Some(unpack(&flat, &mut at, e.rows(e.queries, e.width))?.cast(q.dtype())?));
@@ -106,7 +123,7 @@ pub(crate) fn second_gradients(
     scale: f64,
 ) -> Result<Gradients> {
     let create_graph = autograd::is_enabled();
-    // q, k, v and perhaps the mask; the gradient of the packed result.
+    // q, k, v and perhaps the mask; the gradient of the result.
     let (inputs, upstream) = (sources[..3].iter().chain(sources.get(5)), &sources[4]);
     // Fresh leaves where the walk may end; the tensors themselves where it must go on.
     let leaf =
@@ -114,7 +131,7 @@ pub(crate) fn second_gradients(
     let inputs: Vec<Tensor> = inputs.map(leaf).collect::<Result<_>>()?;
     let upstream = leaf(upstream)?;
     autograd::enable_grad(|| {
-        let forward = packed_plain(&inputs[0], &inputs[1], &inputs[2], inputs.get(3), causal, scale)?;
+        let forward = plain(&inputs[0], &inputs[1], &inputs[2], (inputs.get(3), causal, scale, 0.0))?;
         let all: Vec<&Tensor> = inputs.iter().collect();
         let once = BackwardOptions { retain_graph: true, create_graph: true };
         let first = autograd::try_grad(&[&forward], &all, Some(&[&upstream]), once)?;
@@ -143,13 +160,8 @@ pub(crate) fn second_gradients(
     })
 }
 
-/// Attention by its formula: (output, log-sum-exp).
-fn plain(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    options: (Option<&Tensor>, bool, f64, f64),
-) -> Result<(Tensor, Tensor)> {
+/// Attention by its formula.
+fn plain(q: &Tensor, k: &Tensor, v: &Tensor, options: (Option<&Tensor>, bool, f64, f64)) -> Result<Tensor> {
     let (mask, causal, scale, dropout) = options;
     let mut scores = q.try_matmul(&k.try_transpose(-2, -1)?)?.try_mul(scale)?;
     if let Some(mask) = mask {
@@ -165,29 +177,13 @@ fn plain(
     let peak = peak.try_eq(f64::NEG_INFINITY)?.try_where_(0.0, &peak)?;
     let weights = scores.try_sub(&peak)?.try_exp()?;
     let sum = weights.try_sum_dim(-1, true)?;
-    // No gradient flows through the logarithm or the quotient of a row without a key.
-    let none = sum.try_eq(0.0)?;
-    let sum = none.try_where_(1.0, &sum)?;
-    let lse = none.try_where_(f64::NEG_INFINITY, &sum.try_log()?.try_add(&peak)?)?.try_squeeze(-1)?;
+    // No gradient flows through the quotient of a row without a key.
+    let sum = sum.try_eq(0.0)?.try_where_(1.0, &sum)?;
     let mut weights = weights.try_div(&sum)?;
     if dropout > 0.0 {
         weights = weights.try_dropout(dropout, true)?;
     }
-    Ok((weights.try_matmul(v)?, lse))
-}
-
-fn packed_plain(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    mask: Option<&Tensor>,
-    causal: bool,
-    scale: f64,
-) -> Result<Tensor> {
-    let (out, lse) = plain(q, k, v, (mask, causal, scale, 0.0))?;
-    let (a, b) = (out.numel(), lse.numel());
-    let flat = |t: &Tensor| t.reshape_to(Shape::of(&[t.numel()]));
-    flat(&out)?.pad_with(&[(0, b)], 0.0.into())?.try_add(&flat(&lse)?.pad_with(&[(a, 0)], 0.0.into())?)
+    weights.try_matmul(v)
 }
 
 ops! {
@@ -241,7 +237,7 @@ ops! {
             }
         };
         let out = if options.dropout > 0.0 || alone {
-            plain(&q4, &k4, &v4, (mask.as_ref(), options.causal, scale, options.dropout))?.0
+            plain(&q4, &k4, &v4, (mask.as_ref(), options.causal, scale, options.dropout))?
         } else {
             flash(&q4, &k4, &v4, mask.as_ref(), options.causal, scale)?
         };

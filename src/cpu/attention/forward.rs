@@ -21,7 +21,8 @@ pub(super) struct Forward<'a, T> {
     pub k: Rows<T>,
     pub v: Rows<T>,
     pub mask: Option<Rows<T>>,
-    pub out: *mut T,
+    /// Written.
+    pub out: Rows<T>,
     pub lse: *mut T,
 }
 
@@ -122,13 +123,14 @@ impl<T: Float> Forward<'_, T> {
                 let q = pack_rows::<L>(q.from(first, 0), count, s.width, rows);
                 let mask = mask.map(|m| m.from(first, 0));
                 self.block::<L>(first, count, q, panels, values, mask, &space);
-                let at = head * s.queries + first;
+                let out = self.out.head(batch, h).from(first, 0);
                 L::call(Finish {
                     space: &space,
                     rows: count,
                     width: s.value_width,
-                    out: self.out.add(at * s.value_width),
-                    lse: self.lse.add(at),
+                    out: out.data.cast_mut(),
+                    out_row: out.row,
+                    lse: self.lse.add(head * s.queries + first),
                 });
             }
         }
@@ -217,6 +219,7 @@ struct Finish<'a, T> {
     rows: usize,
     width: usize,
     out: *mut T,
+    out_row: isize,
     lse: *mut T,
 }
 
@@ -228,7 +231,7 @@ impl<L: Lanes> Work<L> for Finish<'_, L::Elem> {
             // SAFETY: row i of the scratch and of the outputs.
             unsafe {
                 let from = self.space.out.add(i * wide);
-                let to = self.out.add(i * self.width);
+                let to = self.out.offset(i as isize * self.out_row);
                 let sum = *self.space.sums.add(i);
                 // No key at all, or only masked ones; a NaN is not caught here.
                 if sum == L::Elem::ZERO {

@@ -93,8 +93,8 @@ impl<T> Rows<T> {
     }
 }
 
-/// Writes the output `[batch, heads, queries, value_width]` and the log-sum-exp of the
-/// scaled, masked scores `[batch, heads, queries]`, both contiguous. The mask
+/// Writes the output `[batch, heads, queries, value_width]`, whose rows are contiguous, and
+/// the log-sum-exp of the scaled, masked scores `[batch, heads, queries]`, contiguous. The mask
 /// `[batch, heads, queries, keys]` is added to the scores; its strides may be 0.
 ///
 /// # Safety
@@ -106,7 +106,7 @@ pub(crate) unsafe fn forward<T: Float>(
     k: Rows<T>,
     v: Rows<T>,
     mask: Option<Rows<T>>,
-    out: *mut T,
+    out: Rows<T>,
     lse: *mut T,
 ) {
     Level::best().with(Forward { shape: s, threads: s.threads(), q, k, v, mask, out, lse });

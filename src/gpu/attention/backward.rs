@@ -2,6 +2,7 @@
 //! leaves their gradients and what the second needs of every query, and one whose workgroups own keys leaves
 //! those of keys and values. Both compute the weights again from the log-sum-exp.
 
+use super::packed;
 use super::problem::Problem;
 use super::view::{Piece, View, bindings, result};
 use crate::dtype::DType;
@@ -14,9 +15,8 @@ pub(super) struct Gradient<'a> {
     /// The forward pass's result and its log-sum-exp.
     pub out: View,
     pub lse: View,
-    /// The gradients that flow into them.
+    /// The gradient that flows into the result.
     pub grad: View,
-    pub grad_lse: View,
     pub dq: Piece,
     pub dk: Piece,
     pub dv: Piece,
@@ -27,9 +27,7 @@ pub(super) struct Gradient<'a> {
 impl<'a> Gradient<'a> {
     pub fn of(problem: &'a Problem, kernel: &'a SpecialKernel) -> Gradient<'a> {
         let (p, o) = (problem, &kernel.operands);
-        let rows = [p.batch, p.heads, p.queries, p.value_width];
-        let each = [p.batch, p.heads, p.queries, 1];
-        let count = rows.iter().product();
+        let [out, lse] = packed::views(p, 3, &o[3]);
         let dq = kernel.output.offset as usize;
         let dk = dq + p.items() * p.queries * p.width;
         let dv = dk + p.items() * p.keys * p.width;
@@ -38,10 +36,9 @@ impl<'a> Gradient<'a> {
         Gradient {
             problem,
             output: &kernel.output,
-            out: View::packed(("forward", "out"), 3, &o[3], rows, 0),
-            lse: View::packed(("forward", "lse"), 3, &o[3], each, count),
-            grad: View::packed(("upstream", "grad"), 4, &o[4], rows, 0),
-            grad_lse: View::packed(("upstream", "grad_lse"), 4, &o[4], each, count),
+            out,
+            lse,
+            grad: View::of("grad", 4, &o[4]),
             dq: Piece::new("result", dq, p.queries, p.width),
             dk: Piece::new("result", dk, p.keys, p.width),
             dv: Piece::new("result", dv, p.keys, p.value_width),
@@ -77,7 +74,7 @@ impl<'a> Gradient<'a> {
     /// What the queries' dispatch reads and writes.
     pub fn query_bindings(&self) -> Vec<Binding> {
         let inner = [&self.out, &self.grad].into_iter().filter(|v| v.cols > 0);
-        let mut all = bindings(self.problem.views().chain(inner).chain([&self.lse, &self.grad_lse]));
+        let mut all = bindings(self.problem.views().chain(inner).chain([&self.lse]));
         let pieces: Vec<_> = [&self.dq].into_iter().chain(&self.dmask).collect();
         all.push(result(self.output.dtype, &pieces));
         all.push(self.statistics_binding(true));

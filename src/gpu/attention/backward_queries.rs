@@ -30,8 +30,7 @@ impl Pass<'_> {
     fn statements(&self) -> String {
         let (b, g, p) = (self.block, self.gradient, self.block.problem);
         let t = &b.tiling;
-        let mut text: String =
-            p.views().chain([&g.out, &g.grad, &g.lse, &g.grad_lse]).map(View::start).collect();
+        let mut text: String = p.views().chain([&g.out, &g.grad, &g.lse]).map(View::start).collect();
         text += &g.statistics_of_rows(b);
         for r in 0..self.run.min(b.width.count) {
             text += &declare_sums(&format!("dq_{r}"), t.thread_rows, b.sum_quads(b.width));

@@ -16,7 +16,7 @@ pub(super) fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     let b = &coop.block;
     let exponent = Exponent::of(p);
     let (keys, values) = (coop.near(b.width), coop.far(b.value));
-    let mut text: String = p.views().chain([&g.out, &g.grad, &g.lse, &g.grad_lse]).map(View::start).collect();
+    let mut text: String = p.views().chain([&g.out, &g.grad, &g.lse]).map(View::start).collect();
     text += &coop.names();
     text += &g.statistics_of_rows(b);
     _ = writeln!(text, "let level = {};", exponent.level_of_lse("lse_0"));

@@ -9,25 +9,24 @@ use super::block::Spread;
 use super::coop::Coop;
 use super::exponent::Exponent;
 use super::forward::{HIDDEN, LOWEST};
+use super::packed::Packed;
 use super::problem::Problem;
 use super::tile::Tile;
 use super::tiling::Tiling;
-use super::view::{Piece, View, bindings, result};
+use super::view::{View, bindings};
 use crate::gpu::dispatch::{Caps, Dispatch};
 use crate::plan::kernel::Operand;
 use std::fmt::Write;
 
 pub(super) fn dispatch(p: &Problem, output: &Operand, tiling: Tiling, caps: &Caps) -> Dispatch {
     let coop = Coop::new(p, tiling, caps);
-    let start = output.offset as usize;
-    let out = Piece::new("result", start, p.queries, p.value_width);
-    let lse = Piece::new("result", start + p.items() * p.queries * p.value_width, p.queries, 1);
+    let packed = Packed::new(p, output);
     let mut all = bindings(p.views());
-    all.push(result(output.dtype, &[&out]));
+    all.push(packed.binding());
     let spread = Spread { tiles: p.queries.div_ceil(tiling.own), slices: 1, heavy_last: true };
     let (keys, values) = (coop.near(coop.block.width), coop.far(coop.block.value));
     let pass = Pass { coop: &coop, exponent: Exponent::of(p), keys, values };
-    coop.block.dispatch(spread, coop.memory(), &pass.statements(&out, &lse), all)
+    coop.block.dispatch(spread, coop.memory(), &pass.statements(&packed), all)
 }
 
 struct Pass<'a> {
@@ -38,7 +37,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn statements(&self, out: &Piece, lse: &Piece) -> String {
+    fn statements(&self, packed: &Packed) -> String {
         let (coop, b, p) = (self.coop, &self.coop.block, self.coop.block.problem);
         let mut text: String = p.views().map(View::start).collect();
         text += HIDDEN;
@@ -65,16 +64,10 @@ impl Pass<'_> {
         text += &b.fold("sum", &["total".to_string()]);
         text += "let nothing = total == 0.0;\nlet part = 1.0 / select(total, 1.0, nothing);\n";
         text += "workgroupBarrier();\n";
-        text += &coop.finish(b.value, "o", out, "part");
-        let at = lse.at("(first + lane / 2u)", "0u");
-        _ = writeln!(
-            text,
-            r"if (lane % 2u == 0u && first + lane / 2u < {}u) {{
-store_result({at}, select({} + log(total), hidden, nothing));
-}}",
-            p.queries,
-            self.exponent.natural("peak"),
-        );
+        text += &coop.finish(b.value, "o", &packed.rows, "part");
+        let lse = self.exponent.natural("peak") + " + log(total)";
+        let store = packed.store_lse("(first + lane / 2u)", &lse, "nothing");
+        _ = writeln!(text, "if (lane % 2u == 0u && first + lane / 2u < {}u) {{\n{store}}}", p.queries);
         text
     }
 

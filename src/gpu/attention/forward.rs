@@ -2,10 +2,11 @@
 //! for every query.
 
 use super::block::{Block, Spread};
+use super::packed::Packed;
 use super::problem::Problem;
 use super::product::declare_sums;
 use super::tiling::Tiling;
-use super::view::{Piece, View, bindings, result};
+use super::view::{View, bindings};
 use crate::gpu::dispatch::{Caps, Dispatch};
 use crate::plan::kernel::Operand;
 use std::fmt::Write;
@@ -17,14 +18,12 @@ pub(super) const HIDDEN: &str = "let hidden = bitcast<f32>(0xff800000u | (lane &
 
 pub(super) fn dispatch(p: &Problem, output: &Operand, tiling: Tiling, caps: &Caps) -> Dispatch {
     let block = Block::new(p, tiling, caps);
-    let start = output.offset as usize;
-    let out = Piece::new("result", start, p.queries, p.value_width);
-    let lse = Piece::new("result", start + p.items() * p.queries * p.value_width, p.queries, 1);
+    let packed = Packed::new(p, output);
     let run = tiling.parts_at_once(&block.value, 1);
     let slices = block.value.count.div_ceil(run).max(1);
-    let statements = Pass { block: &block, run, out, lse }.statements();
+    let statements = Pass { block: &block, run, packed: &packed }.statements();
     let mut all = bindings(p.views());
-    all.push(result(output.dtype, &[&Piece::new("result", start, p.queries, p.value_width)]));
+    all.push(packed.binding());
     let spread = Spread { tiles: p.queries.div_ceil(tiling.own), slices, heavy_last: true };
     block.dispatch(spread, block.memory(), &statements, all)
 }
@@ -33,8 +32,7 @@ struct Pass<'a> {
     block: &'a Block<'a>,
     /// Parts of the values' width in a slice.
     run: usize,
-    out: Piece,
-    lse: Piece,
+    packed: &'a Packed,
 }
 
 impl Pass<'_> {
@@ -152,7 +150,7 @@ if (other < seen) {{
             for r in 0..self.run.min(b.value.count) {
                 let start = b.part_start(b.value, self.run, r);
                 for n in 0..b.sum_quads(b.value) {
-                    let store = self.out.store_quad(
+                    let store = self.packed.rows.store_quad(
                         &row,
                         &format!("{start} + {}", b.column_quad(n)),
                         &format!("o_{r}_{i}_{n} * part"),
@@ -160,12 +158,8 @@ if (other < seen) {{
                     text += &b.if_column(b.value, n, &store);
                 }
             }
-            let at = self.lse.at(&row, "0u");
-            _ = writeln!(text, "if (across == 0u && slice == 0u) {{");
-            _ = writeln!(
-                text,
-                "store_result({at}, select(peak_{i} + log({total}), hidden, nothing));\n}}\n}}"
-            );
+            let store = self.packed.store_lse(&row, &format!("peak_{i} + log({total})"), "nothing");
+            _ = writeln!(text, "if (across == 0u && slice == 0u) {{\n{store}}}\n}}");
         }
         text
     }

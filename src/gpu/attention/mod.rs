@@ -10,6 +10,7 @@ mod coop_backward;
 mod coop_forward;
 mod exponent;
 mod forward;
+mod packed;
 mod problem;
 mod product;
 mod reach;

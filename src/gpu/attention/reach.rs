@@ -19,6 +19,28 @@ pub(crate) fn reach(kernel: &SpecialKernel, items: Range<usize>) -> Vec<(Slot, (
             let high: isize = ends.iter().map(|end| end.max(&0)).sum();
             all.push((operand.slot, (start + low, start + high)));
         }
+        // A forward result: rows of all heads side by side, then as many numbers for each query.
+        let mut result = |operand: &Operand| {
+            let (width, rows) = (p.value_width, p.queries * p.items());
+            let each = (operand.shape.numel() - rows * width) / rows;
+            let at = |element: usize| operand.offset + element as isize * operand.strides[0];
+            if width > 0 {
+                let (batch, head) = (item / p.heads, item % p.heads);
+                let start = (batch * p.queries * p.heads + head) * width;
+                all.push((
+                    operand.slot,
+                    (at(start), at(start + (p.queries - 1) * p.heads * width + width - 1)),
+                ));
+            }
+            let start = rows * width + item * p.queries * each;
+            all.push((operand.slot, (at(start), at(start + p.queries * each - 1))));
+        };
+        if p.queries > 0 {
+            result(if is_forward(kernel) { &kernel.output } else { &o[3] });
+        }
+        if is_forward(kernel) {
+            continue;
+        }
         // Matrices of all items one behind the other, of so many elements each.
         let mut packed = |operand: &Operand, sizes: &[usize]| {
             let (mut first, step) = (0, operand.strides[0]);
@@ -29,13 +51,6 @@ pub(crate) fn reach(kernel: &SpecialKernel, items: Range<usize>) -> Vec<(Slot, (
                 first += p.items() * each;
             }
         };
-        let rows = [p.queries * p.value_width, p.queries];
-        if is_forward(kernel) {
-            packed(&kernel.output, &rows);
-            continue;
-        }
-        packed(&o[3], &rows);
-        packed(&o[4], &rows);
         let gradients = [p.queries * p.width, p.keys * p.width, p.keys * p.value_width];
         let rest = kernel.output.shape.numel() / p.items() - gradients.iter().sum::<usize>();
         packed(&kernel.output, &[gradients[0], gradients[1], gradients[2], rest]);

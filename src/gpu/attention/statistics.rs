@@ -1,11 +1,11 @@
 //! What the backward pass knows of every query: its log-sum-exp, and the sum of its weights times their
-//! gradients, less the gradient of the log-sum-exp. The queries' dispatch computes them, the keys' reads
-//! them. And the gradient of the mask, which the queries' dispatch leaves.
+//! gradients. The queries' dispatch computes them, the keys' reads them. And the gradient of the mask, which the queries' dispatch leaves.
 
 use super::backward::Gradient;
 use super::block::Block;
 use super::coop::{Carried, Coop};
 use super::exponent::Exponent;
+use super::packed;
 use std::fmt::Write;
 
 /// In place of the log-sum-exp of a query that sees nothing: it makes every weight 0.
@@ -44,15 +44,13 @@ for (var quad = across; quad < {quads}u; quad += {across}u) {{ {delta} += dot({o
 if ({row} < {queries}u) {{
 let known = {lse};
 lse_{i} = select(known, {HIGHEST}, bitcast<u32>(known) == 0xff800000u);
-{delta} -= {grad_lse};
 if (across == 0u && slice == 0u) {{
 store_statistics({lse_at}, lse_{i});
 store_statistics({delta_at}, {delta});
 }}
 }}",
                 queries = p.queries,
-                lse = g.lse.element(&row, "0u"),
-                grad_lse = g.grad_lse.element(&row, "0u"),
+                lse = packed::lse(&g.lse, &row),
                 lse_at = lse_to.at(&row, "0u"),
                 delta_at = delta_to.at(&row, "0u"),
             );

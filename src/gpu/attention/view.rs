@@ -53,6 +53,19 @@ impl View {
         View::new(name, label, number, operand.dtype, offset, strides, extents)
     }
 
+    /// The rows of a packed result: those of all heads side by side.
+    pub fn of_result(
+        name: (&'static str, &'static str),
+        number: usize,
+        operand: &Operand,
+        extents: [usize; 4],
+    ) -> View {
+        let step = operand.strides[0];
+        let [_, heads, rows, cols] = extents.map(|e| e as isize);
+        let strides = [rows * heads * cols * step, cols * step, heads * cols * step, step];
+        View::new(name.0, name.1, number, operand.dtype, operand.offset, strides, extents)
+    }
+
     fn new(
         name: &'static str,
         label: &'static str,
@@ -150,7 +163,8 @@ pub(super) fn bindings<'a>(views: impl IntoIterator<Item = &'a View>) -> Vec<Bin
     all
 }
 
-/// A matrix for every (batch, head) in memory that is written, all one behind the other.
+/// A matrix for every (batch, head) in memory that is written: all one behind the other, or with the rows of all heads
+/// side by side.
 #[derive(Clone)]
 pub(super) struct Piece {
     pub name: &'static str,
@@ -158,16 +172,30 @@ pub(super) struct Piece {
     pub rows: usize,
     pub cols: usize,
     pub aligned: bool,
+    /// How many heads are side by side.
+    heads: Option<usize>,
 }
 
 impl Piece {
     pub fn new(name: &'static str, first: usize, rows: usize, cols: usize) -> Piece {
-        Piece { name, first, rows, cols, aligned: first.is_multiple_of(4) && cols.is_multiple_of(4) }
+        let aligned = first.is_multiple_of(4) && cols.is_multiple_of(4);
+        Piece { name, first, rows, cols, aligned, heads: None }
+    }
+
+    /// The same with the rows of `heads` heads side by side.
+    pub fn side_by_side(self, heads: usize) -> Piece {
+        Piece { heads: Some(heads), ..self }
     }
 
     /// The position of an element of the matrix of `item`.
     pub fn at(&self, row: &str, col: &str) -> String {
-        format!("{}u + (item * {}u + {row}) * {}u + {col}", self.first, self.rows, self.cols)
+        let Piece { first, rows, cols, .. } = self;
+        match self.heads {
+            None => format!("{first}u + (item * {rows}u + {row}) * {cols}u + {col}"),
+            Some(heads) => {
+                format!("{first}u + ((batch * {rows}u + {row}) * {heads}u + head) * {cols}u + {col}")
+            }
+        }
     }
 
     /// Stores four neighbours of a row that exists; none where there is no column.

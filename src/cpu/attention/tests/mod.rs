@@ -241,8 +241,9 @@ fn public_functions() {
     let (q, k, v) = (rows(&x.q), rows(&x.k), rows(&x.v));
     // SAFETY: all arrays have the sizes of the shape.
     unsafe {
-        forward(&s, q, k, v, None, got.out.as_mut_ptr(), got.lse.as_mut_ptr());
-        let (out, grad) = (rows(&got.out), rows(&x.grad));
+        let out = Rows { data: got.out.as_mut_ptr().cast_const(), ..rows(&x.grad) };
+        forward(&s, q, k, v, None, out, got.lse.as_mut_ptr());
+        let grad = rows(&x.grad);
         let [dq, dk, dv] = [&mut got.dq, &mut got.dk, &mut got.dv].map(|x| x.as_mut_ptr());
         let lse = got.lse.as_ptr();
         backward(&s, q, k, v, None, out, lse, grad, None, dq, dk, dv, None);

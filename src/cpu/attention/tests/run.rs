@@ -100,6 +100,9 @@ pub fn run<T: Float + Into<f64>>(
     let new = |len: usize| vec![T::from_f64(POISON); len];
     let heads = s.batch * s.heads;
     let (mut out, mut lse) = (new(x.grad.len()), new(heads * s.queries));
+    let [head, row] = [s.queries * s.value_width, s.value_width].map(|n| n as isize);
+    let written =
+        Rows { data: out.as_mut_ptr().cast_const(), batch: head * s.heads as isize, head, row, col: 1 };
     level.with(Forward {
         shape: s,
         threads,
@@ -107,7 +110,7 @@ pub fn run<T: Float + Into<f64>>(
         k: k.rows(),
         v: v.rows(),
         mask,
-        out: out.as_mut_ptr(),
+        out: written,
         lse: lse.as_mut_ptr(),
     });
     let (mut dq, mut dk, mut dv) = (new(x.q.len()), new(x.k.len()), new(x.v.len()));
