@@ -161,8 +161,10 @@ fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
         ("attention", shaders_of_halves(false)),
         ("attention's gradient", shaders_of_halves(true)),
     ];
-    let capabilities =
-        Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16 | Capabilities::SUBGROUP;
+    let capabilities = Capabilities::COOPERATIVE_MATRIX
+        | Capabilities::SHADER_FLOAT16
+        | Capabilities::SHADER_FLOAT16_IN_FLOAT32
+        | Capabilities::SUBGROUP;
     for (name, shaders) in kernels {
         let mut cooperative = 0;
         for Shader { source, .. } in shaders {

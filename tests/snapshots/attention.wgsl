@@ -349,8 +349,8 @@ let row_0 = first + down * 4u + 0u;
 if (row_0 < 128u) {
 let nothing = total_0 == 0.0;
 let part = 1.0 / select(total_0, 1.0, nothing);
-if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + (item * 128u + row_0) * 64u + (0u + across + 0u) * 4u, o_0_0_0 * part); }
-if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + (item * 128u + row_0) * 64u + (8u + across + 0u) * 4u, o_1_0_0 * part); }
+if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_0) * 2u + head) * 64u + (0u + across + 0u) * 4u, o_0_0_0 * part); }
+if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_0) * 2u + head) * 64u + (8u + across + 0u) * 4u, o_1_0_0 * part); }
 if (across == 0u && slice == 0u) {
 store_result(16384u + (item * 128u + row_0) * 1u + 0u, select(peak_0 + log(total_0), hidden, nothing));
 }
@@ -359,8 +359,8 @@ let row_1 = first + down * 4u + 1u;
 if (row_1 < 128u) {
 let nothing = total_1 == 0.0;
 let part = 1.0 / select(total_1, 1.0, nothing);
-if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + (item * 128u + row_1) * 64u + (0u + across + 0u) * 4u, o_0_1_0 * part); }
-if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + (item * 128u + row_1) * 64u + (8u + across + 0u) * 4u, o_1_1_0 * part); }
+if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_1) * 2u + head) * 64u + (0u + across + 0u) * 4u, o_0_1_0 * part); }
+if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_1) * 2u + head) * 64u + (8u + across + 0u) * 4u, o_1_1_0 * part); }
 if (across == 0u && slice == 0u) {
 store_result(16384u + (item * 128u + row_1) * 1u + 0u, select(peak_1 + log(total_1), hidden, nothing));
 }
@@ -369,8 +369,8 @@ let row_2 = first + down * 4u + 2u;
 if (row_2 < 128u) {
 let nothing = total_2 == 0.0;
 let part = 1.0 / select(total_2, 1.0, nothing);
-if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + (item * 128u + row_2) * 64u + (0u + across + 0u) * 4u, o_0_2_0 * part); }
-if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + (item * 128u + row_2) * 64u + (8u + across + 0u) * 4u, o_1_2_0 * part); }
+if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_2) * 2u + head) * 64u + (0u + across + 0u) * 4u, o_0_2_0 * part); }
+if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_2) * 2u + head) * 64u + (8u + across + 0u) * 4u, o_1_2_0 * part); }
 if (across == 0u && slice == 0u) {
 store_result(16384u + (item * 128u + row_2) * 1u + 0u, select(peak_2 + log(total_2), hidden, nothing));
 }
@@ -379,15 +379,15 @@ let row_3 = first + down * 4u + 3u;
 if (row_3 < 128u) {
 let nothing = total_3 == 0.0;
 let part = 1.0 / select(total_3, 1.0, nothing);
-if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + (item * 128u + row_3) * 64u + (0u + across + 0u) * 4u, o_0_3_0 * part); }
-if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + (item * 128u + row_3) * 64u + (8u + across + 0u) * 4u, o_1_3_0 * part); }
+if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_3) * 2u + head) * 64u + (0u + across + 0u) * 4u, o_0_3_0 * part); }
+if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_3) * 2u + head) * 64u + (8u + across + 0u) * 4u, o_1_3_0 * part); }
 if (across == 0u && slice == 0u) {
 store_result(16384u + (item * 128u + row_3) * 1u + 0u, select(peak_3 + log(total_3), hidden, nothing));
 }
 }
 }
 
-// map of scaled_dot_product_attention [16384]
+// map of scaled_dot_product_attention [1, 2, 128, 64]
 @group(0) @binding(0) var<storage, read> memory0_0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> memory1_0: array<vec4<f32>>;
 fn load_s0(i: u32) -> f32 {
@@ -406,8 +406,10 @@ fn store4_s1(i: u32, value: vec4<f32>) {
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
 let i = (wg.x + wg.y * nwg.x) * 256u + lane;
 if (i >= 4096u) { return; }
-let x0 = i;
-let v0 = load4_s0((x0 * 4u));
-store4_s1((x0 * 4u), v0);
+let x0 = (i / 2048u);
+let x1 = ((i / 16u) % 128u);
+let x2 = (i % 16u);
+let v0 = load4_s0((x0 * 64u + x1 * 128u + (x2 * 4u)));
+store4_s1((x0 * 8192u + x1 * 64u + (x2 * 4u)), v0);
 }
 
