@@ -1,7 +1,8 @@
 //! What plans are made of: how many kernels, what they fuse, how much memory they need.
 
 use volta::{
-    Adam, DType, Optimizer, PlanReport, SGD, Tensor, cross_entropy, last_plan, mse_loss, no_grad, with_fusion,
+    Adam, AttentionOptions, DType, Optimizer, PlanReport, SGD, Tensor, cross_entropy, last_plan, mse_loss,
+    no_grad, with_fusion,
 };
 
 fn ready(t: Tensor) -> Tensor {
@@ -41,6 +42,27 @@ fn softmax_layer_norm_and_cross_entropy_are_one_kernel_each() {
         let plan = plan_of(&make());
         assert_eq!(plan.kernels.len(), 1, "{name}:\n{plan}");
     }
+}
+
+#[test]
+fn heads_that_are_split_off_and_joined_again_are_not_copied() {
+    let (x, weight) = (randn(&[2, 6, 8]).requires_grad(true), randn(&[8, 8]));
+    let heads = x.exp().reshape([2, 6, 2, 4]).transpose(1, 2);
+    let plan = plan_of(&heads.transpose(1, 2).reshape([12, 8]).matmul(&weight));
+    assert_eq!(plan.kernels.len(), 2, "{plan}");
+}
+
+#[test]
+fn what_flows_back_into_attention_is_read_where_it_is() {
+    let [q, k, v] = [(); 3].map(|()| randn(&[2, 3, 8, 4]).requires_grad(true));
+    let out = q.scaled_dot_product_attention(&k, &v, AttentionOptions::default());
+    let loss = out.transpose(1, 2).reshape([16, 12]).matmul(&randn(&[12, 5])).sum();
+    loss.realize();
+    loss.backward();
+    let plan = plan_of(&q.grad().expect("a gradient"));
+    let copies = plan.kernels.iter().filter(|k| k.kind == "map" && k.bytes_written >= 4 * 2 * 3 * 8 * 4);
+    // The gradient of the queries is taken out of all three; nothing is copied on the way to it.
+    assert!(copies.count() <= 1, "{plan}");
 }
 
 #[test]

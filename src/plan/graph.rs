@@ -3,7 +3,7 @@
 use crate::call::Origin;
 use crate::dtype::DType;
 use crate::op::Op;
-use crate::shape::Shape;
+use crate::shape::{MAX_RANK, Shape};
 use smallvec::SmallVec;
 
 pub(crate) struct PlanNode {
@@ -28,12 +28,29 @@ pub(crate) struct PlanGraph {
 }
 
 impl PlanGraph {
+    /// The node whose value this one names, or brings back to where it was before it was permuted.
+    pub fn resolve(&self, n: usize) -> usize {
+        let n = self.named(n);
+        let Some((outer, source)) = self.permuted(n) else { return n };
+        let Some((inner, before)) = self.permuted(self.named(source)) else { return n };
+        let back = (0..self.nodes[n].shape.rank()).all(|k| inner[outer[k] as usize] as usize == k);
+        if back { self.resolve(before) } else { n }
+    }
+
     /// The node whose value this one names.
-    pub fn resolve(&self, mut n: usize) -> usize {
+    fn named(&self, mut n: usize) -> usize {
         while !self.nodes[n].input && self.nodes[n].op.renames() {
             n = self.nodes[n].sources[0];
         }
         n
+    }
+
+    /// The order and the source of a node that permutes axes.
+    fn permuted(&self, n: usize) -> Option<(&[u8; MAX_RANK], usize)> {
+        match &self.nodes[n] {
+            PlanNode { op: Op::Permute(order), sources, input: false, .. } => Some((order, sources[0])),
+            _ => None,
+        }
     }
 
     /// The value of `n` that is not just moved: through movement and names.
