@@ -119,8 +119,6 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             continue;
         }
         let size = graph.nodes[n].shape.numel();
-        // What is much smaller stays in the caches.
-        let large = |slot: usize| graph.nodes[slot].shape.numel() * 8 >= size;
         let depth = efforts[n].depth;
         limit_slots(graph, n, stored, &mut efforts, most_slots);
         let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, ..Effort::default() };
@@ -128,7 +126,7 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             let base = graph.base(s);
             if graph.nodes[base].input || stored[base] {
                 effort.read(base);
-                if large(base) && !effort.loads.contains(&base) {
+                if graph.nodes[base].shape.numel() * 8 >= size && !effort.loads.contains(&base) {
                     effort.loads.push(base);
                 }
                 continue;
@@ -140,7 +138,7 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             };
             efforts[base].slots.iter().for_each(|&slot| effort.read(slot));
             for &l in &efforts[base].loads {
-                if large(l) && !effort.loads.contains(&l) {
+                if !effort.loads.contains(&l) {
                     effort.loads.push(l);
                 }
             }

@@ -7,10 +7,10 @@ use crate::shape::{Dims, Shape};
 
 /// (x − mean) / √(variance + eps) over the axes of a mask: the result, the mean and the variance.
 fn standardized(x: &Tensor, mask: u8, eps: f64) -> Result<(Tensor, Tensor, Tensor)> {
-    let (mean, centered, squares) = x.moments(mask)?;
+    let (mean, squares) = x.moments(mask)?;
     let count: usize = (0..x.rank()).filter(|k| mask >> k & 1 == 1).map(|k| x.shape()[k]).product();
     let variance = squares.try_div(count as f64)?;
-    let y = centered.try_mul(&variance.try_add(eps)?.try_rsqrt()?)?;
+    let y = x.try_sub(&mean)?.try_mul(&variance.try_add(eps)?.try_rsqrt()?)?;
     Ok((y, mean, variance))
 }
 

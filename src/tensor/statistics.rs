@@ -24,12 +24,11 @@ impl Tensor {
         self.reduce_mask(ReduceOp::Sum, mask)?.try_div(folded(self.shape(), mask) as f64)
     }
 
-    /// The mean over the axes of a mask, what differs from it, and the sum of the squares of that.
-    pub(super) fn moments(&self, mask: u8) -> Result<(Tensor, Tensor, Tensor)> {
+    /// The mean over the axes of a mask, and the sum of the squares of what differs from it.
+    pub(super) fn moments(&self, mask: u8) -> Result<(Tensor, Tensor)> {
         let mean = self.mean_mask(mask)?;
-        let centered = self.try_sub(&mean)?;
-        let squares = centered.try_square()?.reduce_mask(ReduceOp::Sum, mask)?;
-        Ok((mean, centered, squares))
+        let squares = self.try_sub(&mean)?.try_square()?.reduce_mask(ReduceOp::Sum, mask)?;
+        Ok((mean, squares))
     }
 
     /// Folds wide floats by `f`, which keeps the axes of the mask.
@@ -47,7 +46,7 @@ impl Tensor {
     fn variance(&self, axes: &[isize], correction: Scalar, keepdim: bool, root: bool) -> Result<Tensor> {
         self.fold_wide(axes, keepdim, |x, mask| {
             let degrees = (folded(x.shape(), mask) as f64 - correction.to_f64()).max(0.0);
-            let variance = x.moments(mask)?.2.try_div(degrees)?;
+            let variance = x.moments(mask)?.1.try_div(degrees)?;
             if root { soft_sqrt(&variance) } else { Ok(variance) }
         })
     }

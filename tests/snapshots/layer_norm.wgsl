@@ -72,8 +72,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) nwg: vec3
 let group = wg.x + wg.y * nwg.x;
 if (group >= 8u) { return; }
 let v2 = bitcast<f32>(arguments[0].xy.x);
-let v7 = bitcast<f32>(arguments[0].zw.x);
-let v9 = bitcast<f32>(arguments[1].xy.x);
+let v8 = bitcast<f32>(arguments[0].zw.x);
+let v10 = bitcast<f32>(arguments[1].xy.x);
 let part = lane % 32u;
 let row_wanted = group * 8u + lane / 32u;
 let live = row_wanted < 64u;
@@ -83,8 +83,8 @@ var sum1: vec4<f32> = vec4<f32>(f32(0));
 let e_0 = min(part * 4u + 0u, 124u);
 let y_0_0_0 = e_0;
 let v0_0 = load4_s0((x0 * 128u + y_0_0_0));
-let v13_0 = load4_s1(y_0_0_0);
-let v15_0 = load4_s2(y_0_0_0);
+let v14_0 = load4_s1(y_0_0_0);
+let v16_0 = load4_s2(y_0_0_0);
 sum1 = (sum1 + v0_0);
 shared_f32[lane] = ((sum1.x + sum1.y) + (sum1.z + sum1.w));
 workgroupBarrier();
@@ -102,12 +102,13 @@ let whole1 = shared_f32[lane - part * 1u];
 workgroupBarrier();
 let v1 = whole1;
 let v3 = m_div(v1, v2);
-var sum6: vec4<f32> = vec4<f32>(f32(0));
+var sum7: vec4<f32> = vec4<f32>(f32(0));
 let y_0_1_0 = e_0;
 let v4_0 = (v0_0 - vec4<f32>(v3));
-let v5_0 = (v4_0 * v4_0);
-sum6 = (sum6 + v5_0);
-shared_f32[lane] = ((sum6.x + sum6.y) + (sum6.z + sum6.w));
+let v5_0 = (v0_0 - vec4<f32>(v3));
+let v6_0 = (v5_0 * v5_0);
+sum7 = (sum7 + v6_0);
+shared_f32[lane] = ((sum7.x + sum7.y) + (sum7.z + sum7.w));
 workgroupBarrier();
 if (part < 16u) { shared_f32[lane] = (shared_f32[lane] + shared_f32[lane + 16u]); }
 workgroupBarrier();
@@ -119,18 +120,18 @@ if (part < 2u) { shared_f32[lane] = (shared_f32[lane] + shared_f32[lane + 2u]); 
 workgroupBarrier();
 if (part < 1u) { shared_f32[lane] = (shared_f32[lane] + shared_f32[lane + 1u]); }
 workgroupBarrier();
-let whole6 = shared_f32[lane - part * 1u];
+let whole7 = shared_f32[lane - part * 1u];
 workgroupBarrier();
-let v6 = whole6;
-let v8 = m_div(v6, v7);
-let v10 = (v8 + v9);
-let v11 = m_rsqrt(v10);
+let v7 = whole7;
+let v9 = m_div(v7, v8);
+let v11 = (v9 + v10);
+let v12 = m_rsqrt(v11);
 let y_0_2_0 = e_0;
-let v12_0 = (v4_0 * vec4<f32>(v11));
-let v14_0 = (v12_0 * v13_0);
-let v16_0 = (v14_0 + v15_0);
+let v13_0 = (v4_0 * vec4<f32>(v12));
+let v15_0 = (v13_0 * v14_0);
+let v17_0 = (v15_0 + v16_0);
 if (live) {
-store4_s3((x0 * 128u + y_0_2_0), v16_0);
+store4_s3((x0 * 128u + y_0_2_0), v17_0);
 }
 }
 
