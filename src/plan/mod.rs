@@ -50,7 +50,8 @@ pub(crate) fn compile(
     saved::keep(&mut graph, &stored);
     let graph = &graph;
     let fusion = Fusion::run(graph, stored, fuse, rules);
-    let order = fusion.order(age);
+    // Op by op, as under guards, of which the first to find a fault should be that of the first op.
+    let order = fusion.order(!fuse, age);
     let mut arguments = Vec::new();
     let mut kernels = Vec::new();
     for g in order {

@@ -3,10 +3,11 @@
 use super::fuse::{Body, Fusion};
 
 impl Fusion<'_> {
-    /// Groups as the user wrote the ops, as far as they do not wait for each other. Those that leave no more in memory
-    /// than they find there go first, and of them the one that frees the most: the gradient of a weight, which may be
-    /// one kernel with the update that asks for it, runs when the last value that it is made of is there.
-    pub fn order(&self, age: impl Fn(usize) -> u64) -> Vec<usize> {
+    /// Groups as the user wrote the ops, as far as they do not wait for each other. Unless they should stay `as_written`,
+    /// those that leave no more in memory than they find there go first, and of them the one that frees the most: the
+    /// gradient of a weight, which may be one kernel with the update that asks for it, runs when the last value that it
+    /// is made of is there.
+    pub fn order(&self, as_written: bool, age: impl Fn(usize) -> u64) -> Vec<usize> {
         let alive: Vec<usize> =
             (0..self.groups.len()).filter(|&g| !matches!(self.groups[g].body, Body::Gone)).collect();
         let mut waiting = vec![0usize; self.groups.len()];
@@ -31,7 +32,7 @@ impl Fusion<'_> {
         while !ready.is_empty() {
             let urgency = |k: &usize| {
                 let (age, g) = ready[*k];
-                let change = self.change(g, &reads[g], &readers);
+                let change = if as_written { 0 } else { self.change(g, &reads[g], &readers) };
                 (change > 0, change.min(0), age, g)
             };
             let next = (0..ready.len()).min_by_key(urgency).expect("one is ready");

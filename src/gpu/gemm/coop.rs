@@ -25,10 +25,6 @@ const BLOCK: usize = 16;
 /// Elements between rows of workgroup memory, so that the rows of a block start in different banks.
 const PADDING: usize = 8;
 
-/// Bytes of workgroup memory that a processor lends to all of its workgroups, and that each takes besides its own.
-const PROCESSOR: usize = 50 << 10;
-const RESERVED: usize = 1 << 10;
-
 /// Results of an item under which even the smallest tile would be mostly empty.
 const SMALLEST: usize = 64 * 64;
 
@@ -92,9 +88,10 @@ impl CoopTile {
         self.subgroups[0] * self.subgroups[1] * BLOCK * BLOCK * wide * 4
     }
 
-    /// Blocks of results side by side that there is memory for, in `bytes` for a workgroup.
+    /// Blocks of results side by side that there is memory for. The `bytes` that a workgroup may have are what a
+    /// processor has for all of its workgroups.
     fn wide(&self, bytes: usize) -> Option<usize> {
-        let bytes = if self.together == 1 { bytes } else { bytes.min(PROCESSOR / self.together - RESERVED) };
+        let bytes = bytes / self.together;
         let fits = |wide: &usize| {
             self.blocks()[1].is_multiple_of(*wide) && self.tile_bytes() + self.result_bytes(*wide) <= bytes
         };
