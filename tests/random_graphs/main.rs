@@ -145,7 +145,7 @@ fn failure(
 /// Runs a check on many seeds; of a program that fails, the part is shown that still fails.
 fn for_seeds(seeds: std::ops::Range<u64>, kinks: bool, check: impl Fn(&Program, &[Array], Reading)) {
     // A software adapter takes long to compile shaders.
-    let fewer = if default_device().is_gpu() { 12 } else { 1 };
+    let fewer = if default_device().is_gpu() { 8 } else { 1 };
     for seed in seeds.step_by(fewer) {
         let mut random = Random::new(seed);
         let length = 5 + random.below(56);
