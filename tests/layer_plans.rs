@@ -124,3 +124,17 @@ fn all_logits_are_never_in_memory_at_once() {
     assert!(plain >= whole, "{plain} bytes hold {whole}");
     assert!(chunks * 3 < whole, "{chunks} bytes in chunks, {plain} without");
 }
+
+#[test]
+fn a_bias_does_not_make_plans_store_what_it_is_added_to_once_more() {
+    let _alone = alone();
+    let (rows, width) = (512, 256);
+    let (layer, x) = (Linear::new(64, width, true), Tensor::rand([rows, 64]));
+    realize_all(&[layer.parameters(), vec![x.clone()]].concat());
+    let y = autocast(DType::F16, || layer.forward(&x).gelu_tanh());
+    y.realize();
+    // Halves of the product, which a backward pass asks for, of the result, and of what was cast; nothing as f32.
+    let written: u64 = last_plan().expect("a plan").kernels.iter().map(|k| k.bytes_written).sum();
+    let halves = 2 * (2 * rows * width + 64 * (rows + width)) as u64;
+    assert!(written <= halves, "{written} bytes are written, not {halves}");
+}

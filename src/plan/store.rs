@@ -119,6 +119,7 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             continue;
         }
         let size = graph.nodes[n].shape.numel();
+        let is_large = |slot: usize| graph.nodes[slot].shape.numel() * 8 >= size;
         let depth = efforts[n].depth;
         limit_slots(graph, n, stored, &mut efforts, most_slots);
         let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, ..Effort::default() };
@@ -126,7 +127,7 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             let base = graph.base(s);
             if graph.nodes[base].input || stored[base] {
                 effort.read(base);
-                if graph.nodes[base].shape.numel() * 8 >= size && !effort.loads.contains(&base) {
+                if is_large(base) && !effort.loads.contains(&base) {
                     effort.loads.push(base);
                 }
                 continue;
@@ -137,8 +138,9 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
                 efforts[base].cost
             };
             efforts[base].slots.iter().for_each(|&slot| effort.read(slot));
+            // What is large beside a bias may be small beside what it is added to.
             for &l in &efforts[base].loads {
-                if !effort.loads.contains(&l) {
+                if is_large(l) && !effort.loads.contains(&l) {
                     effort.loads.push(l);
                 }
             }
