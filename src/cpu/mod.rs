@@ -46,6 +46,7 @@ impl Executor for Cpu {
             slots: usize::MAX,
             longest_row: usize::MAX,
             few_rows: 0,
+            columns: false,
             sizes,
         })
     }

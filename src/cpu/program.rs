@@ -34,7 +34,9 @@ impl CpuProgram {
             _ => false,
         };
         let ready = |kernel: &Kernel| match &kernel.work {
-            Work::Map(maps) => Ready::Maps(maps.iter().map(|m| Map::new(m, overwrites)).collect()),
+            Work::Map(maps) | Work::Rows(maps) => {
+                Ready::Maps(maps.iter().map(|m| Map::new(m, overwrites)).collect())
+            }
             Work::Special(s) => {
                 let on_product = |slot: Slot| overwrites(slot) || places[slot] == places[s.output.slot];
                 Ready::Special(Box::new(s.epilogue.as_ref().map(|m| Map::epilogue(m, on_product))))

@@ -59,7 +59,7 @@ impl Group for Option<Layer> {
 fn shares<G: Group>(kernel: &Kernel) -> Vec<(G, f64)> {
     let product = match &kernel.work {
         Work::Special(s) => Some(s.output.slot),
-        Work::Map(_) => None,
+        Work::Map(_) | Work::Rows(_) => None,
     };
     let mut shares: Vec<(G, f64)> = Vec::new();
     for part in &kernel.parts {

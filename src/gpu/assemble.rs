@@ -113,7 +113,7 @@ impl Builder<'_> {
         check_count(self.target, kernel).map_err(named)?;
         let Target { caps, rules, .. } = self.target;
         match &kernel.work {
-            Work::Map(maps) if self.is_crowded(maps) => {
+            Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => {
                 for map in maps {
                     for part in self.parts(&map.simplified()).map_err(named)? {
                         let windows = pieces::windows(&part, self);
@@ -125,6 +125,10 @@ impl Builder<'_> {
             }
             Work::Map(maps) => {
                 let lowered = map::lower(maps, caps, rules.slots.min(MOST_TOGETHER));
+                self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
+            }
+            Work::Rows(maps) => {
+                let lowered = map::lower_rows(maps, caps);
                 self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
             }
             Work::Special(s) => {

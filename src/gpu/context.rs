@@ -161,6 +161,7 @@ impl Context {
             // One workgroup walks along it.
             longest_row: 1 << 16,
             few_rows: 2048,
+            columns: true,
             sizes,
         };
         Ok(Context {

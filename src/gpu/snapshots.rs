@@ -41,6 +41,7 @@ fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
         slots: 64,
         longest_row: 1 << 16,
         few_rows: 2048,
+        columns: true,
         sizes,
     };
     let choices = Choices::default();
@@ -149,6 +150,18 @@ fn shaders_are_those_of_the_snapshots() {
         "shaders have changed: {changed:?}. If they should, run this test with VOLTA_SNAPSHOTS=write and read the \
          difference in tests/snapshots"
     );
+}
+
+/// The gradient of a norm's weight: what is summed over all rows reads two numbers of every row besides.
+#[test]
+fn columns_are_read_side_by_side_whatever_is_known_of_the_rows() {
+    let [x, dy] = [(); 2].map(|()| numbers([4096, 64]));
+    let [mean, scale] = [(); 2].map(|()| numbers([4096, 1]));
+    let all = shaders(&Caps::MOST, || {
+        ((&x - &mean) * &scale * &dy).sum_dim(0, false).realize();
+    });
+    let fours = |l: &&str| l.starts_with("let v") && l.contains("= load4_") && l.contains("* 64u");
+    assert!(all[0].source.lines().filter(fours).count() >= 2, "{}", all[0].source);
 }
 
 #[test]

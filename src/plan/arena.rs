@@ -56,7 +56,15 @@ mod tests {
     /// Places and the bytes of all, for pieces of (bytes, from, to).
     fn placed(block: usize, pieces: &[(usize, usize, usize)]) -> (Vec<usize>, usize) {
         let sizes = DType::ALL.map(DType::size);
-        let rules = MemoryRules { alignment: 64, block, slots: 8, longest_row: 0, few_rows: 0, sizes };
+        let rules = MemoryRules {
+            alignment: 64,
+            block,
+            slots: 8,
+            longest_row: 0,
+            few_rows: 0,
+            columns: false,
+            sizes,
+        };
         let of =
             |(slot, &(bytes, from, to)): (usize, &(usize, usize, usize))| Piece { slot, bytes, from, to };
         let mut places = vec![0; pieces.len()];

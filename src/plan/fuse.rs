@@ -31,6 +31,11 @@ pub(crate) enum Body {
         domain: Domain,
         maps: Vec<MapKernel>,
     },
+    /// A program over rows, and others that fold the columns of what it reads and writes.
+    Rows {
+        domain: Domain,
+        maps: Vec<MapKernel>,
+    },
     Special(Box<SpecialKernel>),
     /// Joined into another group.
     Gone,
@@ -90,6 +95,9 @@ impl<'a> Fusion<'a> {
                     if fuse {
                         f.attach_epilogues();
                         f.join_alike();
+                        if rules.columns {
+                            f.attach_columns();
+                        }
                     }
                     return f;
                 }
@@ -275,7 +283,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// Whether no group outside `set` stands between two of them, or between one of them and `slots`.
-    fn may_join(&self, set: &[usize], slots: &[usize]) -> bool {
+    pub(super) fn may_join(&self, set: &[usize], slots: &[usize]) -> bool {
         let waits_for_set = |g: usize| set.iter().any(|&s| self.groups[g].waits.has(s));
         let outside = |g: &usize| !set.contains(g);
         if self.producers(slots).into_iter().filter(outside).any(waits_for_set) {
@@ -288,7 +296,7 @@ impl<'a> Fusion<'a> {
 
     /// Makes one group of `set`: `into` waits for what any of them waited for, and whoever waited for one of
     /// them waits for `into`.
-    fn merge(&mut self, into: usize, set: &[usize], slots: &[usize]) {
+    pub(super) fn merge(&mut self, into: usize, set: &[usize], slots: &[usize]) {
         let mut waits = Bits::default();
         for &g in set {
             waits.add_all(&self.groups[g].waits.clone());
@@ -318,7 +326,9 @@ impl<'a> Fusion<'a> {
     /// What a group reads from memory that others computed.
     pub(super) fn reads(&self, g: usize) -> Vec<usize> {
         match &self.groups[g].body {
-            Body::Map { maps, .. } => maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).collect(),
+            Body::Map { maps, .. } | Body::Rows { maps, .. } => {
+                maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).collect()
+            }
             Body::Special(s) => {
                 let own = s.operands.iter().map(|o| o.slot);
                 own.chain(s.epilogue.iter().flat_map(|m| m.reads().map(|a| a.slot))).collect()
@@ -460,7 +470,7 @@ impl<'a> Fusion<'a> {
     }
 }
 
-fn distinct(slots: impl Iterator<Item = usize>) -> usize {
+pub(super) fn distinct(slots: impl Iterator<Item = usize>) -> usize {
     let mut slots: Vec<usize> = slots.collect();
     slots.sort_unstable();
     slots.dedup();
@@ -490,7 +500,7 @@ fn reads_in_order(kernel: &MapKernel, slot: usize, shape: Shape) -> bool {
 }
 
 /// The flat index of nested loops; loops of one iteration do not count.
-fn row_major(extents: &[usize]) -> Affine {
+pub(crate) fn row_major(extents: &[usize]) -> Affine {
     let mut form = Affine::constant(extents.len(), 0);
     let mut stride = 1;
     for (c, &e) in form.coefficients.iter_mut().zip(extents).rev() {

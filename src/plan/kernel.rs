@@ -314,6 +314,8 @@ pub(crate) struct SpecialKernel {
 pub(crate) enum Work {
     /// One program over one or several sets of slots, independent of each other.
     Map(Vec<MapKernel>),
+    /// A program over rows, and others that fold the columns of what it reads and writes: at once, or one after the other.
+    Rows(Vec<MapKernel>),
     Special(Box<SpecialKernel>),
 }
 
@@ -347,6 +349,7 @@ impl Kernel {
         match &self.work {
             Work::Map(maps) if maps[0].outer < maps[0].extents.len() => "reduce",
             Work::Map(_) => "map",
+            Work::Rows(_) => "reduce",
             Work::Special(s) => s.special.name(),
         }
     }
@@ -360,7 +363,7 @@ impl Kernel {
     /// The programs it runs.
     pub fn maps(&self) -> impl Iterator<Item = &MapKernel> {
         match &self.work {
-            Work::Map(maps) => maps.iter(),
+            Work::Map(maps) | Work::Rows(maps) => maps.iter(),
             Work::Special(s) => s.epilogue.as_slice().iter(),
         }
     }

@@ -52,6 +52,8 @@ pub(crate) struct MemoryRules {
     pub longest_row: usize,
     /// Under so many rows, whoever folds them shares each of them among many, and cannot write every element besides.
     pub few_rows: usize,
+    /// Whether a kernel that walks over rows may fold columns in passing.
+    pub columns: bool,
     /// Bytes of an element of each type.
     pub sizes: [usize; DType::ALL.len()],
 }

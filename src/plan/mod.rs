@@ -2,11 +2,13 @@
 //!
 //! `graph` is the part of the recorded graph that is asked for; `store` decides which values get memory, `saved` which of
 //! them a backward pass will ask for; `fuse` groups them into kernels, whose programs `build` writes through the `view`s of
-//! movement ops; `order` is the one they run in; `memory` places what they write, in an `arena` where nobody asks for it
-//! later; `kernel` is the result, which executors read. `report` tells it to people, `guard` what went wrong in it.
+//! movement ops, and `columns` lets some fold what others walk over; `order` is the one they run in; `memory` places what
+//! they write, in an `arena` where nobody asks for it later; `kernel` is the result, which executors read. `report` tells it
+//! to people, `guard` what went wrong in it.
 
 mod arena;
 pub(crate) mod build;
+pub(crate) mod columns;
 pub(crate) mod executor;
 pub(crate) mod fuse;
 pub(crate) mod graph;
@@ -58,11 +60,14 @@ pub(crate) fn compile(
         let group = &fusion.groups[g];
         let mut work = match &group.body {
             Body::Map { maps, .. } => Work::Map(maps.clone()),
+            Body::Rows { maps, .. } => Work::Rows(maps.clone()),
             Body::Special(s) => Work::Special(s.clone()),
             Body::Gone => continue,
         };
         match &mut work {
-            Work::Map(maps) => maps.iter_mut().for_each(|m| number_arguments(m, &mut arguments)),
+            Work::Map(maps) | Work::Rows(maps) => {
+                maps.iter_mut().for_each(|m| number_arguments(m, &mut arguments))
+            }
             Work::Special(s) => s.epilogue.iter_mut().for_each(|m| number_arguments(m, &mut arguments)),
         }
         kernels.push(describe(graph, work, &group.members, &group.outputs));

@@ -17,9 +17,8 @@ const TURNS: usize = 4;
 /// The most values that are computed by an invocation.
 const MOST_VALUES: usize = 256;
 
-/// For every value, whether it differs along the innermost loop.
-fn varies(kernel: &MapKernel) -> Vec<bool> {
-    let along = innermost(kernel);
+/// For every value, whether it differs along a loop.
+pub(super) fn varies(kernel: &MapKernel, along: usize) -> Vec<bool> {
     let moves = |form: &Affine| form.coefficients.get(along).is_some_and(|&c| c != 0);
     let checked = |checks: &[Check]| checks.iter().any(|c| moves(&c.form));
     let mut varies = vec![false; kernel.code.len()];
@@ -44,7 +43,7 @@ fn units(kernel: &MapKernel) -> usize {
 
 /// The dispatch of a kernel that gains from it: rows are long, and something is read once a row.
 pub(super) fn lower(kernel: &MapKernel) -> Option<MapDispatch> {
-    let (wide, varies) = (is_wide(kernel), varies(kernel));
+    let (wide, varies) = (is_wide(kernel), varies(kernel, innermost(kernel)));
     let places = PLACES[usize::from(wide)];
     let of_rows = |v: usize| !varies[v] && matches!(kernel.code[v].step, Step::Load { .. });
     let values = varies.iter().filter(|v| **v).count() * places * if wide { 4 } else { 1 };

@@ -39,6 +39,11 @@ pub(super) struct Layout {
 impl Layout {
     /// For a kernel of `stages` stages, with the stage of every value.
     pub fn choose(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize) -> Layout {
+        Layout::choose_for(kernel, caps, stage, stages, false)
+    }
+
+    /// The same; if asked for, a row is held in registers wherever what later stages read of it fits.
+    pub fn choose_for(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize, held: bool) -> Layout {
         let rows = kernel.rows();
         let width: usize = kernel.extents[kernel.outer..].iter().product();
         let full: Vec<Value> =
@@ -98,7 +103,11 @@ impl Layout {
             1
         };
         let chunks = steps.div_ceil(parts as usize);
-        let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
+        let kept = if held {
+            read_later(kernel, stage)
+        } else {
+            full.iter().filter(|&&v| stage[v] + 1 < stages).count()
+        };
         let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= MOST_UNROLLED;
         let unrolled = (unroll && splits == 1).then_some(chunks);
         let turns = chunks / splits;
@@ -127,10 +136,37 @@ impl Layout {
         }
     }
 
+    /// For columns of which `splits` parts are there already.
+    pub fn of_parts(kernel: &MapKernel, caps: &Caps, splits: usize) -> Layout {
+        /// Fours of columns side by side.
+        const SIDE: u32 = 8;
+        let rows = kernel.rows();
+        let side = SIDE.min((rows / 4).next_power_of_two() as u32);
+        let parts = (most_members(caps) / side).min(splits.next_power_of_two() as u32);
+        let group = parts * side;
+        let subgroup = caps.subgroup.filter(|size| group.is_multiple_of(*size));
+        Layout {
+            rows,
+            width: kernel.iterations() / rows,
+            team: Team { parts, stride: side, group, subgroup, four_rows: true },
+            rows_at_once: 4 * side as usize,
+            columns: true,
+            wide: true,
+            unrolled: None,
+            together: 1,
+            splits,
+        }
+    }
+
     /// The loop along which four neighbours stand.
     pub fn along(&self, kernel: &MapKernel) -> usize {
         if self.team.four_rows { kernel.outer - 1 } else { innermost(kernel) }
     }
+}
+
+/// The members of a large workgroup that folds columns: sums of two types may need memory at once.
+fn most_members(caps: &Caps) -> u32 {
+    caps.invocations.min(1024).min(caps.workgroup_bytes / 32)
 }
 
 /// Members that fold a column, and columns or fours of them side by side, for columns that a large workgroup folds in a few
@@ -140,8 +176,7 @@ fn at_once(caps: &Caps, units: usize, steps: usize, elements: usize, values: usi
     const FEW: usize = 1 << 20;
     const MOST_VALUES: usize = 96;
     const SHORT: usize = 64;
-    // Sums of two types may need memory at once.
-    let group = caps.invocations.min(1024).min(caps.workgroup_bytes / 32);
+    let group = most_members(caps);
     let fits = |side: &u32| {
         *side as usize <= units && steps.div_ceil((group / side) as usize) * values <= MOST_VALUES
     };
@@ -150,7 +185,18 @@ fn at_once(caps: &Caps, units: usize, steps: usize, elements: usize, values: usi
     (elements <= FEW && steps > SHORT).then_some((parts, side as usize))
 }
 
-/// Whether memory runs along the rows rather than along what is folded of them.
+/// How many values of every iteration a later stage reads.
+fn read_later(kernel: &MapKernel, stage: &[usize]) -> usize {
+    let code = &kernel.code;
+    let mut later = vec![false; code.len()];
+    for v in (0..code.len()).filter(|&v| code[v].rank == Rank::Full) {
+        code[v].step.operands().iter().for_each(|&o| later[o] |= stage[o] < stage[v]);
+    }
+    (0..code.len()).filter(|&v| later[v] && code[v].rank == Rank::Full).count()
+}
+
+/// Whether memory runs along the rows rather than along what is folded of them. What is the same for all rows, or all along
+/// one, is small, and has no say.
 fn runs_along_rows(kernel: &MapKernel) -> bool {
     let (outer, all) = (kernel.outer, kernel.extents.len());
     if outer == 0 || all == outer {
@@ -161,7 +207,8 @@ fn runs_along_rows(kernel: &MapKernel) -> bool {
         if let Step::Load { access, .. } = &i.step {
             let c = &access.position.coefficients;
             let (along, across) = (c[all - 1].abs() == 1, c[outer - 1].abs() == 1);
-            votes += i32::from(along) - i32::from(across && !along);
+            let large = [&c[..outer], &c[outer..]].iter().all(|side| side.iter().any(|&c| c != 0));
+            votes += i32::from(large && along) - i32::from(large && across && !along);
         }
     }
     votes < 0 && kernel.extents[outer - 1] >= 8
@@ -169,7 +216,7 @@ fn runs_along_rows(kernel: &MapKernel) -> bool {
 
 /// Whether four neighbouring rows can be loaded at once, for at least one load, and everything else done for each of
 /// them.
-fn is_wide_across(kernel: &MapKernel) -> bool {
+pub(super) fn is_wide_across(kernel: &MapKernel) -> bool {
     let Some(along) = kernel.outer.checked_sub(1) else { return false };
     let load = |step: &Step| matches!(step, Step::Load { access, .. } if access.is_straight_along(along, 4));
     let single = |step: &Step| matches!(step, Step::ArgReduce { .. });

@@ -1,12 +1,13 @@
 //! Fused loops as generated WGSL. `elementwise` programs give every invocation its elements, `along` long rows several of
 //! one row. `reduce` gives every row a `team` of invocations, as a `layout` says, and a `split` row several; a `shortcut`
-//! saves a pass along it, `totals` folds all rows, and `joined` many tensors at once. `code` writes the instructions,
-//! `expression` the ops, `slots` names the memory; `epilogue` is the program that runs on a product's elements as they are
-//! finished; `bounds` checks indices for the guards.
+//! saves a pass along it, `totals` folds all rows, `columns` every column in passing, and `joined` many tensors at once.
+//! `code` writes the instructions, `expression` the ops, `slots` names the memory; `epilogue` is the program that runs on a
+//! product's elements as they are finished; `bounds` checks indices for the guards.
 
 mod along;
 mod bounds;
 mod code;
+mod columns;
 mod elementwise;
 mod epilogue;
 mod expression;
@@ -20,10 +21,11 @@ mod team;
 mod totals;
 
 pub(super) use bounds::check_bounds;
+pub(super) use columns::lower as lower_rows;
 pub(super) use epilogue::write as write_epilogue;
 pub(super) use slots::Slots;
 
-use super::dispatch::{Caps, Dispatch};
+use super::dispatch::{Caps, Dispatch, Memory};
 use crate::dtype::DType;
 use crate::plan::kernel::MapKernel;
 
@@ -47,6 +49,27 @@ pub(super) struct MapLowered {
     pub dispatches: Vec<MapDispatch>,
     /// Bytes of each piece of scratch memory.
     pub scratch: Vec<u64>,
+}
+
+impl MapLowered {
+    /// Adds what is to run after this, with scratch memory of its own.
+    fn append(&mut self, mut other: MapLowered) {
+        let before = self.scratch.len();
+        other.dispatches.iter_mut().for_each(|d| d.shift_scratch(before));
+        self.scratch.append(&mut other.scratch);
+        self.dispatches.append(&mut other.dispatches);
+    }
+}
+
+impl MapDispatch {
+    /// Numbers scratch memory from `first` on.
+    fn shift_scratch(&mut self, first: usize) {
+        for binding in &mut self.dispatch.bindings {
+            if let Memory::Scratch(n) = &mut binding.memory {
+                *n += first;
+            }
+        }
+    }
 }
 
 /// Invocations of a workgroup where nothing asks for more.

@@ -41,6 +41,12 @@ pub(super) fn lower(kernel: &MapKernel, caps: &Caps) -> MapLowered {
     lowered
 }
 
+/// The passes along a row, and what comes after the last one.
+fn count_stages(kernel: &MapKernel, stage: &[usize]) -> usize {
+    let of_rows = |v: &usize| matches!(kernel.code[*v].rank, Rank::Row | Rank::Full);
+    (0..kernel.code.len()).filter(of_rows).map(|v| stage[v]).max().unwrap_or(0) + 1
+}
+
 pub(super) fn lane_bytes(dtype: DType) -> usize {
     if Lane::of(dtype) == Lane::I64 { 8 } else { 4 }
 }
@@ -60,7 +66,7 @@ pub(super) struct Reduce<'a> {
     pub layout: Layout,
     /// The number of passes before each value.
     stage: Vec<usize>,
-    stages: usize,
+    pub stages: usize,
     /// Folds that need no pass, by value.
     pub shortcuts: Vec<Option<Shortcut>>,
 }
@@ -112,18 +118,22 @@ impl Shader {
 impl<'a> Reduce<'a> {
     fn new(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
         let mut stage = stages_of(&kernel.code);
-        let count = |stage: &[usize]| {
-            let of_rows = |v: &usize| matches!(kernel.code[*v].rank, Rank::Row | Rank::Full);
-            (0..kernel.code.len()).filter(of_rows).map(|v| stage[v]).max().unwrap_or(0) + 1
-        };
-        let layout = Layout::choose(kernel, caps, &stage, count(&stage));
+        let layout = Layout::choose(kernel, caps, &stage, count_stages(kernel, &stage));
         let mut shortcuts = vec![None; kernel.code.len()];
         if layout.unrolled.is_none() && layout.splits == 1 && !layout.columns {
             shortcuts = shortcut::find(kernel);
             stage = shortcut::stages(&kernel.code, &shortcuts);
         }
-        let stages = count(&stage);
+        let stages = count_stages(kernel, &stage);
         Reduce { kernel, layout, stage, stages, shortcuts }
+    }
+
+    /// With rows in registers, if they fit.
+    pub fn held(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
+        let stage = stages_of(&kernel.code);
+        let stages = count_stages(kernel, &stage);
+        let layout = Layout::choose_for(kernel, caps, &stage, stages, true);
+        Reduce { kernel, layout, stage, stages, shortcuts: vec![None; kernel.code.len()] }
     }
 
     /// With a layout that is given and not chosen.
@@ -213,7 +223,7 @@ impl<'a> Reduce<'a> {
         for s in 0..self.stages {
             self.row_values(&mut w, s);
             if self.layout.splits > 1 && s == 0 {
-                self.fold_partials(&mut w, &mut shared);
+                self.fold_partials(&mut w, &mut shared, 0);
             } else {
                 self.stage(&mut w, &mut shared, s, None);
             }
@@ -432,7 +442,7 @@ impl<'a> Reduce<'a> {
     }
 
     /// The name of a kept value at another place of the row: names end with the mark of their place.
-    fn marked(&self, v: Value, name: &Name, mark: &str) -> Name {
+    pub fn marked(&self, v: Value, name: &Name, mark: &str) -> Name {
         match &self.kernel.code[v].step {
             // A broadcast has the name of a value that may be the same all along the row.
             Step::Broadcast(of) if self.kernel.code[*of].rank != Rank::Full => name.clone(),

@@ -66,10 +66,10 @@ impl Reduce<'_> {
         }
     }
 
-    /// Folds what the workgroups of a split row left.
-    pub fn fold_partials(&self, w: &mut Writer, shared: &mut Shared) {
+    /// Folds what the workgroups of a split row left, from the scratch memory of number `first` on.
+    pub fn fold_partials(&self, w: &mut Writer, shared: &mut Shared, first: usize) {
         let Layout { splits, team, .. } = self.layout;
-        let mut scratch = 0;
+        let mut scratch = first;
         for v in self.folds_of_stage(0) {
             let dtype = self.fold_dtype(v);
             let name = w.slots.read_memory(Memory::Scratch(scratch), lane_dtype(dtype));

@@ -25,7 +25,7 @@ pub(super) struct Team {
 pub(super) struct Shared(BTreeSet<(String, String)>);
 
 impl Shared {
-    fn name(&mut self, lane: Lane, wide: bool) -> String {
+    pub fn name(&mut self, lane: Lane, wide: bool) -> String {
         let name = format!("shared_{}{}", lane.scalar(), suffix(wide));
         self.0.insert((name.clone(), lane.name(wide)));
         name

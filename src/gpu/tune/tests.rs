@@ -164,6 +164,7 @@ fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
         slots: 8,
         longest_row: 1 << 16,
         few_rows: 2048,
+        columns: true,
         sizes,
     };
     let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices };

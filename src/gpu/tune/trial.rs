@@ -48,7 +48,7 @@ impl Trial {
     pub fn special(&self) -> &SpecialKernel {
         match &self.plan.kernels[0].work {
             Work::Special(special) => special,
-            Work::Map(_) => unreachable!("a trial is of a kernel with variants"),
+            Work::Map(_) | Work::Rows(_) => unreachable!("a trial is of a kernel with variants"),
         }
     }
 
