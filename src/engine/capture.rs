@@ -1,7 +1,7 @@
 //! Collects what must be computed, and writes down its structure: the key under which plans are found.
 
 use crate::graph::{Node, Sources, Storage};
-use crate::op::Op;
+use crate::op::{BinaryOp, Op};
 use crate::plan::executor::Argument;
 use crate::plan::graph::{PlanGraph, PlanNode};
 use smallvec::SmallVec;
@@ -18,7 +18,7 @@ pub(super) struct Capture {
     uses: Vec<u32>,
     keep: Vec<bool>,
     donated: Vec<bool>,
-    /// Views and rules that somebody holds: they stay pending.
+    /// Views, rules and scaled products that somebody holds: they stay pending.
     pending: Vec<u32>,
     order: Vec<(u64, u32)>,
     moved: Vec<u32>,
@@ -157,6 +157,43 @@ impl Capture {
         self.inputs[n].is_none() && !op.renames() && !op.moves() && !op.is_rule()
     }
 
+    /// The product that `n` is but for its type and factors that are the same everywhere, and these factors: to keep them
+    /// costs no more than to keep `n`, and nothing is written twice. A gradient that a scaler has unscaled is that, and is
+    /// seldom looked at.
+    fn scaled_product(&self, n: usize) -> Option<(usize, SmallVec<[usize; 2]>)> {
+        let factor = |n: u32| {
+            let origin = self.origin_of(n as usize, Op::moves);
+            (self.nodes[origin].shape.numel() == 1).then_some(origin)
+        };
+        let (mut at, mut factors) = (n, SmallVec::new());
+        while self.inputs[at].is_none() && !self.nodes[at].op.stands_alone() {
+            let sources = &self.sources[at];
+            at = match &self.nodes[at].op {
+                Op::Cast | Op::Reshape | Op::Permute(_) => sources[0],
+                op if op.renames() => sources[0],
+                Op::Binary(BinaryOp::Mul) => match (factor(sources[0]), factor(sources[1])) {
+                    (_, Some(f)) => {
+                        factors.push(f);
+                        sources[0]
+                    }
+                    (Some(f), _) => {
+                        factors.push(f);
+                        sources[1]
+                    }
+                    _ => return None,
+                },
+                _ => return None,
+            } as usize;
+        }
+        // What a backward pass goes through is kept as it asks for it.
+        if self.nodes[n].tape_needed() {
+            return None;
+        }
+        let bytes = |n: usize| self.nodes[n].shape.numel() * self.nodes[n].dtype.size();
+        let fits = !factors.is_empty() && self.nodes[at].op.stands_alone() && bytes(at) <= bytes(n);
+        fits.then_some((at, factors))
+    }
+
     fn decide_keeping(&mut self, roots: &[u64]) {
         self.keep.resize(self.nodes.len(), false);
         for root in roots {
@@ -170,6 +207,16 @@ impl Capture {
                 continue;
             }
             let held = self.held(n);
+            if held
+                && !self.keep[n]
+                && let Some((product, factors)) = self.scaled_product(n)
+            {
+                self.pending.push(n as u32);
+                for kept in factors.into_iter().chain([product]) {
+                    self.keep[kept] |= self.is_computed(kept);
+                }
+                continue;
+            }
             if held && !self.is_computed(n) && !matches!(node.op, Op::Const(_)) {
                 self.pending.push(n as u32);
             }

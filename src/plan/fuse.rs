@@ -193,6 +193,13 @@ impl<'a> Fusion<'a> {
             if self.join(n, &domain, &producers, &slots) {
                 return Ok(());
             }
+            // Numbers that are computed once need not be in everybody's way.
+            let is_alike =
+                |&g: &usize| matches!(&self.groups[g].body, Body::Map { domain: d, .. } if *d == domain);
+            let alike: Vec<usize> = producers.iter().copied().filter(is_alike).collect();
+            if alike.len() < producers.len() && self.join(n, &domain, &alike, &slots) {
+                return Ok(());
+            }
             if producers.iter().any(|&g| self.join(n, &domain, &[g], &slots)) {
                 return Ok(());
             }

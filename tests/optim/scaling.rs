@@ -2,7 +2,10 @@
 
 use crate::support::*;
 use volta::optim::*;
-use volta::{ErrorKind, GradScaler, Optimizer, Stateful, Tensor, last_plan};
+use volta::{
+    DType, ErrorKind, GradScaler, Linear, Module, Optimizer, Stateful, Tensor, autocast, last_plan,
+    realize_all,
+};
 
 /// One step with a loss of `slope · w`; a slope of infinity overflows.
 fn scaled_step(w: &Tensor, optimizer: &mut dyn Optimizer, scaler: &mut GradScaler, slope: f64) {
@@ -172,4 +175,33 @@ fn looking_at_all_gradients_takes_few_kernels() {
     assert!(clipped <= plain + 4, "{plain} kernels, {clipped} with clipping");
     assert!(scaled <= plain + 6, "{plain} kernels, {scaled} with scaling");
     assert!(both <= plain + 10, "{plain} kernels, {both} with both");
+}
+
+#[test]
+fn unscaled_gradients_of_products_are_computed_when_they_are_looked_at() {
+    let _alone = alone();
+    let n = 64usize;
+    let (layer, x) = (Linear::new(n, n, false), Tensor::rand([n, n]));
+    realize_all(&[layer.parameters(), vec![x.clone()]].concat());
+    let loss = || autocast(DType::F16, || layer.forward(&x)).to_dtype(DType::F32).square().sum();
+    let mut sgd = SGD::new(layer.parameters(), 0.0, 0.0, 0.0);
+    loss().backward();
+    let plain = layer.weight.grad().expect("a gradient").to_vec::<f32>();
+    let mut scaler = GradScaler::with(8.0, 2.0, 0.5, 1);
+    for _ in 0..2 {
+        sgd.zero_grad();
+        scaler.scale(&loss()).backward();
+        scaler.step(&mut sgd);
+        // The weight in f32, and some numbers; its gradient is kept as the product that it is.
+        let plan = last_plan().expect("a plan");
+        let large = |bytes: u64| bytes / (4 * n * n) as u64;
+        let written: u64 =
+            plan.kernels.iter().filter(|k| k.label.contains("step")).map(|k| large(k.bytes_written)).sum();
+        assert_eq!(written, 1, "{plan}");
+    }
+    // The scale has changed by now, and the weight was written.
+    let unscaled = layer.weight.grad().expect("a gradient").to_vec::<f32>();
+    for (a, b) in unscaled.iter().zip(&plain) {
+        assert!((a - b).abs() <= 2e-3 * b.abs() + 1e-7, "{a}, not {b}");
+    }
 }
