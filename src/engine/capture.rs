@@ -157,41 +157,40 @@ impl Capture {
         self.inputs[n].is_none() && !op.renames() && !op.moves() && !op.is_rule()
     }
 
-    /// The product that `n` is but for its type and factors that are the same everywhere, and these factors: to keep them
-    /// costs no more than to keep `n`, and nothing is written twice. A gradient that a scaler has unscaled is that, and is
-    /// seldom looked at.
-    fn scaled_product(&self, n: usize) -> Option<(usize, SmallVec<[usize; 2]>)> {
-        let factor = |n: u32| {
-            let origin = self.origin_of(n as usize, Op::moves);
-            (self.nodes[origin].shape.numel() == 1).then_some(origin)
+    /// The product that `n` is but for its type and factors that are the same everywhere and are made of what is there
+    /// already: to keep it costs no more than to keep `n`, and nothing is written twice. A gradient that a scaler has
+    /// unscaled is that, and is seldom looked at.
+    fn scaled_product(&self, n: usize) -> Option<usize> {
+        let is_there = |n: &u32| {
+            let origin = self.origin_of(*n as usize, Op::moves);
+            self.inputs[origin].is_some() || self.nodes[origin].op.is_rule()
         };
-        let (mut at, mut factors) = (n, SmallVec::new());
+        let is_factor = |n: u32| {
+            let origin = self.origin_of(n as usize, Op::moves);
+            let known = self.inputs[origin].is_some() || self.sources[origin].iter().all(is_there);
+            self.nodes[origin].shape.numel() == 1 && known
+        };
+        let (mut at, mut scaled) = (n, false);
         while self.inputs[at].is_none() && !self.nodes[at].op.stands_alone() {
             let sources = &self.sources[at];
             at = match &self.nodes[at].op {
                 Op::Cast | Op::Reshape | Op::Permute(_) => sources[0],
                 op if op.renames() => sources[0],
-                Op::Binary(BinaryOp::Mul) => match (factor(sources[0]), factor(sources[1])) {
-                    (_, Some(f)) => {
-                        factors.push(f);
-                        sources[0]
+                Op::Binary(BinaryOp::Mul) => {
+                    scaled = true;
+                    let place = usize::from(is_factor(sources[0]));
+                    if !is_factor(sources[1 - place]) {
+                        return None;
                     }
-                    (Some(f), _) => {
-                        factors.push(f);
-                        sources[1]
-                    }
-                    _ => return None,
-                },
+                    sources[place]
+                }
                 _ => return None,
             } as usize;
         }
-        // What a backward pass goes through is kept as it asks for it.
-        if self.nodes[n].tape_needed() {
-            return None;
-        }
         let bytes = |n: usize| self.nodes[n].shape.numel() * self.nodes[n].dtype.size();
-        let fits = !factors.is_empty() && self.nodes[at].op.stands_alone() && bytes(at) <= bytes(n);
-        fits.then_some((at, factors))
+        // What a backward pass goes through is kept as it asks for it.
+        let fits = scaled && !self.nodes[n].tape_needed() && bytes(at) <= bytes(n);
+        (fits && self.nodes[at].op.stands_alone()).then_some(at)
     }
 
     fn decide_keeping(&mut self, roots: &[u64]) {
@@ -209,12 +208,10 @@ impl Capture {
             let held = self.held(n);
             if held
                 && !self.keep[n]
-                && let Some((product, factors)) = self.scaled_product(n)
+                && let Some(product) = self.scaled_product(n)
             {
                 self.pending.push(n as u32);
-                for kept in factors.into_iter().chain([product]) {
-                    self.keep[kept] |= self.is_computed(kept);
-                }
+                self.keep[product] = self.inputs[product].is_none();
                 continue;
             }
             if held && !self.is_computed(n) && !matches!(node.op, Op::Const(_)) {
