@@ -9,6 +9,7 @@ use super::map::{Bindings, Map};
 use super::pool::HostBuffer;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::op::attention::Place;
 use crate::op::{ConvAttrs, ConvKind};
 use crate::plan::kernel::{Operand, Special, SpecialKernel};
 use half::{bf16, f16};
@@ -320,20 +321,26 @@ fn result_rows<T>(data: *const T, s: &AttentionShape) -> Rows<T> {
     Rows { data, batch: row * s.queries as isize, head, row, col: 1 }
 }
 
+/// The rows of a gradient: those of all heads side by side, of all that share them.
+fn gradient_rows<T>(data: *const T, place: &Place) -> Rows<T> {
+    let head = place.width as isize;
+    let row = head * place.across() as isize;
+    Rows { data, batch: row * place.rows as isize, head, row, col: 1 }
+}
+
 fn attend_back(kernel: &SpecialKernel, causal: bool, scale: f64, bind: Bindings) {
     let s = attention_shape(kernel, causal, scale);
     let o = &kernel.operands;
-    let heads = s.batch * s.heads;
-    let count = heads * s.queries * s.value_width;
+    let count = s.batch * s.heads * s.queries * s.value_width;
+    let places = Place::of([0, 1, 2].map(|k| o[k].shape));
+    let mask = places[2].end();
     by_type!(kernel.output.dtype, T => {
-        let dq = bind.slots[kernel.output.slot].0.cast::<T>();
+        let out = bind.slots[kernel.output.slot].0.cast::<T>();
         let forward = start::<T>(&o[3], bind);
         // SAFETY: the packed result lies flat, as the op lays it out.
         unsafe {
-            let dk = dq.add(heads * s.queries * s.width);
-            let dv = dk.add(heads * s.keys * s.width);
-            let end = dv.add(heads * s.keys * s.value_width);
-            let dmask = (end < dq.add(kernel.output.shape.numel())).then_some(end);
+            let [dq, dk, dv] = places.map(|place| gradient_rows(out.add(place.first()), &place));
+            let dmask = (mask < kernel.output.shape.numel()).then(|| out.add(mask));
             attention::backward::<T>(&s, rows(&o[0], bind), rows(&o[1], bind), rows(&o[2], bind),
                 o.get(5).map(|m| rows(m, bind)), result_rows(forward, &s), forward.add(count),
                 rows(&o[4], bind), None, dq, dk, dv, dmask);

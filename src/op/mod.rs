@@ -1,6 +1,7 @@
 //! The table of primitives. Everything a tensor can do is made of these; each has a gradient rule in
 //! [`gradient`], or none and then says so.
 
+pub(crate) mod attention;
 pub(crate) mod formula;
 pub(crate) mod gradient;
 
@@ -213,8 +214,8 @@ pub(crate) enum Op {
         causal: bool,
         scale: f64,
     },
-    /// (q, k, v, packed forward result, gradient of the output as (batch, heads, queries, width)[, mask]) → dq, dk,
-    /// dv[, dmask], flat.
+    /// (q, k, v, packed forward result, gradient of the output as (batch, heads, queries, width)[, mask]) → dq, dk and
+    /// dv where [`attention::Place`] says[, then dmask], flat.
     AttentionGrad {
         causal: bool,
         scale: f64,

@@ -6,6 +6,7 @@ use crate::autograd::{self, BackwardOptions};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::Op;
+use crate::op::attention::Place;
 use crate::op::gradient::Gradients;
 use crate::shape::Shape;
 
@@ -22,34 +23,29 @@ pub struct AttentionOptions<'a> {
     pub scale: Option<f64>,
 }
 
-/// The extents of one problem: (batch, heads, queries, keys, width, value width).
+/// The extents of one problem: (batch, heads, queries, keys, value width).
 struct Extents {
     batch: [usize; 2],
     queries: usize,
     keys: usize,
-    width: usize,
     value_width: usize,
 }
 
 impl Extents {
     fn of(q: &Tensor, k: &Tensor, v: &Tensor) -> Extents {
         let (q, k, v) = (q.shape(), k.shape(), v.shape());
-        Extents { batch: [q[0], q[1]], queries: q[2], keys: k[2], width: q[3], value_width: v[3] }
+        Extents { batch: [q[0], q[1]], queries: q[2], keys: k[2], value_width: v[3] }
     }
 
     fn heads(&self) -> usize {
         self.batch[0] * self.batch[1]
     }
 
-    fn rows(&self, rows: usize, width: usize) -> Shape {
-        Shape::of(&[self.batch[0], self.batch[1], rows, width])
-    }
-
     /// The rows that the packed result begins with: row by row, and head by head in a row, as the layers that follow
     /// read them.
     fn result(&self, packed: &Tensor) -> Result<Tensor> {
         let shape = Shape::of(&[self.batch[0], self.queries, self.batch[1], self.value_width]);
-        unpack(packed, &mut 0, shape)?.try_transpose(1, 2)
+        unpack(packed, 0, shape)?.try_transpose(1, 2)
     }
 }
 
@@ -58,11 +54,15 @@ fn kept_as(operand: DType) -> (DType, usize) {
     if operand == DType::F16 { (DType::F16, 2) } else { (operand.wide(), 1) }
 }
 
-/// A piece of a flat tensor under its own shape.
-fn unpack(packed: &Tensor, at: &mut usize, shape: Shape) -> Result<Tensor> {
-    let piece = packed.try_narrow(0, *at, shape.numel())?.reshape_to(shape)?;
-    *at += shape.numel();
-    Ok(piece)
+/// The gradient of q, k or v in the flat gradients.
+fn gradient_at(flat: &Tensor, place: &Place) -> Result<Tensor> {
+    let shared = unpack(flat, place.start, place.shared())?;
+    shared.try_select(2, place.which as isize)?.try_transpose(1, 2)
+}
+
+/// A piece of a flat tensor, from an element on, under its own shape.
+fn unpack(packed: &Tensor, at: usize, shape: Shape) -> Result<Tensor> {
+    packed.try_narrow(0, at, shape.numel())?.reshape_to(shape)
 }
 
 fn flash(
@@ -93,24 +93,21 @@ pub(crate) fn gradients(
     let mask = sources.get(3);
     let e = Extents::of(q, k, v);
     let mask_count = mask.map_or(0, |m| if m.is_tracked() { e.heads() * e.queries * e.keys } else { 0 });
-    let count = e.heads() * (e.queries * e.width + e.keys * (e.width + e.value_width)) + mask_count;
+    let places = Place::of([q, k, v].map(Tensor::shape));
+    let behind = places[2].end();
     // Nobody sees the log-sum-exp: the gradient is that of the rows.
     let g = e.result(g)?;
     let all: Vec<&Tensor> = [q, k, v, packed, &g].into_iter().chain(mask).collect();
     // The mask's gradient is as wide as the mask.
     let dtype = if mask_count > 0 { q.dtype().wide() } else { kept_as(q.dtype()).0 };
-    let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[count])?, dtype)?;
-    let mut at = 0;
+    let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[behind + mask_count])?, dtype)?;
     let mut out = Gradients::new();
-    out.push(Some(unpack(&flat, &mut at, e.rows(e.queries, e.width))?.cast(q.dtype())?));
-    out.push(Some(unpack(&flat, &mut at, e.rows(e.keys, e.width))?.cast(k.dtype())?));
-    out.push(Some(unpack(&flat, &mut at, e.rows(e.keys, e.value_width))?.cast(v.dtype())?));
+    for place in &places {
+        out.push(Some(gradient_at(&flat, place)?.cast(q.dtype())?));
+    }
     if mask.is_some() {
-        out.push(if mask_count > 0 {
-            Some(unpack(&flat, &mut at, e.rows(e.queries, e.keys))?)
-        } else {
-            None
-        });
+        let scores = Shape::of(&[e.batch[0], e.batch[1], e.queries, e.keys]);
+        out.push(if mask_count > 0 { Some(unpack(&flat, behind, scores)?) } else { None });
     }
     Ok(out)
 }
@@ -135,17 +132,18 @@ pub(crate) fn second_gradients(
         let all: Vec<&Tensor> = inputs.iter().collect();
         let once = BackwardOptions { retain_graph: true, create_graph: true };
         let first = autograd::try_grad(&[&forward], &all, Some(&[&upstream]), once)?;
-        // The first gradients lie one behind the other in what `g` belongs to; the mask's may be missing.
+        // What `g` says of each; the mask's may be missing.
+        let places = Place::of(std::array::from_fn(|k| inputs[k].shape()));
+        let behind = places[2].end();
         let mut total = g.constant(0.0, Shape::of(&[]), g.dtype());
-        let mut at = 0;
-        for (x, d) in inputs.iter().zip(first) {
-            if at + x.numel() <= g.numel()
-                && let Some(d) = d
-            {
-                let part = g.try_narrow(0, at, x.numel())?.reshape_to(x.shape())?;
-                total = total.try_add(&d.try_mul(&part)?.try_sum()?)?;
-            }
-            at += x.numel();
+        for (k, (x, d)) in inputs.iter().zip(first).enumerate() {
+            let Some(d) = d else { continue };
+            let part = match places.get(k) {
+                Some(place) => gradient_at(g, place)?,
+                None if behind + x.numel() <= g.numel() => unpack(g, behind, x.shape())?,
+                None => continue,
+            };
+            total = total.try_add(&d.try_mul(&part)?.try_sum()?)?;
         }
         let wanted: Vec<&Tensor> = all.into_iter().chain([&upstream]).collect();
         let twice = BackwardOptions { retain_graph: create_graph, create_graph };

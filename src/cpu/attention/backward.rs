@@ -20,9 +20,9 @@ pub(super) struct Backward<'a, T> {
     pub lse: *const T,
     pub grad: Rows<T>,
     pub grad_lse: Option<*const T>,
-    pub dq: *mut T,
-    pub dk: *mut T,
-    pub dv: *mut T,
+    pub dq: Rows<T>,
+    pub dk: Rows<T>,
+    pub dv: Rows<T>,
     pub dmask: Option<*mut T>,
 }
 

@@ -5,6 +5,7 @@ use super::float::Float;
 use super::lanes::Lanes;
 use super::pack::{packed_len, padded, panels_len};
 use super::scratch::Scratch;
+use super::sums::Sums;
 
 /// Queries and keys of a block of scores.
 pub(super) const QUERIES: usize = 128;
@@ -26,7 +27,7 @@ pub(super) struct Space<T> {
     pub key_panels: *mut T,
     pub value_panels: *mut T,
     pub keys: *mut T,
-    /// Accumulators, unless the rows of the result itself will do.
+    /// Accumulators, unless the rows of the result itself will do: see [`Sums`].
     pub dq: *mut T,
     pub dk: *mut T,
     pub dv: *mut T,
@@ -64,9 +65,6 @@ fn lens<L: Lanes>(job: &Backward<'_, L::Elem>) -> [usize; 11] {
     let s = job.shape;
     let rows = s.queries.min(QUERIES);
     let keys = s.keys.min(KEYS);
-    let sums = |rows: usize, width: usize| {
-        if width.is_multiple_of(L::N) { 0 } else { rows * padded::<L>(width) }
-    };
     [
         packed_len::<L>(job.q.head(0, 0), s.queries, s.width),
         packed_len::<L>(job.grad.head(0, 0), s.queries, s.value_width),
@@ -76,9 +74,9 @@ fn lens<L: Lanes>(job: &Backward<'_, L::Elem>) -> [usize; 11] {
         panels_len::<L>(keys, s.width),
         panels_len::<L>(keys, s.value_width),
         packed_len::<L>(job.k.head(0, 0), keys, s.width),
-        sums(s.queries, s.width),
-        sums(keys, s.width),
-        sums(keys, s.value_width),
+        Sums::len::<L>(job.dq.head(0, 0), s.queries, s.width),
+        Sums::len::<L>(job.dk.head(0, 0), keys, s.width),
+        Sums::len::<L>(job.dv.head(0, 0), keys, s.value_width),
     ]
 }
 

@@ -27,6 +27,10 @@ pub(super) struct Task<'a, T> {
     job: &'a Backward<'a, T>,
     head: usize,
     queries: Range<usize>,
+    /// Where the gradients go.
+    dq: Grid<T>,
+    dk: Grid<T>,
+    dv: Grid<T>,
     /// The rows of these queries.
     q: Packed<T>,
     grad: Packed<T>,
@@ -50,6 +54,7 @@ impl<'a, T: Float> Task<'a, T> {
         let s = job.shape;
         let (batch, h) = (head / s.heads, head % s.heads);
         let [q, k, v, out, grad] = [job.q, job.k, job.v, job.out, job.grad].map(|x| x.head(batch, h));
+        let [dq, dk, dv] = [job.dq, job.dk, job.dv].map(|x| x.head(batch, h));
         let [q, out, grad] = [q, out, grad].map(|x| x.from(queries.start, 0));
         let space = Space::new::<L>(job, scratch);
         let at = head * s.queries + queries.start;
@@ -68,7 +73,8 @@ impl<'a, T: Float> Task<'a, T> {
                 pack_rows::<L>(grad, queries.len(), s.value_width, space.grad),
             )
         };
-        Self { job, head, queries, q, grad, k, v, mask: job.mask.map(|m| m.head(batch, h)), space }
+        let mask = job.mask.map(|m| m.head(batch, h));
+        Self { job, head, queries, dq, dk, dv, q, grad, k, v, mask, space }
     }
 
     /// All gradients of the head.
@@ -94,15 +100,13 @@ impl<'a, T: Float> Task<'a, T> {
     pub(super) unsafe fn keys<L: Lanes<Elem = T>>(&self, key: usize, dq: Option<&Sums<T>>) {
         let (s, space) = (self.job.shape, &self.space);
         let count = KEYS.min(s.keys - key);
-        let at = self.head * s.keys + key;
         let blind = if s.causal { key / QUERIES * QUERIES } else { 0 };
         let start = self.queries.start.max(blind);
         // SAFETY: the caller's contract; results and operands start at `key` and at
         // `first` and have that many rows.
         unsafe {
-            let dk = Sums::new::<L>(self.job.dk.add(at * s.width), count, s.width, space.dk);
-            let to = self.job.dv.add(at * s.value_width);
-            let dv = Sums::new::<L>(to, count, s.value_width, space.dv);
+            let dk = Sums::new::<L>(self.dk.from(key, 0), count, s.width, space.dk);
+            let dv = Sums::new::<L>(self.dv.from(key, 0), count, s.value_width, space.dv);
             if start >= self.queries.end {
                 dk.clear();
                 dv.clear();
@@ -159,7 +163,7 @@ impl<'a, T: Float> Task<'a, T> {
             if let (Some(dmask), true) = (self.job.dmask, s.causal) {
                 dmask.add(at * s.keys).write_bytes(0, rows * s.keys);
             }
-            let to = self.job.dq.add(at * s.width);
+            let to = self.dq.from(self.queries.start, 0);
             let dq = Sums::new::<L>(to, rows, s.width, self.space.dq);
             if s.keys == 0 {
                 dq.clear();

@@ -112,8 +112,8 @@ pub(crate) unsafe fn forward<T: Float>(
     Level::best().with(Forward { shape: s, threads: s.threads(), q, k, v, mask, out, lse });
 }
 
-/// Writes the gradients of q, k and v, contiguous `[batch, heads, rows, width]`, and of
-/// the mask if asked for, contiguous `[batch, heads, queries, keys]` whatever the
+/// Writes the gradients of q, k and v, `[batch, heads, rows, width]` whose rows are
+/// contiguous, and of the mask if asked for, contiguous `[batch, heads, queries, keys]` whatever the
 /// strides of the mask. `out` and `lse` are the results of [`forward`], `grad` and
 /// `grad_lse` (contiguous) the gradients that flow into them.
 ///
@@ -130,9 +130,9 @@ pub(crate) unsafe fn backward<T: Float>(
     lse: *const T,
     grad: Rows<T>,
     grad_lse: Option<*const T>,
-    dq: *mut T,
-    dk: *mut T,
-    dv: *mut T,
+    dq: Rows<T>,
+    dk: Rows<T>,
+    dv: Rows<T>,
     dmask: Option<*mut T>,
 ) {
     Level::best().with(Backward {

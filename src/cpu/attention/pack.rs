@@ -186,11 +186,12 @@ impl<T: Float> Panels<T> {
     }
 }
 
-/// Writes `scale` times a padded matrix to a dense one; in place if it is the same.
+/// Writes `scale` times a padded matrix to one of dense columns; in place if it is the same.
 pub(super) struct Unpack<T> {
     pub from: *const T,
     pub from_row: usize,
     pub to: *mut T,
+    pub to_row: isize,
     pub rows: usize,
     pub width: usize,
     pub scale: T,
@@ -203,7 +204,7 @@ impl<L: Lanes> Work<L> for Unpack<L::Elem> {
             // SAFETY: row r of both matrices; an element is read before it is written.
             unsafe {
                 let from = self.from.add(r * self.from_row);
-                let to = self.to.add(r * self.width);
+                let to = self.to.offset(r as isize * self.to_row);
                 // By hand, for the compiler has to assume that the two overlap.
                 let scale = L::splat(self.scale);
                 let mut c = 0;

@@ -2,25 +2,35 @@
 
 use super::float::Float;
 use super::lanes::Lanes;
-use super::pack::{Packed, Unpack, padded, panel_width};
+use super::pack::{Grid, Packed, Unpack, padded, panel_width};
 use super::product::{Product, Trim};
 
-/// Sums in the making: the rows of a result, or padded stand-ins for them.
+/// Sums in the making: the rows of a result if they are dense, or padded stand-ins for them.
 #[derive(Clone, Copy)]
 pub(super) struct Sums<T> {
     data: *mut T,
     row: usize,
-    result: *mut T,
+    result: Grid<T>,
     rows: usize,
     width: usize,
 }
 
 impl<T: Float> Sums<T> {
-    /// Sums for the `rows` dense rows at `result`, with nothing in them yet.
-    /// `space` is for the padded rows, where they need padding.
-    pub(super) fn new<L: Lanes>(result: *mut T, rows: usize, width: usize, space: *mut T) -> Self {
-        let row = padded::<L>(width);
-        Self { data: if row == width { result } else { space }, row, result, rows, width }
+    /// Sums for the first `rows` rows of `result`, with nothing in them yet. `space` is for the rows that stand in for
+    /// them, of which there are [`Self::len`] elements.
+    pub(super) fn new<L: Lanes>(result: Grid<T>, rows: usize, width: usize, space: *mut T) -> Self {
+        let data = if Self::in_place::<L>(result, width) { result.data.cast_mut() } else { space };
+        Self { data, row: padded::<L>(width), result, rows, width }
+    }
+
+    /// Elements of the rows that stand in for those of a result.
+    pub(super) fn len<L: Lanes>(result: Grid<T>, rows: usize, width: usize) -> usize {
+        if Self::in_place::<L>(result, width) { 0 } else { rows * padded::<L>(width) }
+    }
+
+    /// Rows far apart may share their cache sets: nothing is summed up in them.
+    fn in_place<L: Lanes>(result: Grid<T>, width: usize) -> bool {
+        padded::<L>(width) == width && result.row == width as isize
     }
 
     /// Makes every sum 0.
@@ -63,7 +73,7 @@ impl<T: Float> Sums<T> {
     /// # Safety
     /// The rows are valid.
     pub(super) unsafe fn finish<L: Lanes<Elem = T>>(&self, scale: T) {
-        if self.data == self.result && scale == T::ONE {
+        if self.data.cast_const() == self.result.data && scale == T::ONE {
             return;
         }
         // SAFETY: the caller's contract.
@@ -71,7 +81,8 @@ impl<T: Float> Sums<T> {
             L::call(Unpack {
                 from: self.data,
                 from_row: self.row,
-                to: self.result,
+                to: self.result.data.cast_mut(),
+                to_row: self.result.row,
                 rows: self.rows,
                 width: self.width,
                 scale,

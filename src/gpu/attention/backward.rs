@@ -7,6 +7,7 @@ use super::problem::Problem;
 use super::view::{Piece, View, bindings, result};
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Binding, Lane, Memory};
+use crate::op::attention::Place;
 use crate::plan::kernel::{Operand, SpecialKernel};
 
 pub(super) struct Gradient<'a> {
@@ -28,20 +29,23 @@ impl<'a> Gradient<'a> {
     pub fn of(problem: &'a Problem, kernel: &'a SpecialKernel) -> Gradient<'a> {
         let (p, o) = (problem, &kernel.operands);
         let [out, lse] = packed::views(p, 3, &o[3]);
-        let dq = kernel.output.offset as usize;
-        let dk = dq + p.items() * p.queries * p.width;
-        let dv = dk + p.items() * p.keys * p.width;
-        let dmask = dv + p.items() * p.keys * p.value_width;
-        let end = kernel.output.offset as usize + kernel.output.shape.numel();
+        let start = kernel.output.offset as usize;
+        let places = Place::of([0, 1, 2].map(|k| o[k].shape));
+        let [dq, dk, dv] = places.map(|place| {
+            let piece = Piece::new("result", start + place.first(), place.rows, place.width);
+            piece.side_by_side(place.across())
+        });
+        let dmask = start + places[2].end();
+        let end = start + kernel.output.shape.numel();
         Gradient {
             problem,
             output: &kernel.output,
             out,
             lse,
             grad: View::of("grad", 4, &o[4]),
-            dq: Piece::new("result", dq, p.queries, p.width),
-            dk: Piece::new("result", dk, p.keys, p.width),
-            dv: Piece::new("result", dv, p.keys, p.value_width),
+            dq,
+            dk,
+            dv,
             dmask: (dmask < end).then(|| Piece::new("result", dmask, p.queries, p.keys)),
         }
     }

@@ -1,6 +1,7 @@
 //! Which elements some of the matrices of scores need.
 
 use super::{is_forward, problem};
+use crate::op::attention::Place;
 use crate::plan::kernel::{Operand, Slot, SpecialKernel};
 use std::ops::Range;
 
@@ -19,41 +20,35 @@ pub(crate) fn reach(kernel: &SpecialKernel, items: Range<usize>) -> Vec<(Slot, (
             let high: isize = ends.iter().map(|end| end.max(&0)).sum();
             all.push((operand.slot, (start + low, start + high)));
         }
-        // A forward result: rows of all heads side by side, then as many numbers for each query.
-        let mut result = |operand: &Operand| {
-            let (width, rows) = (p.value_width, p.queries * p.items());
-            let each = (operand.shape.numel() - rows * width) / rows;
+        // Rows of all heads side by side, in a flat operand.
+        let (batch, head) = (item / p.heads, item % p.heads);
+        let rows = |operand: &Operand, first: usize, [rows, across, width]: [usize; 3]| {
             let at = |element: usize| operand.offset + element as isize * operand.strides[0];
-            if width > 0 {
-                let (batch, head) = (item / p.heads, item % p.heads);
-                let start = (batch * p.queries * p.heads + head) * width;
-                all.push((
-                    operand.slot,
-                    (at(start), at(start + (p.queries - 1) * p.heads * width + width - 1)),
-                ));
-            }
-            let start = rows * width + item * p.queries * each;
-            all.push((operand.slot, (at(start), at(start + p.queries * each - 1))));
+            let start = first + (batch * rows * across + head) * width;
+            (rows * width > 0)
+                .then(|| (operand.slot, (at(start), at(start + (rows - 1) * across * width + width - 1))))
         };
-        if p.queries > 0 {
-            result(if is_forward(kernel) { &kernel.output } else { &o[3] });
-        }
+        // Numbers of all items one behind the other, so many of each.
+        let packed = |operand: &Operand, first: usize, each: usize| {
+            let at = |element: usize| operand.offset + element as isize * operand.strides[0];
+            let start = first + item * each;
+            (each > 0).then(|| (operand.slot, (at(start), at(start + each - 1))))
+        };
+        // A forward result ends in as many numbers for each query.
+        let result = if is_forward(kernel) { &kernel.output } else { &o[3] };
+        let all_rows = p.items() * p.queries * p.value_width;
+        all.extend(rows(result, 0, [p.queries, p.heads, p.value_width]));
+        all.extend(packed(result, all_rows, (result.shape.numel() - all_rows) / p.items()));
         if is_forward(kernel) {
             continue;
         }
-        // Matrices of all items one behind the other, of so many elements each.
-        let mut packed = |operand: &Operand, sizes: &[usize]| {
-            let (mut first, step) = (0, operand.strides[0]);
-            for &each in sizes.iter().filter(|&&each| each > 0) {
-                let start = first + item * each;
-                let at = |element: usize| operand.offset + element as isize * step;
-                all.push((operand.slot, (at(start), at(start + each - 1))));
-                first += p.items() * each;
-            }
-        };
-        let gradients = [p.queries * p.width, p.keys * p.width, p.keys * p.value_width];
-        let rest = kernel.output.shape.numel() / p.items() - gradients.iter().sum::<usize>();
-        packed(&kernel.output, &[gradients[0], gradients[1], gradients[2], rest]);
+        // The gradients end in that of the mask.
+        let places = Place::of([0, 1, 2].map(|k| o[k].shape));
+        let behind = places[2].end();
+        for place in &places {
+            all.extend(rows(&kernel.output, place.first(), [place.rows, place.across(), place.width]));
+        }
+        all.extend(packed(&kernel.output, behind, (kernel.output.shape.numel() - behind) / p.items()));
     }
     all
 }

@@ -172,7 +172,7 @@ pub(super) struct Piece {
     pub rows: usize,
     pub cols: usize,
     pub aligned: bool,
-    /// How many heads are side by side.
+    /// How many heads are side by side, of this and of what it shares rows with.
     heads: Option<usize>,
 }
 

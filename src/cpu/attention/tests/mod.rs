@@ -244,7 +244,8 @@ fn public_functions() {
         let out = Rows { data: got.out.as_mut_ptr().cast_const(), ..rows(&x.grad) };
         forward(&s, q, k, v, None, out, got.lse.as_mut_ptr());
         let grad = rows(&x.grad);
-        let [dq, dk, dv] = [&mut got.dq, &mut got.dk, &mut got.dv].map(|x| x.as_mut_ptr());
+        let [dq, dk, dv] = [&mut got.dq, &mut got.dk, &mut got.dv]
+            .map(|x| Rows { data: x.as_mut_ptr().cast_const(), ..rows(&x[..]) });
         let lse = got.lse.as_ptr();
         backward(&s, q, k, v, None, out, lse, grad, None, dq, dk, dv, None);
     }

@@ -60,6 +60,45 @@ impl<T: Float> Stored<T> {
     }
 }
 
+/// A gradient that is written: dense, or with three of them, one row of all heads each, side by side.
+struct Written<T> {
+    data: Vec<T>,
+    sizes: [usize; 4],
+    strides: [usize; 4],
+}
+
+impl<T: Float + Into<f64>> Written<T> {
+    fn new(sizes: [usize; 4], layout: Layout) -> Self {
+        let [batch, heads, rows, cols] = sizes;
+        let row = 3 * heads * cols;
+        let (strides, count) = match layout {
+            Layout::HeadsInside => ([rows * row, cols, row, 1], batch * rows * row),
+            _ => ([heads * rows * cols, rows * cols, cols, 1], batch * heads * rows * cols),
+        };
+        Self { data: vec![T::from_f64(POISON); count], sizes, strides }
+    }
+
+    fn rows(&mut self) -> Rows<T> {
+        let [batch, head, row, col] = self.strides.map(|n| n as isize);
+        Rows { data: self.data.as_mut_ptr().cast_const(), batch, head, row, col }
+    }
+
+    /// Its elements in order. Nothing else may have been written.
+    fn plain(mut self) -> Vec<f64> {
+        let mut out = Vec::new();
+        for i in 0..self.sizes.iter().product() {
+            let (mut rest, mut at) = (i, 0);
+            for d in (0..4).rev() {
+                at += rest % self.sizes[d] * self.strides[d];
+                rest /= self.sizes[d];
+            }
+            out.push(std::mem::replace(&mut self.data[at], T::from_f64(POISON)).into());
+        }
+        assert!(self.data.iter().all(|&x| x.into() == POISON), "written between the rows");
+        out
+    }
+}
+
 pub fn sizes(s: &AttentionShape) -> [[usize; 4]; 5] {
     let of = |rows, cols| [s.batch, s.heads, rows, cols];
     [
@@ -113,7 +152,7 @@ pub fn run<T: Float + Into<f64>>(
         out: written,
         lse: lse.as_mut_ptr(),
     });
-    let (mut dq, mut dk, mut dv) = (new(x.q.len()), new(x.k.len()), new(x.v.len()));
+    let [mut dq, mut dk, mut dv] = [0, 1, 2].map(|k| Written::<T>::new(sizes[k], layout));
     let mut dmask = new(heads * s.queries * s.keys);
     let plain = |x: &[T]| x.iter().map(|&x| x.into()).collect::<Vec<f64>>();
     let stored = Stored::<T>::new(&plain(&out), sizes[3], layout);
@@ -129,17 +168,17 @@ pub fn run<T: Float + Into<f64>>(
         lse: lse.as_ptr(),
         grad: grad.rows(),
         grad_lse: grad_lse.as_ref().map(|g| g.as_ptr()),
-        dq: dq.as_mut_ptr(),
-        dk: dk.as_mut_ptr(),
-        dv: dv.as_mut_ptr(),
+        dq: dq.rows(),
+        dk: dk.rows(),
+        dv: dv.rows(),
         dmask: Some(dmask.as_mut_ptr()),
     });
     Outputs {
         out: plain(&out),
         lse: plain(&lse),
-        dq: plain(&dq),
-        dk: plain(&dk),
-        dv: plain(&dv),
+        dq: dq.plain(),
+        dk: dk.plain(),
+        dv: dv.plain(),
         dmask: plain(&dmask),
     }
 }
