@@ -2,7 +2,7 @@
 
 use volta::{
     Adam, AttentionOptions, DType, Optimizer, PlanReport, SGD, Tensor, cross_entropy, last_plan, mse_loss,
-    no_grad, with_fusion,
+    no_grad, realize_all, with_fusion,
 };
 
 fn ready(t: Tensor) -> Tensor {
@@ -63,6 +63,59 @@ fn what_flows_back_into_attention_is_read_where_it_is() {
     let copies = plan.kernels.iter().filter(|k| k.kind == "map" && k.bytes_written >= 4 * 2 * 3 * 8 * 4);
     // The gradient of the queries is taken out of all three; nothing is copied on the way to it.
     assert!(copies.count() <= 1, "{plan}");
+}
+
+/// Ways to take queries, keys and values of (batch 2, heads 3, length 8, width 4) out of (2, 8, 36).
+const CUTS: [(&str, fn(&Tensor) -> Vec<Tensor>); 4] = [
+    ("chunks", |y| y.chunk(3, -1).iter().map(|t| t.reshape([2, 8, 3, 4]).transpose(1, 2)).collect()),
+    ("heads", |y| y.reshape([2, 8, 9, 4]).transpose(1, 2).chunk(3, 1)),
+    ("slices", |y| y.reshape([2, 8, 3, 3, 4]).unbind(2).iter().map(|t| t.transpose(1, 2)).collect()),
+    ("slices in front", |y| y.reshape([2, 8, 3, 3, 4]).permute([2, 0, 3, 1, 4]).unbind(0)),
+];
+
+#[test]
+fn gradients_of_queries_keys_and_values_are_read_where_attention_leaves_them() {
+    let (x, w, b) = (randn(&[2, 8, 12]), randn(&[36, 12]), randn(&[36]));
+    for (name, cut) in CUTS {
+        let gradients = |fuse: bool| {
+            with_fusion(fuse, || {
+                let [x, w, b] = [&x, &w, &b].map(|t| t.requires_grad(true));
+                let [q, k, v] = &cut(&x.linear(&w, Some(&b)))[..] else { panic!("three parts") };
+                let loss = q.scaled_dot_product_attention(k, v, AttentionOptions::default()).sin().sum();
+                loss.realize();
+                loss.backward();
+                let gradients = [x, w, b].map(|t| t.grad().expect("a gradient"));
+                realize_all(&gradients);
+                (last_plan().expect("a plan ran"), gradients.map(|g| g.to_vec::<f32>()))
+            })
+        };
+        let (plan, found) = gradients(true);
+        let copies: Vec<_> =
+            plan.kernels.iter().filter(|k| k.kind == "map" && k.bytes_written >= 4 * 2 * 8 * 36).collect();
+        assert!(copies.is_empty(), "{name}:\n{plan}");
+        let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * (1.0 + a.abs());
+        assert!(found.iter().flatten().zip(gradients(false).1.iter().flatten()).all(close), "{name}");
+    }
+}
+
+#[test]
+fn parts_that_are_joined_as_they_were_are_not_copied() {
+    let (x, w) = (randn(&[6, 8]), randn(&[8, 5]));
+    let rows: [(&str, fn(&Tensor) -> Tensor, usize); 6] = [
+        ("rows", |x| Tensor::cat(&x.chunk(3, 0), 0), 1),
+        ("columns", |x| Tensor::cat(&x.chunk(2, 1), 1), 1),
+        ("single columns", |x| Tensor::stack(&x.unbind(1), 1), 1),
+        ("through a transposed tensor", |x| Tensor::cat(&x.t().split_sizes(&[1, 3, 4], 0), 0).t(), 1),
+        ("in another order", |x| Tensor::cat(&[x.narrow(0, 3, 3), x.narrow(0, 0, 3)], 0), 2),
+        ("twice the same", |x| Tensor::cat(&[x.narrow(0, 0, 3), x.narrow(0, 0, 3)], 0), 2),
+    ];
+    for (name, join, kernels) in rows {
+        let product = join(&x).matmul(&w);
+        let plan = plan_of(&product);
+        assert_eq!(plan.kernels.len(), kernels, "{name}:\n{plan}");
+        let plain = with_fusion(false, || ready(join(&x).matmul(&w)));
+        assert_eq!(product.to_vec::<f32>(), plain.to_vec::<f32>(), "{name}");
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! From a recorded graph to a few kernels and one memory layout.
 //!
-//! `graph` is the part of the recorded graph that is asked for; `store` decides which values get memory, `saved` which of
-//! them a backward pass will ask for; `fuse` groups them into kernels, whose programs `build` writes through the `view`s of
-//! movement ops, and `columns` lets some fold what others walk over; `order` is the one they run in; `memory` places what
-//! they write, in an `arena` where nobody asks for it later; `kernel` is the result, which executors read. `report` tells it
-//! to people, `guard` what went wrong in it.
+//! `graph` is the part of the recorded graph that is asked for; `rejoin` finds what was only cut and joined again; `store`
+//! decides which values get memory, `saved` which of them a backward pass will ask for; `fuse` groups them into kernels,
+//! whose programs `build` writes through the `view`s of movement ops, and `columns` lets some fold what others walk over;
+//! `order` is the one they run in; `memory` places what they write, in an `arena` where nobody asks for it later; `kernel`
+//! is the result, which executors read. `report` tells it to people, `guard` what went wrong in it.
 
 mod arena;
 pub(crate) mod build;
@@ -16,6 +16,7 @@ pub(crate) mod guard;
 pub(crate) mod kernel;
 pub(crate) mod memory;
 mod order;
+mod rejoin;
 pub(crate) mod report;
 mod saved;
 mod simplify;
@@ -48,6 +49,9 @@ pub(crate) fn compile(
     rules: &MemoryRules,
     age: impl Fn(usize) -> u64,
 ) -> Plan {
+    if fuse {
+        rejoin::run(&mut graph);
+    }
     let stored = store::choose(&graph, fuse, rules.slots);
     saved::keep(&mut graph, &stored);
     let graph = &graph;
