@@ -154,8 +154,8 @@ impl<'a> Passing<'a> {
         });
         for c in 0..self.places() {
             let mut names = of_row.clone();
-            for v in 0..names.len() {
-                names[v] = names[v].take().or_else(|| self.known(w, k, v, &format!("_{c}")));
+            for (v, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_none()) {
+                *name = self.known(w, k, v, &format!("_{c}"));
             }
             let start = c * team.parts as usize * 4;
             let inside = start + team.parts as usize * 4 <= width;
