@@ -21,8 +21,9 @@ use crate::plan::memory::{MemoryRules, Place};
 const MOST_GROUPS: u64 = 65_535;
 /// A uniform binding starts at a multiple of this.
 const UNIFORM_ALIGNMENT: usize = 256;
-/// Slots that the programs of one dispatch use together: more make a shader slow to compile.
-const MOST_TOGETHER: usize = 64;
+/// Slots that the programs of one dispatch use together: more make a shader slow to compile, and bindings have a limit of
+/// their own.
+const MOST_TOGETHER: usize = 768;
 
 /// What shaders are made for.
 pub(super) struct Target<'a> {
@@ -282,8 +283,9 @@ impl Builder<'_> {
             what: kernel.label.clone(),
             kernel: describe(kernel),
         };
-        let across = groups.min(MOST_GROUPS);
-        let groups = [across as u32, groups.div_ceil(across) as u32];
+        // As few workgroups too many as there can be.
+        let down = groups.div_ceil(MOST_GROUPS);
+        let groups = [groups.div_ceil(down) as u32, down as u32];
         self.push(k, shader, sources, groups, &uniforms);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Functions that shaders use, picked by name: a shader holds what it calls and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// The functions of `text`, each with its name. A function starts with `fn` at the start of a line.
 fn functions(text: &str) -> Vec<(&str, &str)> {
@@ -29,11 +29,12 @@ fn calls(text: &str) -> impl Iterator<Item = &str> {
 /// The functions of the libraries that `body` calls, directly or through others, in the libraries' order.
 pub(super) fn needed(libraries: &[&str], body: &str) -> String {
     let all: Vec<(&str, &str)> = libraries.iter().flat_map(|text| functions(text)).collect();
+    let numbers: HashMap<&str, usize> = all.iter().enumerate().map(|(k, (name, _))| (*name, k)).collect();
     let mut wanted: BTreeSet<usize> = BTreeSet::new();
     let mut queue = vec![body];
     while let Some(text) = queue.pop() {
         for name in calls(text) {
-            if let Some(k) = all.iter().position(|(n, _)| *n == name)
+            if let Some(&k) = numbers.get(name)
                 && wanted.insert(k)
             {
                 queue.push(all[k].1);

@@ -71,7 +71,7 @@ impl Frame<'_> {
         for a in self.accessors {
             self.write_accessor(&mut functions, a);
         }
-        let rest = functions + body;
+        let rest = library::needed(&[&functions], body) + body;
         text += &library::needed(&[&conversions(self.caps), math::definitions()], &rest);
         text += &rest;
         let mut extensions = String::new();

@@ -3,20 +3,11 @@
 @group(0) @binding(1) var<storage, read> memory1_0: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> memory2_0: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> memory3_0: array<vec4<f32>>;
-fn load_q(i: u32) -> f32 {
-    return memory0_0[i >> 2u][i & 3u];
-}
 fn load4_q(i: u32) -> vec4<f32> {
     return memory0_0[i >> 2u];
 }
-fn load_k(i: u32) -> f32 {
-    return memory1_0[i >> 2u][i & 3u];
-}
 fn load4_k(i: u32) -> vec4<f32> {
     return memory1_0[i >> 2u];
-}
-fn load_v(i: u32) -> f32 {
-    return memory2_0[i >> 2u][i & 3u];
 }
 fn load4_v(i: u32) -> vec4<f32> {
     return memory2_0[i >> 2u];
@@ -390,14 +381,8 @@ store_result(16384u + (item * 128u + row_3) * 1u + 0u, select(peak_3 + log(total
 // map of scaled_dot_product_attention [1, 2, 128, 64]
 @group(0) @binding(0) var<storage, read> memory0_0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> memory1_0: array<vec4<f32>>;
-fn load_s0(i: u32) -> f32 {
-    return memory0_0[i >> 2u][i & 3u];
-}
 fn load4_s0(i: u32) -> vec4<f32> {
     return memory0_0[i >> 2u];
-}
-fn store_s1(i: u32, value: f32) {
-    memory1_0[i >> 2u][i & 3u] = value;
 }
 fn store4_s1(i: u32, value: vec4<f32>) {
     memory1_0[i >> 2u] = value;

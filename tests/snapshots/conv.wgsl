@@ -31,9 +31,6 @@ fn main(
 @group(0) @binding(0) var<storage, read> memory0_0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> memory1_0: array<f32>;
 @group(0) @binding(2) var<storage, read_write> memory2_0: array<vec4<f32>>;
-fn load_a(i: u32) -> f32 {
-    return memory0_0[i >> 2u][i & 3u];
-}
 fn load4_a(i: u32) -> vec4<f32> {
     return memory0_0[i >> 2u];
 }

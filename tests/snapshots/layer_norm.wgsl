@@ -42,26 +42,14 @@ fn m_rsqrt(x: f32) -> f32 {
     let z = m_corrected(y, fma(-(x * y), y, f32(1.0)) * (f32(0.5) * y));
     return select(select(z, m_nan(), x < f32(0.0)), m_copysign(m_inf(), x), x == f32(0.0));
 }
-fn load_s0(i: u32) -> f32 {
-    return memory0_0[i >> 2u][i & 3u];
-}
 fn load4_s0(i: u32) -> vec4<f32> {
     return memory0_0[i >> 2u];
-}
-fn load_s1(i: u32) -> f32 {
-    return memory1_0[i >> 2u][i & 3u];
 }
 fn load4_s1(i: u32) -> vec4<f32> {
     return memory1_0[i >> 2u];
 }
-fn load_s2(i: u32) -> f32 {
-    return memory2_0[i >> 2u][i & 3u];
-}
 fn load4_s2(i: u32) -> vec4<f32> {
     return memory2_0[i >> 2u];
-}
-fn store_s3(i: u32, value: f32) {
-    memory3_0[i >> 2u][i & 3u] = value;
 }
 fn store4_s3(i: u32, value: vec4<f32>) {
     memory3_0[i >> 2u] = value;

@@ -16,14 +16,8 @@ fn m_relu(x: f32) -> f32 {
 fn m_relu4(x: vec4<f32>) -> vec4<f32> {
     return select(max(x, vec4<f32>(0.0)), x, m_is_nan4(x));
 }
-fn load_a(i: u32) -> f32 {
-    return memory0_0[i >> 2u][i & 3u];
-}
 fn load4_a(i: u32) -> vec4<f32> {
     return memory0_0[i >> 2u];
-}
-fn load_b(i: u32) -> f32 {
-    return memory1_0[i >> 2u][i & 3u];
 }
 fn load4_b(i: u32) -> vec4<f32> {
     return memory1_0[i >> 2u];

@@ -53,14 +53,8 @@ fn m_exp4(x: vec4<f32>) -> vec4<f32> {
     let s = m_pow24(n);
     return select(fma(fma(r * r, q, r), s, s), vec4<f32>(0.0), x < vec4<f32>(-87.8));
 }
-fn load_s0(i: u32) -> f32 {
-    return memory0_0[i >> 2u][i & 3u];
-}
 fn load4_s0(i: u32) -> vec4<f32> {
     return memory0_0[i >> 2u];
-}
-fn store_s1(i: u32, value: f32) {
-    memory1_0[i >> 2u][i & 3u] = value;
 }
 fn store4_s1(i: u32, value: vec4<f32>) {
     memory1_0[i >> 2u] = value;

@@ -75,6 +75,7 @@ fn write(kernel: &MapKernel, varies: &[bool], places: usize) -> MapDispatch {
         along,
         names: vec![None; kernel.code.len()],
         mark: String::new(),
+        alike: &[],
     };
     (0..varies.len()).filter(|&v| !varies[v]).for_each(|v| w.compute(v));
     w.wide = wide;

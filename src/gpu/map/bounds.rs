@@ -26,6 +26,7 @@ pub(in crate::gpu) fn check_bounds(index: &Index, word: u32) -> MapDispatch {
         along: innermost(&map),
         names,
         mark: String::new(),
+        alike: &[],
     };
     for v in 0..map.code.len() {
         w.compute(v);

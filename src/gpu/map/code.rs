@@ -50,6 +50,8 @@ pub(super) struct Writer<'a> {
     pub names: Vec<Option<Name>>,
     /// Put behind the names of values, so that copies of the code stand beside each other.
     pub mark: String,
+    /// The programs of the shader where there are several, of which `kernel` is the first.
+    pub alike: &'a [&'a MapKernel],
 }
 
 /// The innermost loop of a kernel, along which four neighbours stand where nothing else is said.
@@ -107,7 +109,7 @@ impl Writer<'_> {
     }
 
     /// How far apart the lanes of a wide value stand.
-    fn step(&self, form: &Affine) -> isize {
+    pub fn step(&self, form: &Affine) -> isize {
         if self.wide { form.coefficients.get(self.along).copied().unwrap_or(0) } else { 0 }
     }
 
@@ -181,13 +183,7 @@ impl Writer<'_> {
                 self.gather(v, access, *index, *stride, *extent, dtype);
             }
             Step::Argument(n) => {
-                let words = self.arguments.words(*n, dtype);
-                let value = match Lane::of(dtype) {
-                    Lane::F32 | Lane::F16 => format!("bitcast<f32>({words}.x)"),
-                    Lane::I32 => format!("bitcast<i32>({words}.x)"),
-                    Lane::U32 => format!("{words}.x"),
-                    Lane::I64 => format!("m_join_words({words}.x, {words}.y)"),
-                };
+                let value = self.argument(*n, dtype);
                 self.bind(v, &value, false);
             }
             Step::Literal(x) => self.bind(v, &expr::literal(*x, dtype), false),
@@ -268,6 +264,32 @@ impl Writer<'_> {
         }
     }
 
+    /// An argument of the plan, seen as `dtype`.
+    pub fn argument(&mut self, n: usize, dtype: DType) -> String {
+        let words = self.arguments.words(n, dtype);
+        match Lane::of(dtype) {
+            Lane::F32 | Lane::F16 => format!("bitcast<f32>({words}.x)"),
+            Lane::I32 => format!("bitcast<i32>({words}.x)"),
+            Lane::U32 => format!("{words}.x"),
+            Lane::I64 => format!("m_join_words({words}.x, {words}.y)"),
+        }
+    }
+
+    /// What a slot holds here, in four lanes if `wide`.
+    pub fn loaded(&mut self, access: &Access, dtype: DType, wide: bool) -> String {
+        let slot = self.slots.read(access.slot, dtype);
+        let lane = |k| format!("load_{slot}({})", self.lane_position(&access.position, k));
+        if wide && self.is_straight(access) {
+            self.slots.widen(access.slot);
+            format!("load4_{slot}({})", self.position(&access.position))
+        } else if wide {
+            let all: Vec<String> = (0..4).map(lane).collect();
+            format!("{}({})", Lane::of(dtype).name(true), all.join(", "))
+        } else {
+            lane(0)
+        }
+    }
+
     fn load(&mut self, v: Value, access: &Access, checks: &[Check], fill: f64, dtype: DType) {
         // Loops that are never entered may still be named outside of them.
         if self.kernel.iterations() == 0 {
@@ -278,19 +300,8 @@ impl Writer<'_> {
         let straight = self.is_straight(access);
         let checked_apart = checks.iter().any(|c| self.parts_lanes(c));
         let lane = |w: &Self, k: usize| format!("load_{slot}({})", w.lane_position(&access.position, k));
-        let whole = |w: &mut Self| {
-            if wide && straight {
-                w.slots.widen(access.slot);
-                format!("load4_{slot}({})", w.position(&access.position))
-            } else if wide {
-                let all: Vec<String> = (0..4).map(|k| lane(w, k)).collect();
-                format!("{}({})", Lane::of(dtype).name(true), all.join(", "))
-            } else {
-                lane(w, 0)
-            }
-        };
         if checks.is_empty() {
-            let value = whole(self);
+            let value = self.loaded(access, dtype, wide);
             return self.bind(v, &value, wide);
         }
         let fill = expr::literal(fill, dtype);
@@ -320,7 +331,7 @@ impl Writer<'_> {
                 self.line(line);
             }
         } else {
-            let value = whole(self);
+            let value = self.loaded(access, dtype, wide);
             let line = format!("if ({}) {{ {name} = {value}; }}", self.check(checks, 0));
             self.line(line);
         }

@@ -130,6 +130,7 @@ impl<'a> Passing<'a> {
             along: column.layout.along(column.kernel),
             names: std::mem::take(names),
             mark,
+            alike: &[],
         };
         write(&mut inner);
         *names = std::mem::take(&mut inner.names);

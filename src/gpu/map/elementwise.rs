@@ -1,14 +1,12 @@
 //! Programs without reductions: every invocation computes one element, or four neighbours, or several of these.
 
+use super::alike::{self, Table};
 use super::along;
 use super::code::{Arguments, Place, Writer, innermost, split_index};
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch, Uniform, can_be_wide};
 use crate::gpu::dispatch::Dispatch;
-use crate::plan::kernel::{Access, MapKernel, Step};
-
-/// Programs that one shader holds at most: more make it slow to compile.
-const MOST_TOGETHER: usize = 16;
+use crate::plan::kernel::{Access, MapKernel, Step, Value};
 
 /// Whether invocations compute four neighbours of the innermost loop.
 pub(super) fn is_wide(kernel: &MapKernel) -> bool {
@@ -83,30 +81,23 @@ fn indices(kernel: &MapKernel, text: &mut String, flat: &str, prefix: &str) -> V
 }
 
 /// The program of one invocation, whose number is `i`, of `threads`, for `count` elements or fours.
-fn program(
-    kernel: &MapKernel,
-    slots: &mut Slots,
-    arguments: &mut Arguments,
-    [threads, count]: [&str; 2],
-) -> String {
-    let names = vec![None; kernel.code.len()];
-    let (wide, share) = (is_wide(kernel), Share::of(kernel));
-    let (text, mark) = (String::new(), String::new());
-    let along = innermost(kernel);
-    let mut w = Writer { kernel, slots, arguments, text, indices: Vec::new(), wide, along, names, mark };
-    let all = 0..kernel.code.len();
-    let store = |w: &mut Writer| kernel.stores.iter().for_each(|s| w.store(s.value, &s.access));
+fn program(kernel: &MapKernel, slots: &mut Slots, arguments: &mut Arguments, count: u64) -> String {
+    let share = Share::of(kernel);
+    let mut w = writer(kernel, &[], slots, arguments);
+    let (all, stores): (Vec<_>, Vec<_>) =
+        ((0..kernel.code.len()).collect(), (0..kernel.stores.len()).collect());
     match share {
         Share::One => {
             w.indices = indices(kernel, &mut w.text, "i", "x");
-            all.for_each(|v| w.compute(v));
-            store(&mut w);
+            all.into_iter().for_each(|v| w.compute(v));
+            w.stores(&stores);
         }
         Share::Together(n) => {
+            let threads = share.invocations(count);
             let mut places = Vec::new();
             for c in 0..n {
                 w.line(format!(
-                    "let j_{c} = i + {c}u * {threads};\nlet near_{c} = min(j_{c}, {count} - 1u);"
+                    "let j_{c} = i + {c}u * {threads}u;\nlet near_{c} = min(j_{c}, {count}u - 1u);"
                 ));
                 let indices = indices(kernel, &mut w.text, &format!("near_{c}"), &format!("x_{c}_"));
                 places.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
@@ -115,13 +106,33 @@ fn program(
                 places.iter_mut().for_each(|place| place.visit(&mut w, |w| w.compute(v)));
             }
             for (c, place) in places.iter_mut().enumerate() {
-                w.line(format!("if (j_{c} < {count}) {{"));
-                place.visit(&mut w, store);
+                w.line(format!("if (j_{c} < {count}u) {{"));
+                place.visit(&mut w, |w| w.stores(&stores));
                 w.line("}");
             }
         }
     }
     w.text
+}
+
+fn writer<'a>(
+    kernel: &'a MapKernel,
+    alike: &'a [&'a MapKernel],
+    slots: &'a mut Slots,
+    arguments: &'a mut Arguments,
+) -> Writer<'a> {
+    Writer {
+        kernel,
+        slots,
+        arguments,
+        text: String::new(),
+        indices: Vec::new(),
+        wide: is_wide(kernel),
+        along: innermost(kernel),
+        names: vec![None; kernel.code.len()],
+        mark: String::new(),
+        alike,
+    }
 }
 
 pub(super) fn uniforms(arguments: &Arguments) -> Vec<Uniform> {
@@ -135,8 +146,7 @@ pub(super) fn lower(kernel: &MapKernel) -> Vec<MapDispatch> {
     let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
     let count = units(kernel);
     let threads = Share::of(kernel).invocations(count);
-    let sizes = [format!("{threads}u"), format!("{count}u")];
-    let program = program(kernel, &mut slots, &mut arguments, [&sizes[0], &sizes[1]]);
+    let program = program(kernel, &mut slots, &mut arguments, count);
     let body = format!(
         "@compute @workgroup_size({GROUP})\n\
          fn main({BUILTINS}, @builtin(local_invocation_index) lane: u32) {{\n\
@@ -147,48 +157,44 @@ pub(super) fn lower(kernel: &MapKernel) -> Vec<MapDispatch> {
     vec![MapDispatch { dispatch, uniforms: uniforms(&arguments) }]
 }
 
-/// Several programs in a dispatch, one behind the other. Their sizes are uniforms, so that the text depends on the
-/// program alone.
+/// Programs that are alike, in few dispatches. Their sizes are uniforms, so that the text depends on the program and
+/// on how many there are.
 pub(super) fn lower_many(kernels: &[MapKernel], most_slots: usize) -> Vec<MapDispatch> {
-    let mut dispatches = Vec::new();
-    let mut rest = kernels;
-    while !rest.is_empty() {
-        let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
-        let mut programs: Vec<(String, [u64; 2])> = Vec::new();
-        for kernel in rest.iter().take(MOST_TOGETHER) {
-            let mut more = Slots { bindings: slots.bindings.clone() };
-            let text = program(kernel, &mut more, &mut arguments, ["threads", "count"]);
-            if more.bindings.len() > most_slots && !programs.is_empty() {
-                break;
-            }
-            slots = more;
-            let count = units(kernel);
-            programs.push((text, [Share::of(kernel).invocations(count), count]));
-        }
-        rest = &rest[programs.len()..];
-        let mut uniforms = uniforms(&arguments);
-        let mut body = String::new();
-        let mut main = String::new();
-        for (k, (text, sizes)) in programs.iter().enumerate() {
-            body += &format!("fn program{k}(i: u32, threads: u32, count: u32) {{\n{text}}}\n");
-            let word = |place: usize| {
-                format!("arguments[{}].{}", place / 2, if place.is_multiple_of(2) { "x" } else { "z" })
-            };
-            let [threads, count] = [0, 1].map(|n| word(uniforms.len() + n));
-            main += &format!(
-                "if (i < {threads}) {{ program{k}(i, {threads}, {count}); return; }}\ni -= {threads};\n"
-            );
-            uniforms.extend(sizes.map(|size| Uniform::Count(size as u32)));
-        }
-        body += &format!(
-            "@compute @workgroup_size({GROUP})\n\
-             fn main({BUILTINS}, @builtin(local_invocation_index) lane: u32) {{\n\
-             var i = (wg.x + wg.y * nwg.x) * {GROUP}u + lane;\n{main}}}\n"
-        );
-        let threads: u64 = programs.iter().map(|p| p.1[0]).sum();
-        let dispatch =
-            Dispatch { body, bindings: slots.bindings, groups: threads.div_ceil(u64::from(GROUP)) };
-        dispatches.push(MapDispatch { dispatch, uniforms });
-    }
-    dispatches
+    let classes = alike::classes(kernels, most_slots, is_wide);
+    classes.iter().map(|class| together(class)).collect()
+}
+
+fn together(kernels: &[&MapKernel]) -> MapDispatch {
+    let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
+    let kernel = kernels[0];
+    let mut w = writer(kernel, kernels, &mut slots, &mut arguments);
+    w.indices = indices(kernel, &mut w.text, "i", "x");
+    let (differing, same): (Vec<Value>, Vec<Value>) = (0..kernel.code.len()).partition(|&v| w.differs(v));
+    let is_load = |v: &Value| matches!(kernel.code[*v].step, Step::Load { .. });
+    let (loads, rest): (Vec<Value>, Vec<Value>) = same.into_iter().partition(is_load);
+    // What is loaded for all of them waits together with what each of them loads.
+    loads.into_iter().for_each(|v| w.compute(v));
+    w.pick_here(&differing);
+    rest.into_iter().for_each(|v| w.compute(v));
+    w.stores(&(0..kernel.stores.len()).collect::<Vec<_>>());
+    let text = w.text;
+    let table = Table::of(kernels.iter().map(|kernel| {
+        let count = units(kernel);
+        (count.div_ceil(u64::from(GROUP)), count)
+    }));
+    let body = format!(
+        "@compute @workgroup_size({GROUP})\n\
+         fn main({BUILTINS}, @builtin(local_invocation_index) lane: u32) {{\n\
+         let group = wg.x + wg.y * nwg.x;\n\
+         if (group >= {limit}) {{ return; }}\n{find}\
+         let i = (group - {start}) * {GROUP}u + lane;\n\
+         if (i >= {count}) {{ return; }}\n{text}}}\n",
+        limit = table.limit(&arguments),
+        find = table.find(&arguments),
+        start = Table::start(&arguments, "program"),
+        count = Table::size(&arguments, "program"),
+    );
+    let mut uniforms = uniforms(&arguments);
+    table.write(&mut uniforms);
+    MapDispatch { dispatch: Dispatch { body, bindings: slots.bindings, groups: table.groups() }, uniforms }
 }

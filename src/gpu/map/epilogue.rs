@@ -57,7 +57,18 @@ fn program(
     let indices = split_index(&mut text, "i", &kernel.extents, "x");
     let names = vec![None; kernel.code.len()];
     let along = innermost(kernel);
-    let mut w = Writer { kernel, slots, arguments, text, indices, wide, along, names, mark: String::new() };
+    let mut w = Writer {
+        kernel,
+        slots,
+        arguments,
+        text,
+        indices,
+        wide,
+        along,
+        names,
+        mark: String::new(),
+        alike: &[],
+    };
     for v in 0..kernel.code.len() {
         match &kernel.code[v].step {
             Step::Load { access, .. } if access.slot == output.slot => {

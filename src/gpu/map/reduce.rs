@@ -69,6 +69,8 @@ pub(super) struct Reduce<'a> {
     pub stages: usize,
     /// Folds that need no pass, by value.
     pub shortcuts: Vec<Option<Shortcut>>,
+    /// The programs of the shader where there are several.
+    alike: &'a [&'a MapKernel],
 }
 
 /// Text in the making: a shader's declarations come before the code that needs them.
@@ -125,7 +127,7 @@ impl<'a> Reduce<'a> {
             stage = shortcut::stages(&kernel.code, &shortcuts);
         }
         let stages = count_stages(kernel, &stage);
-        Reduce { kernel, layout, stage, stages, shortcuts }
+        Reduce { kernel, layout, stage, stages, shortcuts, alike: &[] }
     }
 
     /// With rows in registers, if they fit.
@@ -133,13 +135,18 @@ impl<'a> Reduce<'a> {
         let stage = stages_of(&kernel.code);
         let stages = count_stages(kernel, &stage);
         let layout = Layout::choose_for(kernel, caps, &stage, stages, true);
-        Reduce { kernel, layout, stage, stages, shortcuts: vec![None; kernel.code.len()] }
+        Reduce { kernel, layout, stage, stages, shortcuts: vec![None; kernel.code.len()], alike: &[] }
     }
 
     /// With a layout that is given and not chosen.
     pub fn with(kernel: &'a MapKernel, layout: Layout) -> Reduce<'a> {
         let shortcuts = vec![None; kernel.code.len()];
-        Reduce { kernel, layout, stage: stages_of(&kernel.code), stages: 2, shortcuts }
+        Reduce { kernel, layout, stage: stages_of(&kernel.code), stages: 2, shortcuts, alike: &[] }
+    }
+
+    /// The same of several programs that are alike.
+    pub fn of_many(alike: &'a [&'a MapKernel], layout: Layout) -> Reduce<'a> {
+        Reduce { alike, ..Reduce::with(alike[0], layout) }
     }
 
     pub fn row_groups(&self) -> usize {
@@ -182,6 +189,7 @@ impl<'a> Reduce<'a> {
             along: self.layout.along(self.kernel),
             names: vec![None; self.kernel.code.len()],
             mark: String::new(),
+            alike: self.alike,
         }
     }
 
@@ -216,9 +224,7 @@ impl<'a> Reduce<'a> {
         let mut shader = Shader::default();
         let mut shared = Shared::default();
         let mut w = self.writer(&mut shader, String::new());
-        for v in self.by_rank(Rank::Uniform) {
-            w.compute(v);
-        }
+        self.uniform_values(&mut w);
         self.place(&mut w, "group");
         for s in 0..self.stages {
             self.row_values(&mut w, s);
@@ -236,11 +242,30 @@ impl<'a> Reduce<'a> {
         shader.finish(&text, &self.layout, self.row_groups())
     }
 
+    /// What is computed once for all.
+    pub fn uniform_values(&self, w: &mut Writer) {
+        self.values(w, &self.by_rank(Rank::Uniform));
+    }
+
+    /// Computes these values here.
+    fn values(&self, w: &mut Writer, values: &[Value]) {
+        w.pick_here(values);
+        for &v in values {
+            if !w.differs(v) {
+                w.compute(v);
+            }
+        }
+    }
+
     /// What is computed once a row, in stage `s`.
     pub fn row_values(&self, w: &mut Writer, s: usize) {
-        for v in self.by_rank(Rank::Row) {
+        let values = self.by_rank(Rank::Row);
+        if s == 0 {
+            w.pick_here(&values);
+        }
+        for v in values {
             match self.shortcuts[v] {
-                _ if self.stage[v] != s => {}
+                _ if self.stage[v] != s || w.differs(v) => {}
                 Some(shortcut) => self.take_shortcut(w, v, shortcut),
                 None if self.kernel.code[v].step.is_fold() => {}
                 None => w.compute(v),
@@ -249,15 +274,13 @@ impl<'a> Reduce<'a> {
     }
 
     pub fn row_stores(&self, w: &mut Writer) {
-        let stores: Vec<_> =
-            self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == Rank::Row).collect();
+        let of_rows = |&n: &usize| self.kernel.code[self.kernel.stores[n].value].rank == Rank::Row;
+        let stores: Vec<usize> = (0..self.kernel.stores.len()).filter(of_rows).collect();
         if stores.is_empty() {
             return;
         }
         w.line("if (live && part == 0u) {");
-        for store in stores {
-            w.store(store.value, &store.access);
-        }
+        w.stores(&stores);
         w.line("}");
     }
 
@@ -363,9 +386,7 @@ impl<'a> Reduce<'a> {
                 }
             }
         }
-        for v in self.full_values(s, kept) {
-            w.compute(v);
-        }
+        self.values(w, &self.full_values(s, kept));
         let condition = valid.unwrap_or_default();
         for &v in folds {
             self.fold_element(w, v, e, &condition);
@@ -413,8 +434,12 @@ impl<'a> Reduce<'a> {
             places.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
         }
         w.wide = self.layout.wide;
-        for v in self.full_values(s, false) {
-            places.iter_mut().for_each(|place| place.visit(w, |w| w.compute(v)));
+        let values = self.full_values(s, false);
+        w.pick(&values, &mut places);
+        for v in values {
+            if !w.differs(v) {
+                places.iter_mut().for_each(|place| place.visit(w, |w| w.compute(v)));
+            }
         }
         for (c, place) in places.iter_mut().enumerate() {
             for &v in folds.iter().filter(|v| self.rider(**v).is_none()) {
