@@ -1,7 +1,8 @@
-//! Maps and folds so large that an invocation of a GPU takes several elements: numbers small enough to be exact, against
-//! plain loops.
+//! Maps and folds so large that an invocation of a GPU takes several elements, and so many that a dispatch takes
+//! hundreds: numbers small enough to be exact, against plain loops.
 
-use volta::Tensor;
+use volta::optim::clip_grad_norm;
+use volta::{Optimizer, SGD, Tensor, realize_all};
 
 /// Whole numbers from −8 to 8.
 fn values(count: usize, step: usize) -> Vec<f32> {
@@ -50,4 +51,109 @@ fn columns_of_joined_tensors_are_summed() {
             assert_eq!(*found, sum, "column {column} of {rows}x{width}");
         }
     }
+}
+
+/// Sizes of many small tensors, with a large one and single numbers among them.
+fn sizes() -> Vec<usize> {
+    (0..300)
+        .map(|k| [1 + k * 37 % 1500, 1, 70_003 - k][usize::from(k % 20 == 7) + usize::from(k == 27)])
+        .collect()
+}
+
+#[test]
+fn hundreds_of_tensors_of_different_sizes_step_at_once() {
+    let parameters: Vec<Tensor> = sizes()
+        .iter()
+        .enumerate()
+        .map(|(k, &n)| Tensor::from_vec(values(n, 3 + k), [n]).requires_grad(true))
+        .collect();
+    let mut sgd = SGD::new(parameters.clone(), 0.5, 0.5, 0.0);
+    for _ in 0..2 {
+        for (k, p) in parameters.iter().enumerate() {
+            p.set_grad(Some(Tensor::from_vec(values(p.numel(), 5 + k), [p.numel()])));
+        }
+        sgd.step();
+    }
+    for (k, p) in parameters.iter().enumerate() {
+        let (start, slope) = (values(p.numel(), 3 + k), values(p.numel(), 5 + k));
+        // The second step's velocity is one and a half times the gradient.
+        let wanted: Vec<f32> = start.iter().zip(&slope).map(|(p, g)| p - 1.25 * g).collect();
+        assert_eq!(p.to_vec::<f32>(), wanted, "tensor {k}");
+    }
+}
+
+#[test]
+fn hundreds_of_tensors_change_by_numbers_of_their_own() {
+    let tensors: Vec<Tensor> =
+        sizes().iter().map(|&n| Tensor::from_vec(values(n, 7), [n]).variable()).collect();
+    tensors.iter().for_each(|t| {
+        t.realize();
+    });
+    for (k, t) in tensors.iter().enumerate() {
+        t.assign(&(t * (k as f64) + 1.0));
+    }
+    realize_all(&tensors);
+    for (k, t) in tensors.iter().enumerate() {
+        let wanted: Vec<f32> = values(t.numel(), 7).iter().map(|x| x * k as f32 + 1.0).collect();
+        assert_eq!(t.to_vec::<f32>(), wanted, "tensor {k}");
+    }
+}
+
+#[test]
+fn the_norm_of_hundreds_of_gradients_is_that_of_all_their_elements() {
+    let of = |n: usize, k: usize| values(n, 1 + k).iter().map(|x| x % 2.0).collect::<Vec<f32>>();
+    let parameters: Vec<Tensor> = (0..100)
+        .map(|k| if k % 3 == 0 { 5000 + k } else { 4100 + 4 * k })
+        .map(|n| Tensor::zeros([n]).requires_grad(true))
+        .collect();
+    let mut squares = 0.0;
+    for (k, p) in parameters.iter().enumerate() {
+        let g = of(p.numel(), k);
+        squares += g.iter().map(|x| x * x).sum::<f32>();
+        p.set_grad(Some(Tensor::from_vec(g, [p.numel()])));
+    }
+    let norm: f32 = clip_grad_norm(&parameters, 1e9).item();
+    assert!((norm - squares.sqrt()).abs() <= 1e-6 * norm, "{norm} and {}", squares.sqrt());
+}
+
+#[test]
+fn many_rows_are_added_to_few() {
+    // Few enough places for one a workgroup, and more; fours of columns, and single ones; a place that most rows go to.
+    for (places, rows, columns) in [(65, 5000, 12), (7, 4096, 5), (300, 2000, 8), (1, 700, 8), (40, 300, 16)]
+    {
+        let x = values(rows * columns, 7);
+        let place = |row: usize| if row % 3 == 1 { row * row % places } else { 3 % places };
+        let index: Vec<i32> = (0..rows).flat_map(|row| vec![place(row) as i32; columns]).collect();
+        let mut wanted = vec![0.0; places * columns];
+        for (k, x) in x.iter().enumerate() {
+            wanted[place(k / columns) * columns + k % columns] += x;
+        }
+        let single: Vec<i32> = (0..rows).map(|row| place(row) as i32).collect();
+        let shared = Tensor::from_vec(single, [rows, 1]).expand([rows, columns]);
+        for index in [shared, Tensor::from_vec(index, [rows, columns])] {
+            let values = Tensor::from_vec(x.clone(), [rows, columns]);
+            let found = Tensor::zeros([places, columns]).scatter_add(0, &index, &values);
+            assert_eq!(found.to_vec::<f32>(), wanted, "{rows} rows of {columns} to {places}");
+        }
+    }
+}
+
+#[test]
+fn many_rows_are_added_to_few_of_every_slab() {
+    let (slabs, places, rows, columns) = (3, 20, 1000, 8);
+    let x = values(slabs * rows * columns, 5);
+    let place = |slab: usize, row: usize| (row * (slab + 2) + row / 7) % places;
+    let index: Vec<i32> = (0..slabs * rows).map(|k| place(k / rows, k % rows) as i32).collect();
+    let mut wanted = vec![0.0; slabs * places * columns];
+    for (k, x) in x.iter().enumerate() {
+        let (slab, row) = (k / columns / rows, k / columns % rows);
+        wanted[(slab * places + place(slab, row)) * columns + k % columns] += x;
+    }
+    let index = Tensor::from_vec(index, [slabs, rows, 1]).expand([slabs, rows, columns]);
+    let found = Tensor::zeros([slabs, places, columns]).scatter_add(
+        1,
+        &index,
+        &Tensor::from_vec(x, [slabs, rows, columns]),
+    );
+    assert_eq!(found.to_vec::<f32>(), wanted);
 }

@@ -8,6 +8,8 @@ mod number;
 mod scatter;
 mod scatter_direct;
 mod scatter_lists;
+mod scatter_parts;
+mod scatter_single;
 mod scatter_sorted;
 mod scatter_tile;
 mod view;

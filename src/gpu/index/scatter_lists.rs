@@ -2,8 +2,9 @@
 
 use super::number::{OUTSIDE, place_at};
 use super::scatter::Scatter;
+use super::scatter_single;
 use super::workgroup::{POSITIONS, SIZE, dispatch, operand, scratch_out};
-use crate::gpu::dispatch::Dispatch;
+use crate::gpu::dispatch::{Binding, Dispatch};
 
 /// Numbers of the scratch memories: every list's positions, and where in them each place begins, and the end.
 pub(super) const SORTED: usize = 0;
@@ -44,6 +45,25 @@ impl Lists {
         }
     }
 
+    /// What comes before and behind the axis for the first line of `list`, in WGSL.
+    pub fn line(self, s: &Scatter) -> (String, String) {
+        match self {
+            Lists::PerLine => {
+                (format!("list / {}u", s.values.behind), format!("list % {}u", s.values.behind))
+            }
+            _ => ("list".to_string(), "0u".to_string()),
+        }
+    }
+
+    /// What sorting reads and writes.
+    pub fn bindings(s: &Scatter) -> Vec<Binding> {
+        vec![
+            operand(s.kernel, 0, "index"),
+            scratch_out(SORTED, "sorted", POSITIONS),
+            scratch_out(BEGINS, "begins", POSITIONS),
+        ]
+    }
+
     /// Bytes of the scratch memories.
     pub fn scratch(self, s: &Scatter) -> Vec<u64> {
         let lists = self.number(s) as u64;
@@ -56,13 +76,11 @@ impl Lists {
         let lists = self.number(s);
         let (count, extent) = (s.values.count, s.extent);
         let places = (lists * extent).div_ceil(BUSY).min(extent).next_power_of_two().min(MOST_PLACES);
+        if places == 1 {
+            return scatter_single::sort(s, self);
+        }
         let own = places.div_ceil(SIZE);
-        let (before, behind) = match self {
-            Lists::PerLine => {
-                (format!("list / {}u", s.values.behind), format!("list % {}u", s.values.behind))
-            }
-            _ => ("list".to_string(), "0u".to_string()),
-        };
+        let (before, behind) = self.line(s);
         let (mut find, mut count_up, mut mark) = (String::new(), String::new(), String::new());
         // All places are read before the first is looked at; those beyond the last are left out.
         for h in 0..CHUNK / SIZE {
@@ -166,11 +184,6 @@ var<workgroup> marks: array<atomic<u32>, {words}>;
             first = s.index.first("before", "behind"),
             words = CHUNK / 32,
         );
-        let bindings = vec![
-            operand(s.kernel, 0, "index"),
-            scratch_out(SORTED, "sorted", POSITIONS),
-            scratch_out(BEGINS, "begins", POSITIONS),
-        ];
-        dispatch(lists * extent.div_ceil(places), bindings, &declarations, &statements)
+        dispatch(lists * extent.div_ceil(places), Lists::bindings(s), &declarations, &statements)
     }
 }

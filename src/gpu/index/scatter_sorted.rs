@@ -3,25 +3,27 @@
 //! gradient.
 //!
 //! Places that many values meet (the padding of a batch of texts) would keep one invocation busy for long. So
-//! the list is also cut into blocks, and the sums of blocks with one place only are made in between.
+//! the list is also cut into blocks, and the sums of blocks with one place only are made in between; where all places
+//! have many values, the sums of all parts of blocks are.
 
 use super::number::{Number, place_at};
 use super::scatter::Scatter;
 use super::scatter_lists::{BEGINS, Lists, SORTED};
+use super::scatter_parts;
 use super::workgroup::{POSITIONS, dispatch_each, operand, output, scratch_in, scratch_out};
 use crate::gpu::dispatch::{Binding, Dispatch, Lane, Lowered};
 
 /// The scratch memory behind those of the lists: sums of blocks.
-const BLOCKS: usize = 2;
+pub(super) const BLOCKS: usize = 2;
 
-struct Sorted<'a> {
-    s: &'a Scatter<'a>,
-    lists: Lists,
-    number: Number,
+pub(super) struct Sorted<'a> {
+    pub s: &'a Scatter<'a>,
+    pub lists: Lists,
+    pub number: Number,
     /// Positions of a block; none if there are no blocks.
     block: Option<usize>,
     /// Neighbouring columns that an invocation sums.
-    width: usize,
+    pub width: usize,
 }
 
 pub(super) fn lower(s: &Scatter, lists: Lists) -> Lowered {
@@ -33,6 +35,11 @@ pub(super) fn lower(s: &Scatter, lists: Lists) -> Lowered {
     let sorted = Sorted { s, lists, number, block, width: if fours { 4 } else { 1 } };
     let mut scratch = lists.scratch(s);
     let mut dispatches = vec![lists.sort(s)];
+    if let Some(length) = scatter_parts::length(count, s.extent) {
+        scratch.push(sorted.part_sums(length) as u64 * sorted.number.size);
+        dispatches.extend([sorted.sum_parts(length), sorted.add_parts(length)]);
+        return Lowered { dispatches, scratch };
+    }
     if let Some(block) = block {
         let sums = s.values.before * (count / block) * s.values.behind;
         scratch.push(sums as u64 * sorted.number.size);
@@ -149,7 +156,7 @@ impl Sorted<'_> {
         if self.width == 4 { format!("vec4<{name}>") } else { name.to_string() }
     }
 
-    fn zero(&self) -> String {
+    pub fn zero(&self) -> String {
         if self.width == 4 {
             format!("{}({})", self.lanes(), self.number.zero)
         } else {
@@ -157,13 +164,13 @@ impl Sorted<'_> {
         }
     }
 
-    fn wide(&self, binding: Binding) -> Binding {
+    pub fn wide(&self, binding: Binding) -> Binding {
         Binding { width: self.width as u32, ..binding }
     }
 
     /// `sum_of(begin, end, values, sum)` adds the values of a piece of the sorted lists to a sum, in order. Four
     /// are read at a time: their positions do not wait for each other.
-    fn sum_of(&self) -> String {
+    pub fn sum_of(&self) -> String {
         let load = if self.width == 4 { "load4_values" } else { "load_values" };
         let value =
             |n: usize| format!("{load}(values + u32(load_sorted(at + {n}u)) * {})", self.s.values.step());
