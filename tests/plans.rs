@@ -316,3 +316,29 @@ fn half_precision_products_are_accumulated_in_f32() {
     let ones = Tensor::ones([1, 4096]).to_dtype(DType::F16);
     assert_eq!(ones.matmul(&ones.t()).to_vec::<f32>(), [4096.0]);
 }
+
+#[test]
+fn kernels_that_wait_for_each_other_stay_apart_however_alike_they_are() {
+    let mut x = ready(Tensor::vector(&[1.0]));
+    for _ in 0..1000 {
+        x = &x + 1.0;
+    }
+    // A program of 1000 ops would be too long, and its parts cannot run side by side.
+    let kernels = plan_of(&x).kernels.len();
+    assert!(kernels > 4, "{kernels} kernels");
+    assert_eq!(x.to_vec::<f32>(), [1001.0]);
+}
+
+#[test]
+fn a_sum_of_many_numbers_is_one_kernel() {
+    let numbers: Vec<Tensor> = (0..64).map(|k| ready(Tensor::scalar(f64::from(k)))).collect();
+    let mut sums = numbers;
+    while sums.len() > 1 {
+        sums = sums.chunks(2).map(|pair| &pair[0] + &pair[1]).collect();
+    }
+    let plan = plan_of(&sums[0]);
+    if !sums[0].device().is_gpu() {
+        assert_eq!(plan.kernels.len(), 1, "{plan}");
+    }
+    assert_eq!(sums[0].item::<f32>(), 2016.0);
+}

@@ -17,13 +17,13 @@ pub(super) fn sum_of_all(tensors: &[Tensor]) -> Result<Option<Tensor>> {
     for some in small.chunks(TOGETHER) {
         sums.push(sum_of_few(some)?);
     }
-    while sums.len() > TOGETHER {
-        let few: Vec<&Tensor> = sums.iter().collect();
-        sums = few.chunks(TOGETHER).map(sum_of_few).collect::<Result<_>>()?;
+    // In pairs, so that few ops stand behind each other: all of them are one kernel.
+    while sums.len() > 1 {
+        let add =
+            |pair: &[Tensor]| pair[1..].iter().try_fold(pair[0].clone(), |sum, other| sum.try_add(other));
+        sums = sums.chunks(2).map(add).collect::<Result<_>>()?;
     }
-    let mut sums = sums.into_iter();
-    let Some(first) = sums.next() else { return Ok(None) };
-    sums.try_fold(first, |total, sum| total.try_add(&sum)).map(Some)
+    Ok(sums.pop())
 }
 
 /// The sum of what one kernel reads.

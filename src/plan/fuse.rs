@@ -13,8 +13,9 @@ use crate::shape::Shape;
 const MOST_MEMBERS: usize = 24;
 /// …and instructions…
 const MOST_CODE: usize = 256;
-/// …and reads at most this many slots.
+/// …and reads at most this many slots, or the other number for single numbers, for which reading costs nothing.
 const MOST_READS: usize = 16;
+const MOST_READS_OF_ONE: usize = 128;
 
 pub(crate) struct Group {
     /// The stored values it computes.
@@ -212,14 +213,16 @@ impl<'a> Fusion<'a> {
         Ok(())
     }
 
-    /// Recent reductions over the same loops that read something large in common.
+    /// Recent reductions over the same loops, or maps of single numbers, that read something large in common.
     fn beside(&self, domain: &Domain, slots: &[usize]) -> Vec<usize> {
         let size = domain.shape.numel();
         let large: Vec<usize> =
             slots.iter().copied().filter(|&s| self.graph.nodes[s].shape.numel() == size).collect();
         let shares = |g: &usize| match &self.groups[*g].body {
             Body::Map { domain: d, maps } => {
-                domain.reduced != 0 && d == domain && maps[0].reads().any(|a| large.contains(&a.slot))
+                (domain.reduced != 0 || size == 1)
+                    && d == domain
+                    && maps[0].reads().any(|a| large.contains(&a.slot))
             }
             _ => false,
         };
@@ -245,7 +248,8 @@ impl<'a> Fusion<'a> {
         };
         let reads = distinct(kernel.reads().map(|a| a.slot));
         let writes = kernel.stores.len();
-        if kernel.code.len() > MOST_CODE || reads > MOST_READS || reads + writes > self.rules.slots {
+        let most_reads = if kernel.iterations() > 1 { MOST_READS } else { MOST_READS_OF_ONE };
+        if kernel.code.len() > MOST_CODE || reads > most_reads || reads + writes > self.rules.slots {
             return false;
         }
         /// Rows enough to keep a device busy, however long they are.
@@ -442,7 +446,10 @@ impl<'a> Fusion<'a> {
             let Some(pattern) = Pattern::of(&maps[0]) else { continue };
             let same = first.iter().filter(|(p, _)| *p == pattern).map(|(_, h)| *h).next_back();
             let folds = maps[0].outer < maps[0].extents.len();
+            // Programs of one kernel run side by side.
+            let apart = |h: usize| !self.groups[g].waits.has(h) && !self.groups[h].waits.has(g);
             if let Some(h) = same
+                && apart(h)
                 && self.may_join(&[h, g], &[])
                 && !(folds && self.products_between(h, g))
             {

@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 const CHEAP: u32 = 24;
 /// …and a kernel reads at most this many large tensors for one value…
 const MOST_LOADS: usize = 6;
+/// …or this many, if it is a single number, for which reading costs nothing…
+const MOST_LOADS_OF_ONE: usize = 96;
 /// …through at most this many ops, which bounds programs and the recursion that writes them.
 const DEEPEST: u32 = 96;
 
@@ -105,7 +107,13 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
     let uses = uses(graph);
     let mut efforts: Vec<Effort> = vec![Effort::default(); graph.nodes.len()];
     for n in 0..graph.nodes.len() {
-        if graph.nodes[n].input || stored[n] {
+        if graph.nodes[n].input {
+            continue;
+        }
+        if stored[n] {
+            if graph.computes(n) && !graph.nodes[n].op.stands_alone() {
+                limit_slots(graph, n, stored, &mut efforts, most_slots);
+            }
             continue;
         }
         let deepest = graph.nodes[n].sources.iter().map(|&s| efforts[s].depth).max();
@@ -148,7 +156,8 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
         let (count, widest) = uses[n];
         let repeated = count > 1 && (effort.loads.len() > 1 || effort.cost > CHEAP);
         let spread = widest > 2 * size && effort.cost >= 4;
-        stored[n] = repeated || spread || effort.loads.len() > MOST_LOADS;
+        let most_loads = if size > 1 { MOST_LOADS } else { MOST_LOADS_OF_ONE };
+        stored[n] = repeated || spread || effort.loads.len() > most_loads;
         if stored[n] {
             effort = Effort::default();
         }

@@ -15,6 +15,9 @@ const MOST_TOGETHER: usize = 240;
 /// Invocations that keep a large GPU busy, and those that share few rows: they wait for memory longer.
 const MANY: usize = 1 << 16;
 const MANY_SPLIT: usize = 1 << 17;
+/// Parts of a row, and elements in all, that are too few to be shared out.
+const FEW: usize = 4;
+const SMALL: usize = 1 << 16;
 
 /// How the rows are shared out.
 pub(super) struct Layout {
@@ -98,7 +101,9 @@ impl Layout {
                 (false, _) => 4 / loads.clamp(1, 4),
             };
             let worth = steps / (turns * parts as usize);
-            (MANY_SPLIT / (groups * group as usize).max(1)).min(worth).clamp(1, 256)
+            let splits = (MANY_SPLIT / (groups * group as usize).max(1)).min(worth).clamp(1, 256);
+            // A second dispatch takes longer than a few more turns of the first.
+            if splits < FEW && rows * width <= SMALL { 1 } else { splits }
         } else {
             1
         };
