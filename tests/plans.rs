@@ -342,3 +342,19 @@ fn a_sum_of_many_numbers_is_one_kernel() {
     }
     assert_eq!(sums[0].item::<f32>(), 2016.0);
 }
+
+#[test]
+fn numbers_that_are_kept_on_the_way_to_a_sum_stay_apart() {
+    let number = |x: f32| Tensor::from_slice(&[x], [1]);
+    let leaves = [1.0, 2.0, 3.0, 4.0].map(number);
+    realize_all(&leaves);
+    let [a, b, c, d] = &leaves;
+    let (left, right) = (a * 0.5, b * 0.25);
+    let sums = [(&left * c).sum_dim(0, false), (&right * d).sum_dim(0, false)];
+    realize_all(&sums);
+    assert_eq!([&left, &right, &sums[0], &sums[1]].map(|t| t.item::<f32>()), [0.5, 0.5, 1.5, 2.0]);
+    let (left, right) = (a * 0.5, b * 3.0);
+    let sums = [(&left * c).sum_dim(0, false), (&right * d).sum_dim(0, false)];
+    realize_all(&sums);
+    assert_eq!([&left, &right, &sums[0], &sums[1]].map(|t| t.item::<f32>()), [0.5, 6.0, 1.5, 24.0]);
+}

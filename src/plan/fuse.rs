@@ -533,7 +533,10 @@ impl Pattern {
     fn of(kernel: &MapKernel) -> Option<Pattern> {
         let folds: Vec<&Step> = kernel.code.iter().map(|i| &i.step).filter(|s| s.is_fold()).collect();
         let elementwise = kernel.outer == kernel.extents.len();
-        let one = matches!(folds[..], [Step::Reduce(..)]) && kernel.rows() == 1 && !kernel.is_staged();
+        // What is written on the way, as it may be of a single element, is not what comes of a fold.
+        let on_the_way = kernel.stores.iter().any(|s| kernel.code[s.value].rank == Rank::Full);
+        let single = matches!(folds[..], [Step::Reduce(..)]) && kernel.rows() == 1;
+        let one = single && !kernel.is_staged() && !on_the_way;
         if !elementwise && !one {
             return None;
         }
