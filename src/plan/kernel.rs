@@ -258,6 +258,22 @@ pub(crate) fn stages_of(code: &[Instruction]) -> Vec<usize> {
     stage
 }
 
+/// Whether memory runs along the rows, which are the first `outer` loops, rather than along what is folded of them. What is
+/// the same for all rows, or all along one, is small, and has no say.
+pub(crate) fn runs_along_rows(code: &[Instruction], outer: usize) -> bool {
+    let mut votes = 0i32;
+    for i in code.iter().filter(|i| i.rank == Rank::Full) {
+        let Step::Load { access, .. } = &i.step else { continue };
+        let (rows, folded) = access.position.coefficients.split_at(outer);
+        if [rows, folded].iter().all(|loops| loops.iter().any(|&c| c != 0)) {
+            let steps_by_one = |loops: &[isize]| loops.last().is_some_and(|c| c.abs() == 1);
+            let along = steps_by_one(folded);
+            votes += i32::from(along) - i32::from(steps_by_one(rows) && !along);
+        }
+    }
+    votes < 0
+}
+
 /// A tensor operand of a kernel that is not made of loops: strides of its axes within a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Operand {

@@ -4,7 +4,7 @@
 use super::joint::{self, Joint};
 use crate::dtype::DType;
 use crate::op::BinaryOp;
-use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value, stages_of};
+use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value, runs_along_rows, stages_of};
 use crate::plan::view::Affine;
 use smallvec::SmallVec;
 
@@ -89,7 +89,7 @@ impl Lowered {
         let rows_found = !reduces && in_rows && find_rows(&mut outer, &mut inner, &mut code, &mut stores);
         let (rows, width) = (outer.iter().product(), inner.iter().product());
         let walk = match (reduces, rows_found) {
-            (true, _) => choose_walk(&outer, &inner, &code),
+            (true, _) => choose_walk(&outer, &code),
             (false, true) => Walk::Rows,
             (false, false) => Walk::Flat,
         };
@@ -271,20 +271,11 @@ fn find_rows(
 }
 
 /// Along the reduced loops, unless memory runs the other way.
-fn choose_walk(outer: &[usize], inner: &[usize], code: &[Instruction]) -> Walk {
-    let (Some(last_outer), Some(_)) = (outer.len().checked_sub(1), inner.last()) else { return Walk::Rows };
-    let last_inner = outer.len() + inner.len() - 1;
-    let mut votes = 0i32;
-    for i in code.iter().filter(|i| i.rank == Rank::Full) {
-        if let Step::Load { access, .. } = &i.step {
-            let c = &access.position.coefficients;
-            votes += i32::from(c[last_inner].abs() == 1)
-                - i32::from(c[last_outer].abs() == 1 && c[last_inner].abs() != 1);
-        }
-    }
+fn choose_walk(outer: &[usize], code: &[Instruction]) -> Walk {
     // Positions are tracked along rows only.
     let tracks = code.iter().any(|i| matches!(i.step, Step::ArgReduce { .. }));
-    if votes < 0 && !tracks && outer[last_outer] >= 4 { Walk::Columns } else { Walk::Rows }
+    let worth = outer.last().is_some_and(|&extent| extent >= 4);
+    if worth && !tracks && runs_along_rows(code, outer.len()) { Walk::Columns } else { Walk::Rows }
 }
 
 /// Full values that a later stage needs again and that are not just read from memory.

@@ -4,7 +4,7 @@ use super::code::innermost;
 use super::team::Team;
 use super::{GROUP, can_be_wide};
 use crate::gpu::dispatch::Caps;
-use crate::plan::kernel::{MapKernel, Rank, Step, Value};
+use crate::plan::kernel::{MapKernel, Rank, Step, Value, runs_along_rows};
 
 /// The most values of a row that an invocation keeps between stages.
 const MOST_KEPT: usize = 96;
@@ -18,6 +18,9 @@ const MANY_SPLIT: usize = 1 << 17;
 /// Parts of a row, and elements in all, that are too few to be shared out.
 const FEW: usize = 4;
 const SMALL: usize = 1 << 16;
+
+/// Neighbouring rows that are worth standing side by side.
+const LEAST_ROWS: usize = 8;
 
 /// How the rows are shared out.
 pub(super) struct Layout {
@@ -51,7 +54,8 @@ impl Layout {
         let width: usize = kernel.extents[kernel.outer..].iter().product();
         let full: Vec<Value> =
             (0..kernel.code.len()).filter(|&v| kernel.code[v].rank == Rank::Full).collect();
-        let columns = runs_along_rows(kernel);
+        let columns =
+            runs_along_rows(&kernel.code, kernel.outer) && kernel.extents[kernel.outer - 1] >= LEAST_ROWS;
         let single = stages <= 2 && !full.iter().any(|&v| stage[v] > 0);
         let four_rows = columns && single && can_be_wide(kernel) && is_wide_across(kernel);
         let wide = four_rows || (!columns && can_be_wide(kernel) && is_wide_along(kernel));
@@ -198,25 +202,6 @@ fn read_later(kernel: &MapKernel, stage: &[usize]) -> usize {
         code[v].step.operands().iter().for_each(|&o| later[o] |= stage[o] < stage[v]);
     }
     (0..code.len()).filter(|&v| later[v] && code[v].rank == Rank::Full).count()
-}
-
-/// Whether memory runs along the rows rather than along what is folded of them. What is the same for all rows, or all along
-/// one, is small, and has no say.
-fn runs_along_rows(kernel: &MapKernel) -> bool {
-    let (outer, all) = (kernel.outer, kernel.extents.len());
-    if outer == 0 || all == outer {
-        return false;
-    }
-    let mut votes = 0i32;
-    for i in kernel.code.iter().filter(|i| i.rank == Rank::Full) {
-        if let Step::Load { access, .. } = &i.step {
-            let c = &access.position.coefficients;
-            let (along, across) = (c[all - 1].abs() == 1, c[outer - 1].abs() == 1);
-            let large = [&c[..outer], &c[outer..]].iter().all(|side| side.iter().any(|&c| c != 0));
-            votes += i32::from(large && along) - i32::from(large && across && !along);
-        }
-    }
-    votes < 0 && kernel.extents[outer - 1] >= 8
 }
 
 /// Whether four neighbouring rows can be loaded at once, for at least one load, and everything else done for each of
