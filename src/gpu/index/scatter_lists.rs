@@ -3,7 +3,7 @@
 use super::number::{OUTSIDE, place_at};
 use super::scatter::Scatter;
 use super::scatter_single;
-use super::workgroup::{POSITIONS, SIZE, dispatch, operand, scratch_out};
+use super::workgroup::{POSITIONS, SIZE, dispatch, operand, scan, scratch_out};
 use crate::gpu::dispatch::{Binding, Dispatch};
 
 /// Numbers of the scratch memories: every list's positions, and where in them each place begins, and the end.
@@ -143,15 +143,7 @@ var<workgroup> marks: array<atomic<u32>, {words}>;
     var total = 0u;
     for (var p = own; p < min(own + {own}u, {places}u); p++) {{ total += atomicLoad(&places[p]); }}
     scanned[lane] = total;
-    workgroupBarrier();
-    for (var apart = 1u; apart < {SIZE}u; apart <<= 1u) {{
-        var sum = scanned[lane];
-        if (lane >= apart) {{ sum += scanned[lane - apart]; }}
-        workgroupBarrier();
-        scanned[lane] = sum;
-        workgroupBarrier();
-    }}
-    var begin = atomicLoad(&earlier) + scanned[lane] - total;
+{scan}    var begin = atomicLoad(&earlier) + scanned[lane] - total;
     for (var p = own; p < min(own + {own}u, {places}u); p++) {{
         let times = atomicLoad(&places[p]);
         atomicStore(&places[p], begin);
@@ -182,6 +174,7 @@ var<workgroup> marks: array<atomic<u32>, {words}>;
 ",
             groups = extent.div_ceil(places),
             first = s.index.first("before", "behind"),
+            scan = scan(),
             words = CHUNK / 32,
         );
         dispatch(lists * extent.div_ceil(places), Lists::bindings(s), &declarations, &statements)

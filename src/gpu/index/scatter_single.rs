@@ -4,7 +4,7 @@
 use super::number::{OUTSIDE, place_at};
 use super::scatter::Scatter;
 use super::scatter_lists::Lists;
-use super::workgroup::{SIZE, dispatch};
+use super::workgroup::{SIZE, dispatch, scan};
 use crate::gpu::dispatch::Dispatch;
 
 /// Places that are read before the first is looked at.
@@ -61,15 +61,7 @@ var<workgroup> scanned: array<u32, {SIZE}>;
 {find}{count_up}    }}
     atomicAdd(&earlier, less);
     scanned[lane] = times;
-    workgroupBarrier();
-    for (var apart = 1u; apart < {SIZE}u; apart <<= 1u) {{
-        var sum = scanned[lane];
-        if (lane >= apart) {{ sum += scanned[lane - apart]; }}
-        workgroupBarrier();
-        scanned[lane] = sum;
-        workgroupBarrier();
-    }}
-    var next = atomicLoad(&earlier) + scanned[lane] - times;
+{scan}    var next = atomicLoad(&earlier) + scanned[lane] - times;
     if (lane == 0u) {{ store_begins(list * (EXTENT + 1u) + own, i32(next)); }}
     if (own == EXTENT - 1u && lane == {SIZE}u - 1u) {{
         store_begins(list * (EXTENT + 1u) + EXTENT, i32(next + times));
@@ -78,6 +70,7 @@ var<workgroup> scanned: array<u32, {SIZE}>;
 {find}{put}    }}
 ",
         first = s.index.first("before", "behind"),
+        scan = scan(),
         run = count.div_ceil(SIZE),
     );
     dispatch(lists.number(s) * extent, Lists::bindings(s), &declarations, &statements)

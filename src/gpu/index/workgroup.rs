@@ -44,6 +44,22 @@ pub(super) fn dispatch_each(
     dispatch(count.div_ceil(SIZE), bindings, declarations, &counted)
 }
 
+/// Makes `scanned`, a number of every invocation `lane`, running sums, each with its own number in it. What was written to
+/// workgroup memory before can be read after.
+pub(super) fn scan() -> String {
+    format!(
+        "    workgroupBarrier();
+    for (var apart = 1u; apart < {SIZE}u; apart <<= 1u) {{
+        var sum = scanned[lane];
+        if (lane >= apart) {{ sum += scanned[lane - apart]; }}
+        workgroupBarrier();
+        scanned[lane] = sum;
+        workgroupBarrier();
+    }}
+"
+    )
+}
+
 fn binding(name: &'static str, memory: Memory, dtype: DType, lane: Lane) -> Binding {
     Binding { name, memory, dtype, lane, width: 1, reads: false, writes: false }
 }
