@@ -5,6 +5,7 @@ use super::build::{Builder, Domain, Obstacle, operand};
 use super::graph::PlanGraph;
 use super::kernel::{MapKernel, Operand, Rank, Special, SpecialKernel, Step};
 use super::memory::MemoryRules;
+use super::store;
 use super::view::Affine;
 use crate::op::Op;
 use crate::shape::Shape;
@@ -90,6 +91,9 @@ impl<'a> Fusion<'a> {
                     stored = f.stored;
                     debug_assert!(!stored[missing], "node {missing} is stored already");
                     stored[missing] = true;
+                    if fuse {
+                        store::crowd_out(graph, &mut stored, rules.slots);
+                    }
                 }
                 None => {
                     f.finish();

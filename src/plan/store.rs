@@ -30,6 +30,7 @@ pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Vec<bo
     }
     if fuse {
         share(graph, &mut stored, most_slots);
+        crowd_out(graph, &mut stored, most_slots);
     }
     stored
 }
@@ -163,6 +164,40 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
         }
         efforts[n] = effort;
     }
+}
+
+/// Stores sources of what would still read too many slots: estimates are made while it is not known yet what else gets memory.
+pub(super) fn crowd_out(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
+    // What is stored on the way comes before what needs it, and is looked at later.
+    for n in (0..graph.nodes.len()).rev() {
+        if !stored[n] || graph.nodes[n].op.stands_alone() {
+            continue;
+        }
+        while slots_read(graph, stored, &graph.nodes[n].sources) >= most_slots {
+            let free = graph.nodes[n].sources.iter().map(|&s| graph.base(s));
+            let free = free.filter(|&base| graph.computes(base) && !stored[base]);
+            let Some(widest) = free.max_by_key(|&base| slots_read(graph, stored, &[base])) else { break };
+            stored[widest] = true;
+        }
+    }
+}
+
+/// How many slots are read for these nodes: what is moved, and kept so, has one of its own.
+fn slots_read(graph: &PlanGraph, stored: &[bool], nodes: &[usize]) -> usize {
+    let (mut seen, mut slots) = (Vec::new(), 0);
+    let mut queue: Vec<usize> = nodes.iter().map(|&n| graph.resolve(n)).collect();
+    while let Some(n) = queue.pop() {
+        if seen.contains(&n) {
+            continue;
+        }
+        seen.push(n);
+        if graph.nodes[n].input || stored[n] {
+            slots += 1;
+        } else {
+            queue.extend(graph.nodes[n].sources.iter().map(|&s| graph.resolve(s)));
+        }
+    }
+    slots
 }
 
 /// Stores sources of `n` until a kernel can read what `n` is made of; it writes `n` itself, too.
