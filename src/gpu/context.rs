@@ -15,6 +15,9 @@ use crate::plan::memory::MemoryRules;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+/// The number by which adapters of NVIDIA are known.
+const NVIDIA: u32 = 0x10de;
+
 pub(super) struct Context {
     pub index: usize,
     /// Counts openings: what was made for a lost device is not used with its successor.
@@ -146,6 +149,7 @@ impl Context {
             i64: features.contains(F::SHADER_INT64),
             subgroup: (features.contains(F::SUBGROUP) && fixed).then_some(info.subgroup_min_size),
             cooperative,
+            skips_rounding: info.vendor == NVIDIA,
             invocations: limits.max_compute_invocations_per_workgroup,
             workgroup_bytes: limits.max_compute_workgroup_storage_size,
         };

@@ -70,6 +70,8 @@ pub(crate) struct Caps {
     pub subgroup: Option<u32>,
     /// 16×16 cooperative matrices: f16 operands, f32 sums.
     pub cooperative: bool,
+    /// Whether the driver takes a number that goes to f16 and back for the number itself.
+    pub skips_rounding: bool,
     /// Invocations a workgroup: at least 256.
     pub invocations: u32,
     /// Bytes of workgroup memory: at least 16 KiB.
@@ -85,6 +87,7 @@ impl Caps {
         i64: false,
         subgroup: None,
         cooperative: false,
+        skips_rounding: false,
         invocations: 256,
         workgroup_bytes: 16384,
     };
@@ -95,6 +98,7 @@ impl Caps {
         i64: true,
         subgroup: Some(32),
         cooperative: true,
+        skips_rounding: true,
         invocations: 1024,
         workgroup_bytes: 49152,
     };

@@ -72,7 +72,8 @@ impl Frame<'_> {
             self.write_accessor(&mut functions, a);
         }
         let rest = library::needed(&[&functions], body) + body;
-        text += &library::needed(&[&conversions(self.caps), math::definitions()], &rest);
+        text +=
+            &library::needed(&[&self.unknown_zero(), &conversions(self.caps), math::definitions()], &rest);
         text += &rest;
         let mut extensions = String::new();
         for (word, extension) in [("f16", "f16"), ("coop_mat", "wgpu_cooperative_matrix")] {
@@ -81,6 +82,15 @@ impl Frame<'_> {
             }
         }
         extensions + &text
+    }
+
+    /// A zero that no driver can know, for what it would leave out otherwise: memory is never empty.
+    fn unknown_zero(&self) -> String {
+        let Some(first) = self.declared.first() else { return String::new() };
+        format!(
+            "fn unknown_zero() -> u32 {{ return min(arrayLength(&memory0_{}), 1u) ^ 1u; }}\n",
+            first.pieces[0]
+        )
     }
 
     fn write_accessor(&self, text: &mut String, a: &Accessor) {

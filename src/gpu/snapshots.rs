@@ -94,6 +94,12 @@ fn product(dtype: DType, n: usize) {
     a.matmul(&b).realize();
 }
 
+/// Its sums are cut into parts, and two steps are taken a turn.
+fn long_product(dtype: DType) {
+    let [a, b] = [[768, 4096], [4096, 3072]].map(|size| numbers(size).to_dtype(dtype).realize().clone());
+    a.matmul(&b).realize();
+}
+
 /// One operand is read once, and its rows do not begin at fours.
 fn thin_product(transposed: bool) {
     let wide = numbers([1022, 8190]);
@@ -168,6 +174,8 @@ fn columns_are_read_side_by_side_whatever_is_known_of_the_rows() {
 fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
     let kernels = [
         ("f16 product", shaders(&Caps::MOST, || product(DType::F16, 512))),
+        ("f16 product of long sums", shaders(&Caps::MOST, || long_product(DType::F16))),
+        ("f32 product of long sums", shaders(&Caps::MOST, || long_product(DType::F32))),
         ("f32 product by halves", shaders(&Caps::MOST, || product(DType::F32, 1024))),
         ("f32 product that splits what it reads", shaders(&Caps::MOST, || thin_product(false))),
         ("f32 product that splits columns", shaders(&Caps::MOST, || thin_product(true))),

@@ -118,7 +118,9 @@ impl Lane {
 
 /// Functions over the forms that have no WGSL type, and the rounding of two-byte floats in registers.
 pub(super) fn conversions(caps: &Caps) -> String {
-    let half = if caps.f16 {
+    let half = if caps.skips_rounding {
+        include_str!("rounding.wgsl")
+    } else if caps.f16 {
         "fn round_half(x: f32) -> f32 { return f32(f16(x)); }\n\
          fn round_half4(x: vec4<f32>) -> vec4<f32> { return vec4<f32>(vec4<f16>(x)); }\n"
     } else {

@@ -4,7 +4,7 @@
 
 use super::later;
 use super::load::{Loader, Part, only_active};
-use super::order::{Cut, pipeline};
+use super::order::{Cut, Turns, pipeline};
 use super::product::{Layout, Product, Source, output};
 use super::scales::Scales;
 use super::split;
@@ -15,6 +15,7 @@ use super::write::Writer;
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Dispatch, Lane, Lowered};
 use std::fmt::Write;
+use std::iter::once;
 
 /// Threads of a subgroup.
 const SUBGROUP: usize = 32;
@@ -32,6 +33,9 @@ const SMALLEST: usize = 64 * 64;
 /// adds up over thousands of terms: so such runs are added to the sums as plain numbers are, to nearest.
 const RUN: usize = 64;
 
+/// Threads of a workgroup that leave few registers to each.
+const MANY: usize = 512;
+
 /// What a workgroup computes, and how many subgroups share its rows and its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CoopTile {
@@ -41,8 +45,6 @@ pub(crate) struct CoopTile {
     pub subgroups: [usize; 2],
     /// Two, so that a step takes one barrier, or one, for less memory.
     pub buffers: usize,
-    /// Workgroups that a processor should hold at once: while some wait at a barrier, the others multiply.
-    pub together: usize,
     pub band: usize,
     /// Whether the loop over steps has no branches, at the price of reading the last step twice.
     pub straight: bool,
@@ -50,17 +52,18 @@ pub(crate) struct CoopTile {
 
 impl CoopTile {
     pub const fn new(m: usize, n: usize, k: usize, subgroups: [usize; 2], buffers: usize) -> CoopTile {
-        CoopTile { m, n, k, subgroups, buffers, together: 1, band: 8, straight: false }
-    }
-
-    /// Small enough for two of them to share a processor.
-    pub const fn paired(m: usize, n: usize, k: usize, subgroups: [usize; 2]) -> CoopTile {
-        CoopTile { together: 2, ..CoopTile::new(m, n, k, subgroups, 1) }
+        CoopTile { m, n, k, subgroups, buffers, band: 8, straight: false }
     }
 
     /// Reading the last step twice is little where there are many.
     pub(super) fn for_steps(self, depth: usize) -> CoopTile {
         CoopTile { straight: depth >= 16 * self.k, ..self }
+    }
+
+    /// Whether to take two steps a turn. Drivers unroll a loop of known length by themselves, which that of a part has not;
+    /// but not where threads have few registers each.
+    fn unrolled(&self, parts: usize) -> bool {
+        self.straight && (parts > 1 || self.threads() >= MANY)
     }
 
     fn threads(&self) -> usize {
@@ -88,10 +91,8 @@ impl CoopTile {
         self.subgroups[0] * self.subgroups[1] * BLOCK * BLOCK * wide * 4
     }
 
-    /// Blocks of results side by side that there is memory for. The `bytes` that a workgroup may have are what a
-    /// processor has for all of its workgroups.
+    /// Blocks of results side by side that there is memory for.
     fn wide(&self, bytes: usize) -> Option<usize> {
-        let bytes = bytes / self.together;
         let fits = |wide: &usize| {
             self.blocks()[1].is_multiple_of(*wide) && self.tile_bytes() + self.result_bytes(*wide) <= bytes
         };
@@ -103,8 +104,7 @@ impl CoopTile {
     }
 
     pub(super) fn form(&self, speed: f64) -> Form {
-        let threads = self.threads() / self.together;
-        Form { m: self.m, n: self.n, k: self.k, threads, speed, wait: 0.0 }
+        Form { m: self.m, n: self.n, k: self.k, threads: self.threads(), speed, wait: 0.0 }
     }
 }
 
@@ -131,11 +131,13 @@ impl Terms {
 }
 
 /// Shapes and their speed, relative to the fastest one when the machine is full of them.
-const TILES: [(CoopTile, f64); 9] = [
+const TILES: [(CoopTile, f64); 11] = [
+    (CoopTile::new(256, 192, 32, [4, 2], 1), 0.88),
+    (CoopTile::new(192, 192, 32, [4, 2], 1), 0.95),
     (CoopTile::new(256, 128, 32, [4, 4], 1), 1.0),
     (CoopTile::new(128, 256, 32, [2, 8], 1), 0.98),
-    (CoopTile::paired(128, 96, 32, [2, 2]), 0.78),
-    (CoopTile::paired(96, 128, 32, [2, 2]), 0.78),
+    (CoopTile::new(128, 192, 32, [2, 4], 1), 0.84),
+    (CoopTile::new(192, 128, 32, [4, 2], 1), 0.84),
     (CoopTile::new(128, 128, 64, [2, 4], 1), 0.76),
     (CoopTile::new(128, 64, 64, [4, 2], 1), 0.58),
     (CoopTile::new(64, 128, 64, [2, 4], 1), 0.58),
@@ -255,7 +257,8 @@ pub(super) fn lower(
     before: Lowered,
     terms: &Terms,
 ) -> Lowered {
-    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band };
+    let even = tile.unrolled(parts) && product.steps.are_even(tile.k);
+    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even };
     let threads = tile.threads();
     let part = |name, lanes, extent, origin| Part {
         name,
@@ -370,7 +373,8 @@ fn steps(product: &Product, tile: &CoopTile, cut: &Cut, places: &[Place; 2], ter
         Terms::Halves => multiply(tile, places),
         Terms::Split(_) => multiply_split(tile, places),
     };
-    pipeline(tile.straight, tile.buffers, [a.quads, b.quads], own, &fetch, &multiply, &deposit)
+    let turns = Turns { straight: tile.straight, twice: cut.even, buffers: tile.buffers };
+    pipeline(turns, [a.quads, b.quads], own, &fetch, &multiply, &deposit)
 }
 
 /// One step out of workgroup memory.
@@ -378,14 +382,16 @@ fn multiply(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
     let [tall, broad] = tile.blocks();
     let mut text = String::new();
     for k in (0..tile.k).step_by(BLOCK) {
-        for j in 0..broad {
-            text += &b.block(&format!("b{k}_{j}"), "B", j * BLOCK, k);
-        }
-        for i in 0..tall {
-            text += &a.block(&format!("a{k}_{i}"), "A", i * BLOCK, k);
-            for j in 0..broad {
-                let _ = writeln!(text, "c{i}_{j} = coopMultiplyAdd(a{k}_{i}, b{k}_{j}, c{i}_{j});");
-            }
+        // The side with fewer blocks stays, the other one passes.
+        let across = |i: usize| a.block(&format!("a{k}_{i}"), "A", i * BLOCK, k);
+        let along = |j: usize| b.block(&format!("b{k}_{j}"), "B", j * BLOCK, k);
+        let add = |i: usize, j: usize| format!("c{i}_{j} = coopMultiplyAdd(a{k}_{i}, b{k}_{j}, c{i}_{j});\n");
+        if broad <= tall {
+            text.extend((0..broad).map(along));
+            text.extend((0..tall).flat_map(|i| once(across(i)).chain((0..broad).map(move |j| add(i, j)))));
+        } else {
+            text.extend((0..tall).map(across));
+            text.extend((0..broad).flat_map(|j| once(along(j)).chain((0..tall).map(move |i| add(i, j)))));
         }
     }
     text

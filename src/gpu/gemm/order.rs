@@ -14,6 +14,8 @@ pub(super) struct Cut {
     pub k: usize,
     pub parts: usize,
     pub band: usize,
+    /// Whether to cut so that every part has an even number of steps, as all together have.
+    pub even: bool,
 }
 
 impl Cut {
@@ -49,7 +51,10 @@ let inside = tile % {}u;
         if parts == 1 {
             text += "let first = 0u;\nlet last = steps;\n";
         } else {
-            let _ = writeln!(text, "let per_part = (steps + {}u) / {parts}u;", parts - 1);
+            let _ = match self.even {
+                true => writeln!(text, "let per_part = (steps + {}u) / {}u * 2u;", 2 * parts - 1, 2 * parts),
+                false => writeln!(text, "let per_part = (steps + {}u) / {parts}u;", parts - 1),
+            };
             text += "let first = min(part * per_part, steps);\nlet last = min(first + per_part, steps);\n";
         }
         text
@@ -123,20 +128,30 @@ let k0 = weight * {channels}u + c0;
     }
 }
 
+/// How the loop over steps goes.
+#[derive(Clone, Copy)]
+pub(super) struct Turns {
+    /// Without branches: the last step is read once more rather than asked for.
+    pub straight: bool,
+    /// Two steps a turn, of which there is an even number.
+    pub twice: bool,
+    /// Buffers in workgroup memory.
+    pub buffers: usize,
+}
+
 /// The loop over steps: `fetch` reads a step's elements into registers, `deposit` stores them in workgroup
 /// memory, from `into_a` and `into_b` on, and `multiply` adds their products, from `read_a` and `read_b` on.
 /// Buffers have these `sizes`, of which a thread reads from `own` on. While a step is multiplied, the next
-/// one is on its way. Where steps are `straight`, the last one is read once more rather than asked for, so
-/// that a turn has no branches.
+/// one is on its way.
 pub(super) fn pipeline(
-    straight: bool,
-    buffers: usize,
+    turns: Turns,
     sizes: [usize; 2],
     own: [&str; 2],
     fetch: &str,
     multiply: &str,
     deposit: &str,
 ) -> String {
+    let Turns { straight, twice, buffers } = turns;
     let places = |verb: &str, buffer: &str, own: [&str; 2]| {
         let one = |name: &str, size: usize, own: &str| {
             if buffers == 1 {
@@ -160,7 +175,7 @@ pub(super) fn pipeline(
     let begin = [fetch, &into("0u")].concat();
     // With one buffer, nobody may still be reading what is overwritten.
     let between = if buffers == 1 { "workgroupBarrier();\n" } else { "" };
-    let turn = [
+    let step = [
         format!("let step = {next};\n"),
         when(fetch),
         places("read", "buffer", own),
@@ -170,13 +185,19 @@ pub(super) fn pipeline(
         "workgroupBarrier();\nbuffer = 1u - buffer;\n".to_string(),
     ]
     .concat();
+    let (head, turn) = if twice {
+        let one = |added| format!("{{\n    let now = two + {added}u;\n{}}}\n", indented(&step, 1));
+        ("var two = first; two < last; two += 2u", one(0) + &one(1))
+    } else {
+        ("var now = first; now < last; now++", step)
+    };
     format!(
         "if (first < last) {{
     let step = first;
 {}}}
 workgroupBarrier();
 var buffer = 0u;
-for (var now = first; now < last; now++) {{
+for ({head}) {{
 {}}}
 ",
         indented(&begin, 1),

@@ -82,6 +82,11 @@ impl Steps {
         }
     }
 
+    /// Whether there is an even number of steps of `k` terms; of windows, nobody asks.
+    pub fn are_even(&self, k: usize) -> bool {
+        matches!(self, Steps::Flat(terms) if terms.div_ceil(k).is_multiple_of(2))
+    }
+
     pub fn phases(&self) -> usize {
         match self {
             Steps::Flat(_) => 1,

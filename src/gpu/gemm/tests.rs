@@ -180,6 +180,18 @@ fn long_sums_are_cut_into_parts() {
 }
 
 #[test]
+fn two_steps_a_turn_are_taken_where_every_part_has_an_even_number() {
+    let product = |k| lower(&matmul(DType::F16, 1, [768, 3072, k]), &Caps::MOST);
+    let even = product(4096);
+    assert_eq!(even.dispatches.len(), 2, "the sums are cut into parts");
+    let body = &even.dispatches[0].body;
+    assert!(body.contains("two < last; two += 2u") && body.contains("* 2u;\n"), "{body}");
+    // 129 steps of 32.
+    let odd = &product(4128).dispatches[0].body;
+    assert!(odd.contains("now < last; now++") && !odd.contains("two"), "{odd}");
+}
+
+#[test]
 fn cooperative_matrices_need_halves_and_an_adapter_that_has_them() {
     let cooperates = |dtype, caps: &Caps| {
         let lowered = lower(&matmul(dtype, 1, [512, 512, 512]), caps);

@@ -3,7 +3,7 @@
 //! step takes one barrier.
 
 use super::load::{Loader, Part, only_active};
-use super::order::{Cut, pipeline};
+use super::order::{Cut, Turns, pipeline};
 use super::product::{Product, output};
 use super::split;
 use super::spread::Unit;
@@ -18,7 +18,7 @@ const PARTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// The dispatches of a product with this tile, its sums cut into `parts`.
 pub(super) fn lower(product: &Product, tile: Tile, parts: usize, dtype: DType, before: Lowered) -> Lowered {
-    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band };
+    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even: false };
     let threads = tile.threads();
     let part = |name, lanes, extent, origin| Part {
         name,
@@ -109,7 +109,8 @@ fn body(product: &Product, tile: &Tile, cut: &Cut, [a, b]: [&Loader; 2], writer:
     let deposit = [deposit(a, row(tile, tile.m)), deposit(b, row(tile, tile.n))].concat();
     let fetch = cut.step(product) + &fetch;
     let multiply = multiply(tile, [rows, columns], [swizzled(tile, a), swizzled(tile, b)]);
-    text += &pipeline(tile.straight, 2, [quads_a, quads_b], ["0u"; 2], &fetch, &multiply, &deposit);
+    let turns = Turns { straight: tile.straight, twice: false, buffers: 2 };
+    text += &pipeline(turns, [quads_a, quads_b], ["0u"; 2], &fetch, &multiply, &deposit);
     if tile.slices > 1 {
         return text + &finish_slices(product, tile, writer);
     }

@@ -66,6 +66,12 @@ fn large_products() {
     with_gradients(&a.matmul(&b), &[&a, &b]);
 }
 
+/// Those whose sums are long enough for two steps a turn, and are cut into parts that are not all as long.
+fn long_products(dtype: DType) {
+    let (a, b) = (random(&[300, 2112], dtype), random(&[2112, 210], dtype));
+    a.matmul(&b).realize();
+}
+
 fn attention(dtype: DType, width: usize) {
     let [q, k, v] = [37, 70, 70].map(|rows| random(&[1, 2, rows, width], dtype));
     let result = q.scaled_dot_product_attention(&k, &v, AttentionOptions::default());
@@ -102,6 +108,8 @@ fn every_way_gives_what_the_default_one_gives() {
         attention(DType::F32, 20);
         if cooperative {
             large_products();
+            long_products(DType::F32);
+            long_products(DType::F16);
             attention(DType::F16, 32);
         }
     });
