@@ -1,7 +1,7 @@
 //! The guards name the op, the shape and the line. They are switched for the whole process, so every test here
 //! turns them on.
 
-use volta::{DType, ErrorKind, Tensor, set_guards};
+use volta::{DType, ErrorKind, Tensor, cross_entropy, linear_cross_entropy, nll_loss, set_guards};
 
 /// Here, for comparing with what an error says.
 macro_rules! here {
@@ -57,6 +57,25 @@ fn an_index_out_of_bounds_is_named() {
         Tensor::zeros([3]).scatter_add(0, &Tensor::from_vec(vec![-1i64], [1]), &Tensor::ones([1]));
     let text = scattered.try_to_vec::<f32>().unwrap_err().to_string();
     assert!(text.starts_with("scatter_add: index -1 is out of bounds for an axis of 3"), "{text}");
+}
+
+#[test]
+fn a_target_that_is_no_class_is_named() {
+    set_guards(true);
+    let (logits, x, weight) = (Tensor::zeros([4, 3]), Tensor::ones([4, 2]), Tensor::ones([3, 2]));
+    // The third one is ignored.
+    let target = Tensor::from_vec(vec![0i64, 2, -100, 3], [4]);
+    for loss in [
+        cross_entropy(&logits, &target),
+        nll_loss(&logits, &target),
+        linear_cross_entropy(&x, &weight, &target),
+    ] {
+        let error = loss.try_item::<f32>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Index);
+        assert!(error.to_string().contains("index 3 is out of bounds for an axis of 3"), "{error}");
+    }
+    let fine = Tensor::from_vec(vec![0i64, 2, -100, 1], [4]);
+    assert!((cross_entropy(&logits, &fine).item::<f32>() - 3f32.ln()).abs() < 1e-6);
 }
 
 #[test]

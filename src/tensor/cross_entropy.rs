@@ -9,6 +9,7 @@ use super::loss::Reduction;
 use super::record::functions;
 use super::softmax::shifted;
 use crate::dtype::DType;
+use crate::engine::guards_enabled;
 use crate::error::{Result, bail};
 use crate::op::ReduceOp;
 use crate::shape::Shape;
@@ -111,8 +112,34 @@ impl Scores {
     }
 }
 
-/// Where the class is the target's, and where the target counts at all (with one class axis of extent 1).
-fn hits(scores: &Scores, target: &Tensor, ignore: Option<i64>) -> Result<(Tensor, Option<Tensor>)> {
+/// What class indices say of the scores; of rows, with an axis of classes of extent 1.
+struct Hits {
+    /// Where the class is the target's.
+    hit: Tensor,
+    /// Where the target counts at all.
+    counts: Option<Tensor>,
+    flaws: Tensor,
+}
+
+/// Zero where a target is one of the classes, NaN where it is none: the loss of such a target is none, either. The guards
+/// name it.
+pub(super) fn flaws(
+    target: &Tensor,
+    classes: usize,
+    counts: Option<&Tensor>,
+    dtype: DType,
+) -> Result<Tensor> {
+    if guards_enabled() {
+        let index = counts.map_or(Ok(target.clone()), |c| c.try_where_(target, 0))?;
+        let table = target.constant(0.0, Shape::of(&[classes]), dtype);
+        let found = table.try_index_select(0, &index.reshape_to(Shape::of(&[target.numel()]))?)?;
+        return found.reshape_to(target.shape());
+    }
+    let inside = target.try_ge(0)?.try_logical_and(&target.try_lt(classes)?)?;
+    inside.try_where_(0.0, f64::NAN)?.try_to_dtype(dtype)
+}
+
+fn hits(scores: &Scores, target: &Tensor, ignore: Option<i64>) -> Result<Hits> {
     let shape = scores.x.shape();
     if !target.dtype().is_int() {
         bail!(DType, "the target is {}: it must hold class indices", target.dtype());
@@ -135,38 +162,33 @@ fn hits(scores: &Scores, target: &Tensor, ignore: Option<i64>) -> Result<(Tensor
         }
         _ => None,
     };
-    Ok((class.try_eq(&target)?, counts))
+    let flaws = flaws(&target, scores.classes(), counts.as_ref(), scores.x.dtype())?;
+    Ok(Hits { hit: class.try_eq(&target)?, counts, flaws })
 }
 
 /// Losses of rows with class indices as targets: (loss, weight) of every row, then what PyTorch makes of them.
-fn reduce_rows(
-    scores: &Scores,
-    losses: &Tensor,
-    hit: &Tensor,
-    counts: Option<&Tensor>,
-    reduction: Reduction,
-) -> Result<Tensor> {
+fn reduce_rows(scores: &Scores, losses: &Tensor, hits: &Hits, reduction: Reduction) -> Result<Tensor> {
+    let Hits { hit, counts, flaws } = hits;
     let masked = |t: &Tensor| match counts {
         Some(c) => c.try_where_(t, 0.0),
         None => Ok(t.clone()),
     };
-    let losses = masked(losses)?;
     match reduction {
-        Reduction::None => scores.rows(&losses),
-        Reduction::Sum => losses.try_sum(),
+        Reduction::None => scores.rows(&masked(&losses.try_add(flaws)?)?),
+        Reduction::Sum => masked(&losses.try_add(flaws)?)?.try_sum(),
         Reduction::Mean => {
-            let total = match (&scores.weight, counts) {
-                (Some(w), _) => masked(&scores.sum(&hit.try_where_(w, 0.0)?)?)?.try_sum()?,
-                (None, Some(c)) => c.try_to_dtype(losses.dtype())?.try_sum()?,
-                (None, None) => return losses.try_mean(),
+            let weights = match &scores.weight {
+                Some(w) => scores.sum(&hit.try_where_(w, 0.0)?)?.try_add(flaws)?,
+                None => flaws.try_add(1.0)?,
             };
-            losses.try_sum()?.try_div(&total)
+            masked(losses)?.try_sum()?.try_div(&masked(&weights)?.try_sum()?)
         }
     }
 }
 
 fn with_indices(scores: &Scores, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-    let (hit, counts) = hits(scores, target, options.ignore_index)?;
+    let hits = hits(scores, target, options.ignore_index)?;
+    let hit = &hits.hit;
     let (x, log) = scores.shifted()?;
     let picked = scores.sum(&hit.try_where_(&x, 0.0)?)?;
     let mut losses = log.try_sub(&picked)?;
@@ -182,7 +204,7 @@ fn with_indices(scores: &Scores, target: &Tensor, options: &CrossEntropyOptions)
         let part = options.label_smoothing;
         losses = losses.try_mul(1.0 - part)?.try_add(&even.try_mul(part / scores.classes() as f64)?)?;
     }
-    reduce_rows(scores, &losses, &hit, counts.as_ref(), options.reduction)
+    reduce_rows(scores, &losses, &hits, options.reduction)
 }
 
 fn with_probabilities(scores: &Scores, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
@@ -212,7 +234,8 @@ fn with_probabilities(scores: &Scores, target: &Tensor, options: &CrossEntropyOp
 
 functions! {
     /// The mean cross entropy of logits (batch, classes, …), or (classes) alone. The target holds either class
-    /// indices, of the same shape without the classes, or probabilities, of the same shape.
+    /// indices, of the same shape without the classes, or probabilities, of the same shape. An index that is no class
+    /// makes the loss NaN; the guards name it.
     ///
     /// ```
     /// use volta::{Tensor, cross_entropy};
@@ -251,12 +274,12 @@ functions! {
     /// [`nll_loss`] with options.
     fn nll_loss_with | try_nll_loss_with(input: &Tensor, target: &Tensor, options: NllOptions) -> Tensor {
         let scores = Scores::of(input, options.weight)?;
-        let (hit, counts) = hits(&scores, target, options.ignore_index)?;
+        let hits = hits(&scores, target, options.ignore_index)?;
         let scored = match &scores.weight {
             Some(w) => scores.x.try_mul(w)?,
             None => scores.x.clone(),
         };
-        let losses = scores.sum(&hit.try_where_(&scored, 0.0)?)?.try_neg()?;
-        reduce_rows(&scores, &losses, &hit, counts.as_ref(), options.reduction)?.try_to_dtype(input.dtype())
+        let losses = scores.sum(&hits.hit.try_where_(&scored, 0.0)?)?.try_neg()?;
+        reduce_rows(&scores, &losses, &hits, options.reduction)?.try_to_dtype(input.dtype())
     }
 }

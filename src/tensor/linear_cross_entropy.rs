@@ -5,7 +5,7 @@
 //! one of them would give a gradient of the whole weight; chunks of classes give each a part of it.
 
 use super::Tensor;
-use super::cross_entropy::CrossEntropyOptions;
+use super::cross_entropy::{CrossEntropyOptions, flaws};
 use super::loss::Reduction;
 use super::record::functions;
 use crate::autograd::try_checkpoint;
@@ -141,7 +141,13 @@ fn check(x: &Tensor, weight: &Tensor, target: &Tensor, options: &LinearCrossEntr
 }
 
 /// How much the targets count: by the weights of their classes, and nothing where they are ignored.
-fn target_weights(target: &Tensor, options: &CrossEntropyOptions, dtype: DType) -> Result<Tensor> {
+fn target_weights(
+    target: &Tensor,
+    classes: usize,
+    options: &CrossEntropyOptions,
+    dtype: DType,
+) -> Result<Tensor> {
+    let counts = counts(target, options)?;
     let weights = match options.weight {
         Some(weight) => {
             let inside = target.try_ge(0)?.try_logical_and(&target.try_lt(weight.numel())?)?;
@@ -149,7 +155,7 @@ fn target_weights(target: &Tensor, options: &CrossEntropyOptions, dtype: DType) 
         }
         None => target.constant(1.0, target.shape(), dtype),
     };
-    masked(target, options, weights)
+    masked(target, options, weights.try_add(&flaws(target, classes, counts.as_ref(), dtype)?)?)
 }
 
 /// The losses of all rows, and how much each counts.
@@ -164,7 +170,7 @@ fn row_losses(
     let all = Tensor::try_stack(&found, 0)?;
     let log = all.try_select(1, 0)?.try_logsumexp(0, false)?;
     let picked = all.try_select(1, 1)?.try_sum_dim(0, false)?;
-    let counts = target_weights(&problem.target, options, log.dtype())?;
+    let counts = target_weights(&problem.target, classes.len(), options, log.dtype())?;
     let mut losses = masked(&problem.target, options, log.try_sub(&picked)?)?.try_mul(&counts)?;
     if problem.smoothed {
         let part = options.label_smoothing;
@@ -179,14 +185,19 @@ fn row_losses(
     Ok((losses, counts))
 }
 
-/// Zero where the target is ignored. An index that the target's type does not have is none.
-fn masked(target: &Tensor, options: &CrossEntropyOptions, t: Tensor) -> Result<Tensor> {
+/// Where the target counts at all. An index that the target's type does not have is none.
+fn counts(target: &Tensor, options: &CrossEntropyOptions) -> Result<Option<Tensor>> {
     match options.ignore_index {
         Some(index) if target.dtype() == DType::I64 || i32::try_from(index).is_ok() => {
-            target.try_ne(index)?.try_where_(&t, 0.0)
+            target.try_ne(index).map(Some)
         }
-        _ => Ok(t),
+        _ => Ok(None),
     }
+}
+
+/// Zero where the target is ignored.
+fn masked(target: &Tensor, options: &CrossEntropyOptions, t: Tensor) -> Result<Tensor> {
+    counts(target, options)?.map_or(Ok(t.clone()), |counts| counts.try_where_(&t, 0.0))
 }
 
 functions! {

@@ -1,6 +1,9 @@
 //! PyTorch's answers at the edges of floats: NaN, infinities, signed zeros, ties, empty tensors.
 
-use volta::{DType, Tensor};
+use volta::{
+    CrossEntropyOptions, DType, LinearCrossEntropyOptions, NllOptions, Reduction, Tensor, cross_entropy_with,
+    linear_cross_entropy_with, nll_loss_with,
+};
 
 const NAN: f32 = f32::NAN;
 const INF: f32 = f32::INFINITY;
@@ -323,6 +326,29 @@ fn half_precision_overflows_and_rounds_as_ieee_says() {
     // Rounded after every op, whether fused or not.
     let one = f16(1.0);
     assert_elements("2048 + 1 + 1", &(f16(2048.0) + &one + &one), &[2048.0]);
+    let large = f16(60000.0);
+    assert_elements("an overflow on the way", &((&large + &large) * 0.0), &[NAN]);
     // A sum is kept wide until its end.
     assert_elements("the sum of many", &Tensor::ones([4096]).to_dtype(DType::F16).sum(), &[4096.0]);
+}
+
+#[test]
+fn a_target_that_is_no_class_gives_no_loss() {
+    let (logits, x, weight) = (Tensor::zeros([3, 4]), Tensor::ones([3, 2]), Tensor::ones([4, 2]));
+    for (class, ok) in [(3i64, true), (-100, true), (4, false), (-1, false)] {
+        let target = Tensor::from_vec(vec![0, class, 1], [3]);
+        for reduction in [Reduction::Mean, Reduction::Sum, Reduction::None] {
+            let options = CrossEntropyOptions { reduction, ..CrossEntropyOptions::default() };
+            let linear = LinearCrossEntropyOptions { loss: options, ..LinearCrossEntropyOptions::default() };
+            let nll = NllOptions { reduction, ..NllOptions::default() };
+            for loss in [
+                cross_entropy_with(&logits, &target, options),
+                nll_loss_with(&logits, &target, nll),
+                linear_cross_entropy_with(&x, &weight, &target, linear),
+            ] {
+                let loss: Vec<f32> = loss.to_vec();
+                assert_eq!(loss.iter().all(|l| l.is_finite()), ok, "{class}, {reduction:?}: {loss:?}");
+            }
+        }
+    }
 }
