@@ -83,23 +83,26 @@ fn asked_for() -> Option<String> {
 
 /// All adapters, those with an index first, in its order: the one asked for, then the best real ones.
 pub(super) async fn list() -> Vec<(Option<usize>, wgpu::Adapter)> {
-    let mut all = instance().enumerate_adapters(wgpu::Backends::all()).await;
-    let asked = asked_for();
-    let is_asked = |a: &wgpu::Adapter| {
-        asked.as_ref().is_some_and(|name| a.get_info().name.to_lowercase().contains(name))
+    let all = instance().enumerate_adapters(wgpu::Backends::all()).await;
+    let known = |a: wgpu::Adapter| {
+        let info = a.get_info();
+        (kind(&info), info.name, a)
     };
-    all.sort_by_key(|a| (!is_asked(a), kind(&a.get_info()) as usize));
-    let mut next = 0;
-    let index = |a: &wgpu::Adapter, next: &mut usize| {
-        let usable = is_asked(a) || kind(&a.get_info()) != AdapterKind::Software;
-        // Asked for and not there is an error, never another adapter.
-        let missing = asked.is_some() && *next == 0 && !is_asked(a);
-        (usable && !missing).then(|| {
-            *next += 1;
-            *next - 1
-        })
+    ranked(asked_for().as_deref(), all.into_iter().map(known).collect())
+}
+
+/// Adapters by kind and name, in the order of [`list`].
+fn ranked<A>(asked: Option<&str>, mut all: Vec<(AdapterKind, String, A)>) -> Vec<(Option<usize>, A)> {
+    let is_asked = |name: &str| asked.is_some_and(|asked| name.to_lowercase().contains(asked));
+    all.sort_by_key(|(kind, name, _)| (!is_asked(name), *kind as usize));
+    // Asked for and not there is an error, never another adapter.
+    let none = asked.is_some() && !all.first().is_some_and(|(_, name, _)| is_asked(name));
+    let mut indices = 0..;
+    let index = |(kind, name, adapter): (AdapterKind, String, A)| {
+        let usable = is_asked(&name) || kind != AdapterKind::Software;
+        ((usable && !none).then(|| indices.next()).flatten(), adapter)
     };
-    all.into_iter().map(|a| (index(&a, &mut next), a)).collect()
+    all.into_iter().map(index).collect()
 }
 
 /// Every adapter of this machine. On the web, where finding them waits, use [`adapters_async`].
@@ -148,12 +151,14 @@ pub(super) async fn find(index: usize) -> Result<wgpu::Adapter> {
     let all = list().await;
     let names: Vec<String> = all.iter().map(|(_, a)| a.get_info().name).collect();
     let found = all.into_iter().find(|(i, _)| *i == Some(index)).map(|(_, a)| a);
-    found.ok_or_else(|| Error::new(ErrorKind::Device, missing(index, &names)))
+    found.ok_or_else(|| Error::new(ErrorKind::Device, missing(asked_for().as_deref(), index, &names)))
 }
 
 /// What to say when there is no such adapter.
-fn missing(index: usize, names: &[String]) -> String {
-    if let Some(name) = asked_for() {
+fn missing(asked: Option<&str>, index: usize, names: &[String]) -> String {
+    if let Some(name) = asked
+        && index == 0
+    {
         return format!(
             "no adapter's name contains {name:?}, which VOLTA_ADAPTER asks for; there are: {}",
             if names.is_empty() { "none".to_string() } else { names.join(", ") }
@@ -184,3 +189,52 @@ const INSTALL: &str = "On macOS any Mac with Metal works; inside a virtual machi
 const INSTALL: &str = "This browser has no WebGPU, or it is turned off.";
 #[cfg(not(any(target_os = "linux", target_os = "windows", target_os = "macos", target_arch = "wasm32")))]
 const INSTALL: &str = "Install a Vulkan driver for it.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names in order, each with its index.
+    fn order(asked: Option<&str>) -> Vec<(&'static str, Option<usize>)> {
+        let all = [
+            (AdapterKind::Software, "llvmpipe (LLVM 19)"),
+            (AdapterKind::Integrated, "Intel Arc"),
+            (AdapterKind::Discrete, "NVIDIA H200"),
+        ];
+        let all = all.map(|(kind, name)| (kind, name.to_string(), name)).to_vec();
+        ranked(asked, all).into_iter().map(|(index, name)| (name, index)).collect()
+    }
+
+    #[test]
+    fn the_best_real_adapter_is_the_first_and_a_software_one_none() {
+        assert_eq!(
+            order(None),
+            [("NVIDIA H200", Some(0)), ("Intel Arc", Some(1)), ("llvmpipe (LLVM 19)", None)]
+        );
+    }
+
+    #[test]
+    fn the_adapter_that_is_asked_for_comes_first_whatever_it_is() {
+        let first = |asked| order(Some(asked))[0];
+        assert_eq!(first("llvmpipe"), ("llvmpipe (LLVM 19)", Some(0)));
+        assert_eq!(first("arc"), ("Intel Arc", Some(0)));
+        assert_eq!(order(Some("llvmpipe"))[1], ("NVIDIA H200", Some(1)));
+    }
+
+    #[test]
+    fn no_other_adapter_takes_the_place_of_one_that_is_missing() {
+        assert!(order(Some("radeon")).iter().all(|(_, index)| index.is_none()));
+        let message = missing(Some("radeon"), 0, &["NVIDIA H200".into()]);
+        assert!(message.contains("radeon") && message.contains("NVIDIA H200"), "{message}");
+    }
+
+    #[test]
+    fn without_an_adapter_it_says_what_to_install_and_what_there_is() {
+        assert!(missing(None, 0, &[]).contains(INSTALL));
+        let message = missing(None, 0, &["llvmpipe".into()]);
+        assert!(
+            message.contains(INSTALL) && message.contains("llvmpipe") && message.contains("VOLTA_ADAPTER")
+        );
+        assert!(missing(None, 3, &[]).contains("gpu:3"));
+    }
+}
