@@ -3,7 +3,7 @@
 //! names an adapter (`llvmpipe` will do) or there is a GPU; says so and passes where there is none.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use volta::gpu::{limit_memory, lose_device, spoil_next_shader};
+use volta::gpu::{fail_next_map, limit_memory, lose_device, spoil_next_shader};
 use volta::{DType, Device, Error, ErrorKind, Optimizer, SGD, Tensor, mse_loss, with_device};
 
 /// The device, for one test at a time.
@@ -85,6 +85,15 @@ on_gpu! {
         let error = x.sqrt().try_to_vec::<f32>().unwrap_err();
         assert_names(&error, ErrorKind::Device, &["compiling sqrt", "[3]"]);
         assert_eq!(x.sqrt().to_vec::<f32>(), [1.0, 2.0, 3.0]);
+    }
+
+    a_read_that_cannot_be_mapped_is_an_error_with_its_shape() {
+        let x = Tensor::from_vec(vec![1f32, 4.0, 9.0, 16.0], [2, 2]).sqrt();
+        fail_next_map(0).unwrap();
+        let error = x.try_to_vec::<f32>().unwrap_err();
+        assert_names(&error, ErrorKind::Device, &["gpu:0", "could not be read", "reading f32 [2, 2]"]);
+        assert_eq!(error.op(), "to_vec");
+        assert_eq!(x.to_vec::<f32>(), [1.0, 2.0, 3.0, 4.0]);
     }
 
     a_lost_device_is_an_error_and_opens_again() {

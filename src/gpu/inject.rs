@@ -10,11 +10,17 @@ pub(super) struct Injected {
     pub memory: AtomicU64,
     /// The next shader that is compiled is not valid.
     pub bad_shader: AtomicBool,
+    /// What is read next cannot be mapped.
+    pub bad_map: AtomicBool,
 }
 
 impl Default for Injected {
     fn default() -> Self {
-        Injected { memory: AtomicU64::new(u64::MAX), bad_shader: AtomicBool::new(false) }
+        Injected {
+            memory: AtomicU64::new(u64::MAX),
+            bad_shader: AtomicBool::new(false),
+            bad_map: AtomicBool::new(false),
+        }
     }
 }
 
@@ -39,5 +45,12 @@ pub fn limit_memory(index: usize, bytes: u64) -> Result<()> {
 #[doc(hidden)]
 pub fn spoil_next_shader(index: usize) -> Result<()> {
     context::open(index)?.injected.bad_shader.store(true, Relaxed);
+    Ok(())
+}
+
+/// Lets the next read from `gpu:index` fail when it is mapped. For tests.
+#[doc(hidden)]
+pub fn fail_next_map(index: usize) -> Result<()> {
+    context::open(index)?.injected.bad_map.store(true, Relaxed);
     Ok(())
 }

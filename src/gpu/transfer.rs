@@ -11,6 +11,7 @@ use crate::graph::Storage;
 use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 #[cfg(not(target_arch = "wasm32"))]
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,9 @@ impl Staged {
             })
         };
         self.mapped.await.map_err(|e| failed(e.to_string()))?;
+        if context.injected.bad_map.swap(false, Relaxed) {
+            return Err(failed("it is not mapped".into()));
+        }
         let view = self.buffer.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
         count_read();
         Ok(look(&view))

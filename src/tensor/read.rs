@@ -104,7 +104,9 @@ fn reading(node: &Arc<Node>) -> Result<Reading> {
             node.storage().expect("a realized node has storage")
         }
     };
-    Ok(engine::executor(node.device)?.read(storage, node.dtype, node.shape.numel()))
+    let (dtype, shape) = (node.dtype, node.shape);
+    let bytes = engine::executor(node.device)?.read(storage, dtype, shape.numel());
+    Ok(Box::pin(async move { bytes.await.map_err(|e| e.with_context(&format!("reading {dtype} {shape}"))) }))
 }
 
 /// The elements of tensors as they are now, row by row, as they lie in the host's memory. What is pending is computed
