@@ -7,7 +7,7 @@ use super::json::Json;
 use super::safetensors::{self, Metadata};
 use super::source::Source;
 use super::values;
-use super::weights::Weights;
+use super::weights::{Format, Weights};
 use crate::call::Call;
 use crate::device::Device;
 use crate::error::{Error, Result, bail};
@@ -229,7 +229,15 @@ impl Checkpoint {
     }
 
     fn of(source: Arc<Source>) -> Result<Checkpoint> {
-        let weights = safetensors::read(source.clone())?;
+        let weights = match Format::of(&source) {
+            Format::Safetensors => safetensors::read(source.clone())?,
+            Format::PyTorch => {
+                return Err(source.wrong(
+                    "it is a PyTorch weight file, but no checkpoint: open it with Weights::open, or load",
+                ));
+            }
+            Format::Other(why) => return Err(source.wrong(why)),
+        };
         let state = described(&weights).map_err(|what| source.wrong(what))?;
         let damaged = |what: &str| source.wrong(format!("the checkpoint is damaged: {what}"));
         let mut checkpoint = Checkpoint { label: source.label().to_string(), ..Checkpoint::default() };

@@ -177,6 +177,35 @@ impl Entry {
     }
 }
 
+/// What a file is by its first bytes.
+pub(super) enum Format {
+    Safetensors,
+    PyTorch,
+    /// Nothing that can be read, and why.
+    Other(&'static str),
+}
+
+impl Format {
+    pub(super) fn of(bytes: &[u8]) -> Format {
+        let begins = |with: &[u8]| bytes.starts_with(with);
+        // First, as the length of a header may begin with any bytes; in other formats this one is never a brace.
+        if bytes.get(8) == Some(&b'{') {
+            return Format::Safetensors;
+        }
+        if begins(b"PK") {
+            return Format::PyTorch;
+        }
+        Format::Other(if begins(&[0x80]) || bytes.get(257..262) == Some(b"ustar") {
+            "it was saved by PyTorch before 1.6, or with _use_new_zipfile_serialization=False: load it with PyTorch \
+             and save it again"
+        } else if begins(b"version https://git-lfs") {
+            "it only says where Git LFS keeps the file: fetch it with `git lfs pull`"
+        } else {
+            "it is neither a safetensors nor a PyTorch file, or only a part of one"
+        })
+    }
+}
+
 impl Weights {
     pub(super) fn new(
         label: &str,
@@ -213,23 +242,11 @@ impl Weights {
 
     /// The tensors of a single file, whose format its first bytes tell.
     pub(super) fn of(source: Arc<Source>) -> Result<Weights> {
-        let begins = |with: &[u8]| source.starts_with(with);
-        // First, as the length of a header may begin with any bytes; in other formats this one is never a brace.
-        if source.get(8) == Some(&b'{') {
-            return safetensors::read(source);
+        match Format::of(&source) {
+            Format::Safetensors => safetensors::read(source),
+            Format::PyTorch => pytorch::read(source),
+            Format::Other(why) => Err(source.wrong(why)),
         }
-        if begins(b"PK") {
-            return pytorch::read(source);
-        }
-        let why = if begins(&[0x80]) || source.get(257..262) == Some(b"ustar") {
-            "it was saved by PyTorch before 1.6, or with _use_new_zipfile_serialization=False: load it with PyTorch \
-             and save it again"
-        } else if begins(b"version https://git-lfs") {
-            "it only says where Git LFS keeps the file: fetch it with `git lfs pull`"
-        } else {
-            "it is neither a safetensors nor a PyTorch file, or only a part of one"
-        };
-        Err(source.wrong(why))
     }
 
     /// All tensors, in the order of the file.

@@ -174,6 +174,9 @@ fn a_newer_format_and_other_files_are_told_apart() {
     refused(with("one", state), "version");
     refused(with("0", state), "version");
     refused(forged(&[]), "no checkpoint");
+    // What `torch.save` writes is a zip archive.
+    let zip = b"PK\x03\x04\0\0\x08\x08\0\0".to_vec();
+    refused(zip, "it is a PyTorch weight file, but no checkpoint: open it with Weights::open");
     refused(with("1", "{"), "damaged");
     refused(with("1", r#"{"values":{}}"#), "parts");
     refused(with("1", r#"{"values":{"a":[]},"parts":{}}"#), "values");
