@@ -1,5 +1,6 @@
 //! Modules: names, derived ones, state, moving, switching, summaries and where errors point.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use volta::nn::{Mode, summary};
 use volta::{
@@ -181,6 +182,35 @@ fn frozen_parameters_do_not_collect_gradients() {
     let with_gradient: Vec<String> =
         net.named_parameters().into_iter().filter(|(_, p)| p.grad().is_some()).map(|(n, _)| n).collect();
     assert_eq!(with_gradient, ["blocks.1.scale"]);
+}
+
+/// Runs `f`, which must panic, and gives the panic's message.
+fn panics<T>(f: impl FnOnce() -> T) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(f)).err().expect("a panic");
+    panic.downcast_ref::<String>().expect("a message").clone()
+}
+
+#[test]
+fn two_layers_of_one_name_are_refused_at_this_line() {
+    let layer = || Box::new(Linear::new(2, 2, true)) as Box<dyn Module>;
+    let (line, error) =
+        (line!(), Sequential::try_named(vec![("fc", layer()), ("fc", layer())]).err().unwrap());
+    assert!(error.message().contains("\"fc\""), "{error}");
+    assert_eq!((error.op(), error.location().file(), error.location().line()), ("Sequential", file!(), line));
+
+    // `with` names by place, and somebody may have taken that name.
+    let one = || Sequential::named(vec![("1", layer())]);
+    let (line, error) = (line!(), one().try_with(ReLU).err().unwrap());
+    assert!(error.message().contains("\"1\""), "{error}");
+    assert_eq!((error.location().file(), error.location().line()), (file!(), line));
+
+    let (line, message) = (line!(), panics(|| Sequential::named(vec![("fc", layer()), ("fc", layer())])));
+    assert!(message.contains(&format!("{}:{line}", file!())), "{message}");
+    let (line, message) = (line!(), panics(|| one().with(ReLU)));
+    assert!(message.contains(&format!("{}:{line}", file!())), "{message}");
+
+    let fine = Sequential::named(vec![("0", layer())]).with(Linear::new(2, 2, true));
+    assert_eq!(fine.state_dict().len(), fine.parameters().len());
 }
 
 #[test]

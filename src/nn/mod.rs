@@ -25,6 +25,7 @@ mod sequential;
 mod state;
 mod summary;
 mod transformer;
+mod untouched;
 mod visit;
 
 pub use activation::{ELU, GELU, GELUTanh, LeakyReLU, LogSoftmax, Mish, ReLU, SiLU, Sigmoid, Softmax, Tanh};

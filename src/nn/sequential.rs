@@ -1,8 +1,8 @@
 //! Layers one after another.
 
-use super::call::{forward, layer};
+use super::call::{forward, layer, misuse};
 use super::{Module, Visitor};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::tensor::Tensor;
 
 /// Layers that run one after another.
@@ -27,15 +27,45 @@ impl Sequential {
         Sequential { layers: layers.into_iter().enumerate().map(|(k, l)| (k.to_string(), l)).collect() }
     }
 
-    /// Layers with names of their own.
+    /// Layers with names of their own, no two alike: values are saved under them.
+    #[track_caller]
     pub fn named<N: Into<String>>(layers: Vec<(N, Box<dyn Module>)>) -> Sequential {
-        Sequential { layers: layers.into_iter().map(|(name, l)| (name.into(), l)).collect() }
+        Sequential::try_named(layers).unwrap_or_else(|e| e.raise())
+    }
+
+    /// [`named`](Self::named) that returns its error.
+    #[track_caller]
+    pub fn try_named<N: Into<String>>(layers: Vec<(N, Box<dyn Module>)>) -> Result<Sequential> {
+        let mut all = Sequential { layers: Vec::with_capacity(layers.len()) };
+        for (name, l) in layers {
+            all.push(name.into(), l)?;
+        }
+        Ok(all)
     }
 
     /// With one more layer at the end, named by its place.
-    pub fn with(mut self, layer: impl Module + 'static) -> Sequential {
-        self.layers.push((self.layers.len().to_string(), Box::new(layer)));
-        self
+    #[track_caller]
+    pub fn with(self, layer: impl Module + 'static) -> Sequential {
+        self.try_with(layer).unwrap_or_else(|e| e.raise())
+    }
+
+    /// [`with`](Self::with) that returns its error: a layer [named](Self::named) so may be there already.
+    #[track_caller]
+    pub fn try_with(mut self, layer: impl Module + 'static) -> Result<Sequential> {
+        self.push(self.layers.len().to_string(), Box::new(layer))?;
+        Ok(self)
+    }
+
+    /// A second layer of one name would take the first one's place in what is saved.
+    #[track_caller]
+    fn push(&mut self, name: String, layer: Box<dyn Module>) -> Result<()> {
+        if let Some((_, first)) = self.layers.iter().find(|(n, _)| *n == name) {
+            let (first, second) = (first.kind(), layer.kind());
+            let message = format!("two layers are named {name:?}: {first} and {second}");
+            return Err(misuse("Sequential", ErrorKind::Argument, message));
+        }
+        self.layers.push((name, layer));
+        Ok(())
     }
 
     /// How many layers there are.

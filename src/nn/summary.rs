@@ -2,6 +2,7 @@
 
 use super::call::watch;
 use super::module::walk;
+use super::untouched::Untouched;
 use super::{Item, Module, num_parameters};
 use crate::autograd::no_grad;
 use crate::call::Layer;
@@ -32,7 +33,8 @@ struct Row {
 }
 
 /// The layers of `module`, and the shapes they give for `input`. Nothing is computed: shapes are known when ops are
-/// called. Without an input there are no shapes.
+/// called. Without an input there are no shapes. The module runs as in evaluation, and is left as it was: its modes, its
+/// buffers and the program's random numbers.
 ///
 /// ```
 /// use volta::{Linear, ReLU, Sequential, Tensor, nn::summary};
@@ -46,7 +48,10 @@ struct Row {
 pub fn summary<M: Module + ?Sized>(module: &M, input: Option<&Tensor>) -> Result<Summary> {
     let mut outputs: HashMap<Layer, Shape> = HashMap::new();
     if let Some(x) = input {
-        let (result, seen) = watch(|| no_grad(|| module.try_forward(x)));
+        let (result, seen) = {
+            let _untouched = Untouched::enter(module);
+            watch(|| no_grad(|| module.try_forward(x)))
+        };
         result?;
         outputs.extend(seen.into_iter().map(|s| (s.layer, s.shape)));
     }

@@ -10,6 +10,7 @@ use crate::graph::Node;
 use crate::op::{Op, RandomKind};
 use crate::shape::{Dims, Shape};
 use crate::state::{State, Stateful};
+use std::cell::Cell;
 use std::sync::Mutex;
 
 /// The state of the random numbers: a seed and how many tensors were drawn since.
@@ -36,6 +37,15 @@ impl RngState {
     pub fn restore(self) {
         *RNG.lock().expect("no panic while the generator is held") = self;
     }
+
+    fn draw(&mut self) -> [u32; 2] {
+        let stream = self.drawn;
+        self.drawn += 1;
+        crate::random::threefry(
+            [self.seed as u32, (self.seed >> 32) as u32],
+            [stream as u32, (stream >> 32) as u32],
+        )
+    }
 }
 
 /// Both numbers are saved by their bits.
@@ -51,15 +61,34 @@ impl Stateful for RngState {
     }
 }
 
+thread_local! {
+    /// What this thread draws from instead of the program's random numbers.
+    static ASIDE: Cell<Option<RngState>> = const { Cell::new(None) };
+}
+
+/// While it lives, this thread draws random numbers that do not count; other threads draw as ever.
+pub(crate) struct DrawAside(Option<RngState>);
+
+impl DrawAside {
+    pub(crate) fn enter() -> DrawAside {
+        DrawAside(ASIDE.replace(Some(RngState { seed: 0, drawn: 0 })))
+    }
+}
+
+impl Drop for DrawAside {
+    fn drop(&mut self) {
+        ASIDE.set(self.0);
+    }
+}
+
 /// A key for one tensor of random numbers, or for a loader; its elements count under it.
 pub(crate) fn next_key() -> [u32; 2] {
-    let mut rng = RNG.lock().expect("no panic while the generator is held");
-    let stream = rng.drawn;
-    rng.drawn += 1;
-    crate::random::threefry(
-        [rng.seed as u32, (rng.seed >> 32) as u32],
-        [stream as u32, (stream >> 32) as u32],
-    )
+    if let Some(mut rng) = ASIDE.get() {
+        let key = rng.draw();
+        ASIDE.set(Some(rng));
+        return key;
+    }
+    RNG.lock().expect("no panic while the generator is held").draw()
 }
 
 macro_rules! creators {

@@ -38,7 +38,7 @@ mod transfer;
 pub use attention::AttentionOptions;
 pub use autocast::{autocast, try_set_autocast};
 pub use conv::ConvOptions;
-pub(crate) use create::next_key;
+pub(crate) use create::{DrawAside, next_key};
 pub use create::{RngState, manual_seed};
 pub use cross_entropy::{
     CrossEntropyOptions, NllOptions, cross_entropy, cross_entropy_with, nll_loss, nll_loss_with,
@@ -304,6 +304,18 @@ impl Tensor {
         // Outside the lock: it may be the end of a long chain.
         drop(old);
         Ok(())
+    }
+
+    /// Gives this tensor, and every clone of it, the very node it had before. What cannot be
+    /// assigned to has it still.
+    pub(crate) fn take_back(&self, before: Arc<Node>) {
+        if let Inner::Variable(variable) = &self.0 {
+            let now = std::mem::replace(
+                &mut *variable.node.lock().expect("no panic while a variable is held"),
+                before,
+            );
+            drop(now);
+        }
     }
 
     /// Moves this tensor, and every clone of it, to another device and type, with its gradient.

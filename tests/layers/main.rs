@@ -4,11 +4,13 @@
 mod array;
 mod driver;
 
+mod activations;
 mod attention;
 mod batch_norm;
 mod convolution;
 mod generation;
 mod images;
+mod linear;
 mod losses;
 mod misuse;
 mod norms;
