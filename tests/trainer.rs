@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::data::{DataLoader, TensorDataset};
-use volta::optim::CosineAnnealingLR;
-use volta::train::{Event, History, Trainer, TrainerOptions, classified, read_csv};
+use volta::optim::{CosineAnnealingLR, ExponentialLR, PlateauOptions, ReduceLROnPlateau, Schedule, WarmupLR};
+use volta::train::{
+    Event, History, Trainer, TrainerOptions, accuracy, classified, read_csv, try_accuracy, try_classified,
+};
 use volta::{Adam, DType, Dropout, Linear, Module, ReLU, Sequential, Tensor, manual_seed};
 
 /// The random numbers are the whole program's: a run that is compared must be alone.
@@ -202,4 +204,103 @@ fn profiles_come_as_often_as_they_were_asked_for() {
     assert_eq!(trainer.speed().0, 40);
     drop(trainer);
     assert_eq!(steps, [10, 20, 30, 40]);
+}
+
+fn on_plateaus() -> ReduceLROnPlateau {
+    ReduceLROnPlateau::new(PlateauOptions { factor: 0.5, patience: 1, ..Default::default() })
+}
+
+/// The rate after each of six epochs of a training that gets no better: its validation loss is always the same.
+fn rates_without_progress(schedule: impl Schedule + 'static) -> Vec<f64> {
+    let model = Linear::new(2, 2, true);
+    let mut adam = Adam::new(model.parameters(), 0.4, (0.9, 0.999), 1e-8, 0.0);
+    let options = TrainerOptions { epochs: 6, log_every: 1, ..silent() };
+    let history = Trainer::new(&model, &mut adam, options)
+        .with_schedule(schedule)
+        .fit(&mut points(32), Some(&mut points(16)), |x, _| Ok((model.try_forward(x)?.mean() * 0.0).into()))
+        .unwrap();
+    // Two steps an epoch; a rate is read after its step, where the schedule stands at the next.
+    history.series("learning_rate").into_iter().filter(|(step, _)| step % 2 == 1).map(|r| r.1).collect()
+}
+
+#[test]
+fn a_rate_falls_when_validations_get_no_better() {
+    let _alone = alone();
+    assert_eq!(rates_without_progress(on_plateaus()), [0.4, 0.4, 0.4, 0.2, 0.2, 0.1]);
+    // Steps are counted as ever: the three of the warmup, and none more for a validation.
+    let rates = rates_without_progress(WarmupLR::new(3, ExponentialLR::new(0.5)));
+    for (rate, expected) in rates.iter().zip([0.2, 0.4, 0.1, 0.025]) {
+        assert!((rate - expected).abs() < 1e-12, "{rates:?}");
+    }
+}
+
+#[test]
+fn a_schedule_that_waits_for_validations_needs_validation_data() {
+    let _alone = alone();
+    let model = Linear::new(2, 2, true);
+    let mut adam = Adam::new(model.parameters(), 0.4, (0.9, 0.999), 1e-8, 0.0);
+    let error = Trainer::new(&model, &mut adam, silent())
+        .with_schedule(WarmupLR::new(3, on_plateaus()))
+        .fit(&mut points(32), None, |x, y| Ok(classified(&model.try_forward(x)?, y)))
+        .unwrap_err();
+    assert!(error.message().contains("give validation data"), "{error}");
+    assert!(error.to_string().contains("trainer.rs"), "{error}");
+}
+
+#[test]
+fn steps_that_end_with_an_epoch_end_with_a_validation() {
+    let _alone = alone();
+    let validations = |options: TrainerOptions| -> Vec<u64> {
+        let model = network();
+        let mut adam = Adam::new(model.parameters(), 0.01, (0.9, 0.999), 1e-8, 0.0);
+        let history = Trainer::new(&model, &mut adam, options)
+            .fit(&mut points(64), Some(&mut points(16)), |x, y| Ok(classified(&model.try_forward(x)?, y)))
+            .unwrap();
+        history.series("validation/loss").into_iter().map(|v| v.0).collect()
+    };
+    let ending = |steps| TrainerOptions { steps: Some(steps), ..silent() };
+    assert_eq!(validations(ending(8)), [4, 8]);
+    assert_eq!(validations(ending(7)), [4], "in the middle of an epoch there is none");
+    assert_eq!(validations(TrainerOptions { validate_every: Some(2), ..ending(8) }), [2, 4, 6, 8]);
+    // A run that goes on from there does not validate again what was validated.
+    for checkpoint_every in [None, Some(2)] {
+        let folder = Folder::new("end-of-epoch");
+        let part = |steps| TrainerOptions {
+            folder: Some(folder.0.clone()),
+            resume: true,
+            checkpoint_every,
+            ..ending(steps)
+        };
+        assert_eq!(validations(part(8)), [4, 8]);
+        assert_eq!(validations(part(12)), [4, 8, 12]);
+    }
+}
+
+#[test]
+fn the_classes_are_where_cross_entropy_has_them() {
+    // Two samples of three places, over two classes: the first sample's places are 1, 0, 1, the second's 0, 0, 0.
+    let logits = [0f32, 3., 0., 1., 2., 1., 5., 5., 5., 4., 4., 4.];
+    let logits = Tensor::from_slice(&logits, [2, 2, 3]);
+    let classes = Tensor::from_slice(&[1i64, 0, 0, 0, 0, 1], [2, 3]);
+    let outcome = classified(&logits, &classes);
+    assert!((outcome.metrics[0].1.item::<f32>() - 4.0 / 6.0).abs() < 1e-6);
+    // As many classes as places: only the axis tells them apart.
+    let square = Tensor::from_slice(&[0f32, 9., 1., 2.], [1, 2, 2]);
+    let right = Tensor::from_slice(&[1i64, 0], [1, 2]);
+    assert_eq!(accuracy(&square, &right).item::<f32>(), 1.0);
+    let (alone, class) =
+        (Tensor::from_slice(&[0f32, 2., 1.], [3]), Tensor::from_slice(&[1i64], [1]).squeeze(0));
+    assert_eq!(accuracy(&alone, &class).item::<f32>(), 1.0);
+}
+
+#[test]
+fn a_wrong_shape_names_the_line_that_gave_it() {
+    let (logits, classes) = (Tensor::zeros([4, 3]), Tensor::zeros([3]).to_dtype(DType::I64));
+    let line = line!() + 1;
+    let error = try_accuracy(&logits, &classes).unwrap_err().to_string();
+    assert!(error.contains("the logits [4, 3] need [4]"), "{error}");
+    assert!(error.contains(&format!("trainer.rs:{line}")), "{error}");
+    let line = line!() + 1;
+    let error = try_classified(&logits, &classes).err().expect("the shapes differ").to_string();
+    assert!(error.contains(&format!("trainer.rs:{line}")), "{error}");
 }

@@ -2,8 +2,9 @@
 
 use crate::autograd::no_grad;
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::tensor::{Tensor, cross_entropy, try_realize_all};
+use crate::error::{Result, bail};
+use crate::tensor::record::functions;
+use crate::tensor::{Tensor, try_cross_entropy, try_realize_all};
 
 /// What a step computes for a batch: the loss, and what else is worth knowing.
 #[derive(Clone)]
@@ -47,7 +48,8 @@ impl Outcome {
     }
 }
 
-/// Cross-entropy and accuracy of `logits` over classes, one row a sample.
+/// Cross-entropy and accuracy of logits (batch, classes, …), or (classes) alone. The classes are indices, of the same
+/// shape without the axis of classes.
 ///
 /// ```
 /// use volta::{Tensor, train::classified};
@@ -57,16 +59,38 @@ impl Outcome {
 /// ```
 #[track_caller]
 pub fn classified(logits: &Tensor, classes: &Tensor) -> Outcome {
-    Outcome::from(cross_entropy(logits, classes)).with("accuracy", &accuracy(logits, classes))
+    match try_classified(logits, classes) {
+        Ok(outcome) => outcome,
+        Err(error) => error.raise(),
+    }
 }
 
-/// The share of rows whose largest logit is at the right class.
+/// [`classified`] that returns its error.
 #[track_caller]
-pub fn accuracy(logits: &Tensor, classes: &Tensor) -> Tensor {
-    no_grad(|| {
-        let best = logits.argmax_dim(-1, false);
-        best.eq(classes.to_dtype(best.dtype())).to_dtype(DType::F32).mean()
-    })
+pub fn try_classified(logits: &Tensor, classes: &Tensor) -> Result<Outcome> {
+    let loss = try_cross_entropy(logits, classes)?;
+    Ok(Outcome::from(loss).with("accuracy", &try_accuracy(logits, classes)?))
+}
+
+functions! {
+    /// The share of rows whose largest logit is at the right class. The classes of the logits are on the same axis as
+    /// for [`cross_entropy`](crate::cross_entropy): (batch, classes, …), or (classes) alone.
+    fn accuracy | try_accuracy(logits: &Tensor, classes: &Tensor) -> Tensor {
+        let shape = logits.shape();
+        if shape.rank() == 0 {
+            bail!(Shape, "the logits have no axis of classes: (batch, classes, …) or (classes) is needed");
+        }
+        let axis = usize::from(shape.rank() > 1);
+        let rows = shape.without(1 << axis);
+        if classes.shape() != rows {
+            bail!(Shape, "the classes have shape {}, and the logits {shape} need {rows}", classes.shape());
+        }
+        no_grad(|| {
+            let best = logits.try_argmax_dim(axis as isize, false)?;
+            let right = best.try_eq(classes.try_to_dtype(best.dtype())?)?;
+            right.try_to_dtype(DType::F32)?.try_mean()
+        })
+    }
 }
 
 /// Means of [`Outcome`]s, weighted by the number of samples. Adding reads nothing back.

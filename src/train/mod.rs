@@ -19,7 +19,7 @@ mod trainer;
 pub use chart::{Chart, Series, escaped, stacked};
 pub use event::Event;
 pub use history::{CsvLog, History, Row, read_csv};
-pub use metrics::{Meter, Outcome, accuracy, classified};
+pub use metrics::{Meter, Outcome, accuracy, classified, try_accuracy, try_classified};
 pub use tensorboard::EventWriter;
 #[cfg(not(target_arch = "wasm32"))]
 pub use trainer::{Trainer, TrainerOptions};

@@ -121,6 +121,13 @@ struct Run {
     waiting: usize,
 }
 
+impl Run {
+    /// Whether what is done every so many steps is done after this one.
+    fn is_due(&self, every: u64) -> bool {
+        self.step.is_multiple_of(every.max(1))
+    }
+}
+
 impl<'t> Trainer<'t> {
     /// Trains `model` with `optimizer`, which holds its parameters.
     pub fn new(
@@ -142,6 +149,10 @@ impl<'t> Trainer<'t> {
     }
 
     /// Lets the learning rate follow a schedule, counted in steps.
+    ///
+    /// One that looks at how well training goes, such as [`ReduceLROnPlateau`](crate::optim::ReduceLROnPlateau), is
+    /// told the loss of every validation, so that its patience is counted in validations. Without validation data
+    /// [`fit`](Self::fit) refuses it.
     #[must_use]
     pub fn with_schedule(mut self, schedule: impl Schedule + 'static) -> Trainer<'t> {
         self.scheduler = Some(Scheduler::new(schedule, self.optimizer));
@@ -178,6 +189,13 @@ impl<'t> Trainer<'t> {
     ) -> Result<History> {
         if train.is_empty() {
             bail!(Argument, "the training data has no batch of {} samples", train.batch_size());
+        }
+        if validation.is_none() && self.scheduler.as_ref().is_some_and(Scheduler::watches) {
+            bail!(
+                Argument,
+                "the schedule looks at the validation loss, as ReduceLROnPlateau does: give validation data, or a \
+                 schedule that counts steps only"
+            );
         }
         self.done = (0, Duration::ZERO);
         let mut run = self.start(train)?;
@@ -227,18 +245,22 @@ impl<'t> Trainer<'t> {
                 continue;
             }
             self.tell(&Event::Step { step: run.step })?;
-            let due = |every: Option<u64>| every.is_some_and(|n| run.step.is_multiple_of(n.max(1)));
-            let (validate, save) = (due(self.options.validate_every), due(self.options.checkpoint_every));
-            if due(Some(self.options.log_every)) {
+            if run.is_due(self.options.log_every) {
                 self.log(run, train)?;
             }
-            if validate {
-                self.validate(run, train, validation, step)?;
-            }
-            if save {
-                self.save(run, train)?;
-            }
-            if self.is_over(run, train) {
+            // What is due after the last batch is done once the epoch is counted, even if the steps end there: a
+            // checkpoint that is saved then does not repeat the validation when it is loaded.
+            if train.position() < train.len() {
+                if self.options.validate_every.is_some_and(|n| run.is_due(n)) {
+                    self.validate(run, train, validation, step)?;
+                }
+                if self.options.checkpoint_every.is_some_and(|n| run.is_due(n)) {
+                    self.save(run, train)?;
+                }
+                if self.is_over(run, train) {
+                    break;
+                }
+            } else if self.stop.load(Ordering::Relaxed) {
                 break;
             }
         }
@@ -249,9 +271,11 @@ impl<'t> Trainer<'t> {
             }
             if self.options.validate_every.is_none() {
                 self.log(run, train)?;
+            }
+            if self.options.validate_every.is_none_or(|n| run.is_due(n)) {
                 self.validate(run, train, validation, step)?;
             }
-            if self.options.checkpoint_every.is_none() {
+            if self.options.checkpoint_every.is_none_or(|n| run.is_due(n)) {
                 self.save(run, train)?;
             }
         }
@@ -396,6 +420,9 @@ impl<'t> Trainer<'t> {
         let Some(&(_, loss)) = means.first() else {
             bail!(Argument, "the validation data has no batch of {} samples", loader.batch_size());
         };
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.observe(loss, self.optimizer);
+        }
         let better = run.best.is_none_or(|best| loss < best);
         run.since_best = if better { 0 } else { run.since_best + 1 };
         if better {

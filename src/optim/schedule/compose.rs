@@ -29,6 +29,10 @@ impl<S: Schedule> Schedule for WarmupLR<S> {
         self.then.observe(metric);
     }
 
+    fn watches(&self) -> bool {
+        self.then.watches()
+    }
+
     fn state(&self) -> State {
         self.then.state()
     }
@@ -74,6 +78,10 @@ impl Schedule for SequentialLR {
         self.parts.iter_mut().for_each(|(_, part)| part.observe(metric));
     }
 
+    fn watches(&self) -> bool {
+        self.parts.iter().any(|(_, part)| part.watches())
+    }
+
     fn state(&self) -> State {
         states(self.parts.iter().map(|(_, part)| &**part))
     }
@@ -111,6 +119,10 @@ impl Schedule for ChainedLR {
 
     fn observe(&mut self, metric: f64) {
         self.parts.iter_mut().for_each(|part| part.observe(metric));
+    }
+
+    fn watches(&self) -> bool {
+        self.parts.iter().any(|part| part.watches())
     }
 
     fn state(&self) -> State {

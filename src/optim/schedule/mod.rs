@@ -28,6 +28,14 @@ pub trait Schedule: Send {
         let _ = metric;
     }
 
+    /// Whether the rate depends on what [`observe`](Self::observe) is told, as only few do. A [`Trainer`] refuses to run
+    /// such a schedule without anything to tell it.
+    ///
+    /// [`Trainer`]: crate::train::Trainer
+    fn watches(&self) -> bool {
+        false
+    }
+
     /// What it remembers besides the step; most schedules nothing.
     fn state(&self) -> State {
         State::new()
@@ -47,6 +55,10 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
 
     fn observe(&mut self, metric: f64) {
         (**self).observe(metric);
+    }
+
+    fn watches(&self) -> bool {
+        (**self).watches()
     }
 
     fn state(&self) -> State {
@@ -101,6 +113,18 @@ impl Scheduler {
     pub fn step_with(&mut self, metric: f64, optimizer: &mut dyn Optimizer) {
         self.schedule.observe(metric);
         self.step(optimizer);
+    }
+
+    /// Tells the schedule how well training goes, without a step: where steps are counted more often than something
+    /// is measured.
+    pub fn observe(&mut self, metric: f64, optimizer: &mut dyn Optimizer) {
+        self.schedule.observe(metric);
+        self.apply(optimizer);
+    }
+
+    /// Whether the schedule must be told how well training goes.
+    pub fn watches(&self) -> bool {
+        self.schedule.watches()
     }
 
     /// The rate of the first group now.

@@ -5,7 +5,8 @@ use crate::error::Result;
 use crate::state::State;
 
 /// The rate times a factor whenever the metric has not become better for some steps. The metric comes with
-/// [`Scheduler::step_with`](super::Scheduler::step_with).
+/// [`Scheduler::step_with`](super::Scheduler::step_with); in a [`Trainer`](crate::train::Trainer) it is the loss of
+/// every validation, and a step here is a validation there.
 ///
 /// `ReduceLROnPlateau::new(PlateauOptions { patience: 3, ..Default::default() })` waits for three steps.
 #[derive(Clone, Debug)]
@@ -85,6 +86,10 @@ impl Schedule for ReduceLROnPlateau {
             self.seen.cooling = self.options.cooldown;
             self.seen.bad = 0;
         }
+    }
+
+    fn watches(&self) -> bool {
+        true
     }
 
     fn state(&self) -> State {
