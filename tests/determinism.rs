@@ -4,8 +4,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::{
-    AdamW, AttentionOptions, ConvOptions, DType, Optimizer, Tensor, counters, cross_entropy, default_device,
-    manual_seed,
+    AdamW, AttentionOptions, ConvOptions, DType, Device, Optimizer, Tensor, counters, cross_entropy,
+    default_device, manual_seed, with_device,
 };
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -134,4 +134,21 @@ fn dropout_depends_on_the_seed_alone() {
     };
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));
+}
+
+#[test]
+fn random_numbers_have_the_same_bits_on_every_device() {
+    let _turn = alone();
+    let bits = |device: Device| {
+        with_device(device, || {
+            manual_seed(5);
+            // An odd number of them, and more than a row of workgroups has.
+            let uniform: Vec<f32> = Tensor::rand([3, 100_003]).to_vec();
+            let whole: Vec<i64> = Tensor::randint(-7, 1_000_000, [4097]).to_vec();
+            let kept: Vec<f32> = Tensor::ones([33, 31]).dropout(0.3, true).to_vec();
+            let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+            (bits(uniform), whole, bits(kept))
+        })
+    };
+    assert_eq!(bits(default_device()), bits(Device::Cpu));
 }

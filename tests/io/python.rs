@@ -52,9 +52,11 @@ print("read by Python")
 
 #[test]
 fn files_written_here_are_read_by_python() {
-    let python = std::env::var("VOLTA_PYTHON").unwrap_or_else(|_| "python3".to_string());
+    let named = std::env::var("VOLTA_PYTHON");
+    let python = named.clone().unwrap_or_else(|_| "python3".to_string());
     let has_it = Command::new(&python).args(["-c", "import safetensors, numpy"]).output();
     if !has_it.is_ok_and(|out| out.status.success()) {
+        assert!(named.is_err(), "{python}, which VOLTA_PYTHON names, has no safetensors and numpy");
         println!(
             "LEFT OUT: reading our files with Python: {python} with safetensors and numpy is missing (VOLTA_PYTHON \
              names another)"

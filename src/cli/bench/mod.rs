@@ -24,7 +24,7 @@ pub struct Options {
     /// Precisions, separated by commas: f32, and f16 for mixed precision with a gradient scaler.
     #[arg(long, default_value = "f32")]
     modes: String,
-    /// Timed steps of each workload, after a quarter as many to warm up.
+    /// Timed steps of each workload, after a quarter as many, and a second at least, to warm up.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     iters: u32,
     /// Another batch size for the training workloads; 0 keeps each one's own.
@@ -38,8 +38,9 @@ pub struct Options {
     threads: usize,
 }
 
-/// How long a workload runs before it is timed, at least.
-const WARM_UP: Duration = Duration::from_millis(300);
+/// How long a workload runs before it is timed, at least: right after its shaders were compiled, or from idle clocks, a
+/// step can take three times as long for most of a second.
+const WARM_UP: Duration = Duration::from_secs(1);
 
 /// What a workload yields besides time.
 enum Work {
@@ -167,7 +168,6 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
     let ms = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
     step();
     let first = ms(start);
-    // Clocks fall while nothing runs, and rise again under load.
     let warm = Instant::now();
     for k in 0.. {
         step();
