@@ -59,6 +59,60 @@ fn rows_are_folded_in_parts() {
 }
 
 #[test]
+fn rows_that_lie_in_many_pieces_are_folded_in_chunks() {
+    agree("the sum of all", || small(12000, [12000]).sum());
+    agree("sums of columns", || small(12000, [60, 200]).sum_dim(0, false) * ramp(200, [200]));
+    agree("sums of planes", || small(12000, [60, 2, 100]).sum_dim([0, 2], true));
+    agree("products", || (small(12000, [60, 200]) + 1.0).prod_dim(0, false));
+    agree("one row, normalised", || ramp(12000, [12000]).softmax(0) * 1000.0);
+    agree("columns, normalised", || ramp(12000, [60, 200]).softmax(0) + ramp(12000, [60, 200]));
+    agree("variances of columns", || small(12000, [60, 200]).var_dim(0, 1, true));
+    agree("a loss", || small(12000, [120, 100]).exp().sum_dim(1, false).log().sum());
+    agree("integers", || ramp(12000, [12000]).to_dtype(DType::I32).sum().to_dtype(DType::F32));
+    agree("halves", || {
+        let x = Tensor::ones([12000]).to_dtype(DType::F16).realize().clone();
+        x.sum().to_dtype(DType::F32)
+    });
+}
+
+#[test]
+fn extremes_of_many_pieces_and_their_places_are_found() {
+    agree("extremes of columns", || {
+        let x = ramp(12000, [60, 200]);
+        x.max_dim(0, false) - x.min_dim(0, false)
+    });
+    agree("their places", || {
+        let x = ramp(12000, [60, 200]);
+        let [low, high] = [x.argmin_dim(0, false), x.argmax_dim(0, false)].map(|t| t.to_dtype(DType::F32));
+        low * 100.0 + high
+    });
+    // Equal ones lie in several chunks, and the first counts.
+    agree("the first of all", || ramp(12000, [12000]).argmax().to_dtype(DType::F32));
+}
+
+#[test]
+fn layers_train_on_many_pieces() {
+    agree("bias", || {
+        let b = small(200, [200]).requires_grad(true);
+        ((small(12000, [60, 200]) + &b).tanh() * small(12000, [60, 200])).sum().backward();
+        b.grad().expect("it has one")
+    });
+    agree("batch norm", || {
+        let x = small(12288, [12, 4, 256]).requires_grad(true);
+        let y = x.batch_norm_train(None, None, 1e-5).0;
+        (y.square() * small(12288, [12, 4, 256])).sum().backward();
+        x.grad().expect("it has one")
+    });
+    agree("layer norm", || {
+        let w = small(100, [100]).requires_grad(true);
+        let x = small(12000, [120, 100]).requires_grad(true);
+        (x.layer_norm([100], Some(&w), None, 1e-5) * small(12000, [120, 100])).sum().backward();
+        let [w, x] = [&w, &x].map(|t| t.grad().expect("it has one").flatten(0, -1));
+        Tensor::cat(&[&w, &x], 0)
+    });
+}
+
+#[test]
 fn optimizers_update_large_parameters_in_parts() {
     agree("adam", || {
         let w = ramp(7003, [7003]).requires_grad(true);
@@ -78,6 +132,10 @@ fn tables_are_gathered_from_in_parts() {
     agree("embedding", || {
         let index = Tensor::from_vec((0..300).map(|k| k * 7 % 50).collect::<Vec<i32>>(), [300]);
         ramp(4000, [50, 80]).embedding(&index).narrow(0, 3, 280) * 2.0
+    });
+    agree("a table of many pieces", || {
+        let index = Tensor::from_vec((0..300).map(|k| k * 7 % 150).collect::<Vec<i32>>(), [300]);
+        ramp(12000, [150, 80]).embedding(&index).sum_dim(1, false) + ramp(300, [300])
     });
 }
 
@@ -162,8 +220,27 @@ fn index_kernels_run_in_parts() {
     }
 }
 
+/// Attention of heads that begin anywhere in the pieces, the gradients of what goes into it, and its result.
+fn attention_and_gradients(queries: usize, keys: usize, masked: bool) -> Tensor {
+    let operand = |rows: usize, width: usize, plus: f64| {
+        let numel = 5 * 3 * rows * width;
+        (small(numel, [5, 3, rows, width]) + plus).realize().clone().requires_grad(true)
+    };
+    let (q, k, v) = (operand(queries, 20, 0.0), operand(keys, 20, 0.1), operand(keys, 24, 0.2));
+    let mask = small(3 * queries * keys, [1, 3, queries, keys]).requires_grad(true);
+    let options =
+        AttentionOptions { causal: !masked, mask: masked.then_some(&mask), ..AttentionOptions::default() };
+    let y = q.scaled_dot_product_attention(&k, &v, options);
+    let grad = small(5 * 3 * queries * 24, [5, 3, queries, 24]);
+    (&y * grad).sum().backward();
+    let gradients = [&q, &k, &v].into_iter().chain(masked.then_some(&mask));
+    let mut all: Vec<Tensor> = gradients.map(|t| t.grad().expect("it has one").flatten(0, -1)).collect();
+    all.push(y.detach().flatten(0, -1));
+    Tensor::cat(&all.iter().collect::<Vec<_>>(), 0)
+}
+
 #[test]
-fn attention_runs_in_parts() {
+fn attention_and_its_gradients_run_in_parts() {
     for causal in [false, true] {
         agree(&format!("attention, causal {causal}"), || {
             let [q, k, v] = [0, 1, 2].map(|k| small(8192, [2, 4, 32, 32]) + 0.1 * f64::from(k));
@@ -172,6 +249,28 @@ fn attention_runs_in_parts() {
             q.scaled_dot_product_attention(&k, &v, options)
         });
     }
+    for (queries, keys, masked) in [(16, 16, false), (9, 14, true), (17, 15, false), (12, 12, true)] {
+        agree(&format!("attention of {queries} queries and {keys} keys, masked {masked}"), || {
+            attention_and_gradients(queries, keys, masked)
+        });
+    }
+    agree("queries, keys and values side by side", || {
+        let x = small(4 * 15 * 3 * 4 * 20, [4, 15, 3, 4, 20]).requires_grad(true);
+        let [q, k, v] = [0, 1, 2].map(|n| x.select(2, n).transpose(1, 2));
+        let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+        q.scaled_dot_product_attention(&k, &v, options).square().sum().backward();
+        x.grad().expect("it has one")
+    });
+}
+
+#[test]
+fn lines_through_all_pieces_are_computed_aside() {
+    agree("running sums", || small(12000, [60, 200]).cumsum(0));
+    agree("running sums of sums", || small(24000, [2, 60, 200]).cumsum(1).tanh().cumsum(0));
+    agree("sorted columns", || {
+        let (values, places) = ramp(12000, [60, 200]).sort(0, false);
+        values + places.to_dtype(DType::F32)
+    });
 }
 
 #[test]
@@ -179,10 +278,10 @@ fn what_cannot_be_cut_is_an_error_that_says_so() {
     if !default_device().is_gpu() || std::env::var("VOLTA_BLOCK_BYTES").is_err() {
         return;
     }
-    // Every line runs through all pieces.
-    let error = small(12000, [60, 200]).cumsum(0).try_to_vec::<f32>().expect_err("it cannot be computed");
+    // A single line is longer than what a kernel may see.
+    let error = small(12000, [12000]).cumsum(0).try_to_vec::<f32>().expect_err("it cannot be computed");
     assert_eq!(error.kind(), ErrorKind::Memory);
-    for part in ["cumsum", "[60, 200]", "pieces of memory", "even a small part"] {
+    for part in ["cumsum", "[12000]", "pieces of memory", "even a small part"] {
         assert!(error.message().contains(part), "{part} in {error}");
     }
 }

@@ -1,6 +1,7 @@
 //! A plan as shaders, and the memory that each of them sees. Needs no device: what it is made for is said by the
 //! adapter's abilities and limits.
 
+use super::aside::{self, Detour};
 use super::dispatch::{Binding, Caps, Dispatch, Lowered, Memory};
 use super::guard::{self as check, COUNT_NONFINITE, Notes};
 use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
@@ -9,8 +10,10 @@ use super::pieces::{self, Pieces, Windows};
 use super::pipeline::Shader;
 use super::shader::{Accessor, Declared, Frame};
 use super::special;
+use super::stages;
 use super::storage::Stored;
 use super::tune::Choices;
+use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
 use crate::plan::guard::{self, Index};
@@ -24,6 +27,9 @@ const UNIFORM_ALIGNMENT: usize = 256;
 /// Slots that the programs of one dispatch use together: more make a shader slow to compile, and bindings have a limit of
 /// their own.
 const MOST_TOGETHER: usize = 768;
+
+/// Bindings for what the dispatches of a fold leave to each other, at most.
+const SCRATCH: usize = 2;
 
 /// What shaders are made for.
 pub(super) struct Target<'a> {
@@ -84,6 +90,8 @@ pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<As
         arena_bytes: plan.layout.arena_bytes,
         words: Vec::new(),
         uniform_bytes: 0,
+        aside: Vec::new(),
+        depth: 0,
     };
     if guarded {
         guard::inputs(plan).for_each(|slot| builder.count_nonfinite(slot));
@@ -106,6 +114,16 @@ struct Builder<'a> {
     arena_bytes: usize,
     words: Vec<(usize, Uniform)>,
     uniform_bytes: usize,
+    /// Slots behind the plan's, and how many detours deep they are.
+    aside: Vec<Slice>,
+    depth: usize,
+}
+
+/// A slot in the arena, behind the plan's.
+struct Slice {
+    at: usize,
+    bytes: usize,
+    dtype: DType,
 }
 
 impl Builder<'_> {
@@ -115,14 +133,7 @@ impl Builder<'_> {
         let Target { caps, rules, .. } = self.target;
         match &kernel.work {
             Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => {
-                for map in maps {
-                    for part in self.parts(&map.simplified()).map_err(named)? {
-                        let windows = pieces::windows(&part, self);
-                        let lowered = map::lower(&[part], caps, rules.slots);
-                        self.add_lowered(k, kernel, lowered, &windows).map_err(named)?;
-                    }
-                }
-                Ok(())
+                maps.iter().try_for_each(|map| self.add_crowded(k, kernel, &map.simplified())).map_err(named)
             }
             Work::Map(maps) => {
                 let lowered = map::lower(maps, caps, rules.slots.min(MOST_TOGETHER));
@@ -138,12 +149,98 @@ impl Builder<'_> {
                 if self.seen(kernel, &lowered, &Windows::new()) <= rules.slots || !self.is_large(kernel) {
                     return self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named);
                 }
-                for (lowered, windows) in self.special_parts(s, kernel).map_err(named)? {
-                    self.add_lowered(k, kernel, lowered, &windows).map_err(named)?;
-                }
-                Ok(())
+                self.add_large(k, kernel, s).map_err(named)
             }
         }
+    }
+
+    /// A program that sees too many pieces of memory: in parts or, where that is not enough, in stages.
+    fn add_crowded(&mut self, k: usize, kernel: &Kernel, map: &MapKernel) -> Result<()> {
+        let Target { caps, rules, .. } = self.target;
+        match self.parts(map) {
+            Ok(parts) => parts.into_iter().try_for_each(|part| {
+                let windows = pieces::windows(&part, self);
+                let lowered = map::lower(&[part], caps, rules.slots);
+                self.add_lowered(k, kernel, lowered, &windows)
+            }),
+            Err(error) => {
+                let detour = stages::detour(map, self.slots(), rules.slots - SCRATCH, self);
+                let detour = detour.filter(|detour| self.keeps_what_it_reads(detour));
+                self.add_detours(k, kernel, detour.map(|detour| vec![detour]), error)
+            }
+        }
+    }
+
+    /// A kernel from a template that sees too many pieces of memory: in parts or, where that is not enough, with copies.
+    fn add_large(&mut self, k: usize, kernel: &Kernel, s: &SpecialKernel) -> Result<()> {
+        match self.special_parts(s, kernel) {
+            Ok(parts) => parts
+                .into_iter()
+                .try_for_each(|(lowered, windows)| self.add_lowered(k, kernel, lowered, &windows)),
+            Err(error) => {
+                let detours = aside::detours(s, self.slots(), self.target.rules.block);
+                self.add_detours(k, kernel, detours, error)
+            }
+        }
+    }
+
+    /// Other kernels in place of one, with memory of their own; the `error` why it is needed, if there are none.
+    fn add_detours(
+        &mut self,
+        k: usize,
+        kernel: &Kernel,
+        detours: Option<Vec<Detour>>,
+        error: Error,
+    ) -> Result<()> {
+        /// Detours of what is itself on a detour: its memory may be large, too.
+        const DEEPEST: usize = 3;
+        let detours = detours.filter(|_| self.depth < DEEPEST).ok_or(error)?;
+        let known = self.aside.len();
+        self.depth += 1;
+        for Detour { works, slots } in detours {
+            let bytes = slots.iter().map(|&(dtype, numel)| (numel * self.size(dtype)) as u64);
+            let places = self.place_scratch(&bytes.collect::<Vec<u64>>()).0;
+            self.aside.extend(places.iter().zip(&slots).map(|(&(at, bytes), &(dtype, _))| Slice {
+                at,
+                bytes,
+                dtype,
+            }));
+            for work in works {
+                self.add(k, &Kernel { work, ..kernel.clone() })?;
+            }
+            self.aside.truncate(known);
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Whether nothing is read after something else was written in its place.
+    fn keeps_what_it_reads(&self, detour: &Detour) -> bool {
+        let own = |slot: &Slot| *slot < self.slots();
+        let mut written: Vec<Source> = Vec::new();
+        detour.works.iter().all(|work| {
+            let Work::Map(maps) = work else { return false };
+            let read = maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).filter(own);
+            let fresh =
+                read.flat_map(|slot| self.slot_sources(slot)).all(|source| !written.contains(&source));
+            let stored = maps.iter().flat_map(|m| m.stores.iter().map(|s| s.access.slot)).filter(own);
+            written.extend(stored.flat_map(|slot| self.slot_sources(slot)));
+            fresh
+        })
+    }
+
+    /// Slots in all, those aside among them.
+    fn slots(&self) -> usize {
+        self.plan.slot_bytes.len() + self.aside.len()
+    }
+
+    /// A slot that is aside.
+    fn slice(&self, slot: Slot) -> Option<&Slice> {
+        slot.checked_sub(self.plan.slot_bytes.len()).map(|number| &self.aside[number])
+    }
+
+    fn size(&self, dtype: DType) -> usize {
+        Stored::of(dtype, self.target.caps.f16).size()
     }
 
     /// A kernel in the way that was found to be the fastest, unless with what follows it that sees too much memory.
@@ -191,8 +288,6 @@ impl Builder<'_> {
 
     /// Parts of a program that see few enough pieces.
     fn parts(&self, map: &MapKernel) -> Result<Vec<MapKernel>> {
-        /// Bindings for what the dispatches of a fold leave to each other, at most.
-        const SCRATCH: usize = 2;
         let Target { caps, rules, .. } = self.target;
         let seen = |map: &MapKernel| pieces::number(&pieces::windows(map, self));
         let scratch =
@@ -235,7 +330,7 @@ impl Builder<'_> {
     /// Where a kernel's own memory is behind the plan's, and where it ends.
     fn place_scratch(&self, sizes: &[u64]) -> (Vec<(usize, usize)>, usize) {
         let MemoryRules { alignment, block, .. } = *self.target.rules;
-        let mut end = self.plan.layout.arena_bytes;
+        let mut end = self.aside.last().map_or(self.plan.layout.arena_bytes, |slice| slice.at + slice.bytes);
         let mut places = Vec::new();
         for &bytes in sizes {
             let bytes = bytes as usize;
@@ -391,6 +486,9 @@ impl Builder<'_> {
     }
 
     fn slot_sources(&self, slot: Slot) -> Vec<Source> {
+        if let Some(slice) = self.slice(slot) {
+            return self.arena(slice.at, slice.bytes);
+        }
         let bytes = self.plan.slot_bytes[slot];
         let pieces = self.count(slot);
         match self.plan.layout.places[slot] {
@@ -421,11 +519,13 @@ impl Builder<'_> {
 
 impl Pieces for Builder<'_> {
     fn elements(&self, slot: Slot) -> usize {
-        self.target.rules.block / Stored::of(self.plan.slot_dtypes[slot], self.target.caps.f16).size()
+        let dtype = self.slice(slot).map_or_else(|| self.plan.slot_dtypes[slot], |slice| slice.dtype);
+        self.target.rules.block / self.size(dtype)
     }
 
     fn count(&self, slot: Slot) -> usize {
-        self.plan.slot_bytes[slot].div_ceil(self.target.rules.block).max(1)
+        let bytes = self.slice(slot).map_or_else(|| self.plan.slot_bytes[slot], |slice| slice.bytes);
+        bytes.div_ceil(self.target.rules.block).max(1)
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod adapter;
 mod answer;
+mod aside;
 mod assemble;
 mod attention;
 mod context;
@@ -35,6 +36,7 @@ mod shader;
 #[cfg(test)]
 mod snapshots;
 mod special;
+mod stages;
 mod storage;
 mod transfer;
 #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a tab cannot wait for what it measures"))]

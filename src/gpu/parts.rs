@@ -112,11 +112,9 @@ impl Part {
         }
         let narrow = |o: &mut Operand, axis: usize| {
             let step = o.shape[axis] / cut.count;
-            let mut shape = o.shape.to_vec();
-            shape[axis] = range.len() * step;
-            o.shape = Shape::of(&shape);
-            o.offset += o.strides[axis] * (range.start * step) as isize;
-            range.start * step..range.end * step
+            let kept = range.start * step..range.end * step;
+            *o = o.narrowed(axis, kept.clone());
+            kept
         };
         for &(number, axis) in &cut.operands {
             narrow(&mut part.kernel.operands[number], axis);
@@ -215,9 +213,7 @@ impl Part {
         let epilogue = self.kernel.epilogue.as_ref().map(|map| self.bounded(map));
         let mut all = epilogue.map_or(Windows::new(), |map| pieces::windows(&map, pieces));
         for o in self.kernel.operands.iter().chain([&self.kernel.output]) {
-            let ends = (0..o.shape.rank()).map(|k| o.strides[k] * (o.shape[k].max(1) - 1) as isize);
-            let reach = ends.fold((o.offset, o.offset), |(a, b), end| (a + end.min(0), b + end.max(0)));
-            pieces::see(&mut all, o.slot, reach, pieces);
+            pieces::see(&mut all, o.slot, o.reach(), pieces);
         }
         all
     }
@@ -255,14 +251,14 @@ impl Part {
             return attention::lower_items(&self.kernel, caps, None, self.items.clone());
         }
         let mut template = SpecialKernel { epilogue: None, ..self.kernel.clone() };
-        template.output = stand_in(&self.kernel.output);
+        template.output = self.kernel.output.alone();
         let is_conv = matches!(template.special, Special::Conv(..));
         let mut moved = Vec::new();
         for (number, operand) in template.operands.iter_mut().enumerate() {
             // Convolutions do not look at strides.
             if is_conv && !operand.is_contiguous() {
                 moved.push((number, operand.clone()));
-                *operand = stand_in(operand);
+                *operand = operand.alone();
             }
         }
         let mut lowered = special::lower(&template, caps, None);
@@ -301,9 +297,7 @@ impl Part {
         let finishes = dispatch.body.contains("finish");
         let to = if finishes { "finish" } else { "store" };
         let written = if finishes { String::new() } else { format!("_{name}") };
-        let (digits, offset) = place(&self.kernel.output);
-        let at = format!("{} + {}u", digits.position("i"), offset as u32);
-        let in_fours = digits.quads() && offset % 4 == 0;
+        let (at, in_fours) = (position(&self.kernel.output, "i"), in_fours(&self.kernel.output));
         let (first, last) = (self.turn == 0, self.turn + 1 == self.turns);
         let mut text = String::new();
         for wide in [false, true].into_iter().filter(|&wide| !wide || width == 4) {
@@ -384,28 +378,30 @@ fn convolution(kind: ConvKind, groups: usize, operands: &[Operand], output: &Ope
     vec![images, outputs, inputs]
 }
 
-/// An operand as a template sees it: alone, from 0 on.
-fn stand_in(operand: &Operand) -> Operand {
-    let strides = operand.shape.strides()[..operand.shape.rank()].to_vec();
-    Operand { strides, offset: 0, ..operand.clone() }
+/// How the elements of a view follow each other, but for where it begins.
+fn digits(operand: &Operand) -> Digits {
+    Digits::new((0..operand.shape.rank()).map(|k| (operand.shape[k], operand.strides[k] as i64)))
 }
 
-/// Where the elements of a view are.
-fn place(operand: &Operand) -> (Digits, isize) {
-    let axes = (0..operand.shape.rank()).map(|k| (operand.shape[k], operand.strides[k] as i64));
-    (Digits::new(axes), operand.offset)
+/// Where element `index` of a view is.
+fn position(operand: &Operand, index: &str) -> String {
+    format!("{} + {}u", digits(operand).position(index), operand.offset as u32)
+}
+
+/// Whether four elements of a view from every multiple of 4 on can be read at once.
+fn in_fours(operand: &Operand) -> bool {
+    digits(operand).quads() && operand.offset % 4 == 0
 }
 
 /// Lets a dispatch that reads a stand-in read the view.
 fn read_elsewhere(dispatch: &mut Dispatch, number: usize, operand: &Operand) {
-    let (digits, offset) = place(operand);
-    let at = format!("{} + {}u", digits.position("i"), offset as u32);
+    let at = position(operand, "i");
     for binding in dispatch.bindings.iter().filter(|b| b.memory == Memory::Operand(number)) {
         let (name, mut text) = (binding.name, String::new());
         for wide in [false, true].into_iter().filter(|&wide| !wide || binding.width == 4) {
             let (s, lane) = (suffix(wide), binding.lane.name(wide));
             dispatch.body = dispatch.body.replace(&format!("load{s}_{name}("), &format!("fetch{s}_{name}("));
-            let value = if wide && !(digits.quads() && offset % 4 == 0) {
+            let value = if wide && !in_fours(operand) {
                 let ones: Vec<String> = (0..4).map(|k| format!("fetch_{name}(i + {k}u)")).collect();
                 format!("{lane}({})", ones.join(", "))
             } else {

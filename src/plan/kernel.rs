@@ -6,6 +6,7 @@ use crate::call::Origin;
 use crate::dtype::DType;
 use crate::op::{BinaryOp, ConvAttrs, ConvKind, PoolAttrs, RandomKind, ReduceOp, UnaryOp};
 use crate::shape::Shape;
+use std::ops::Range;
 
 /// A place in memory: an input, an output or a piece of the plan's own arena.
 pub(crate) type Slot = usize;
@@ -288,6 +289,26 @@ impl Operand {
     pub fn is_contiguous(&self) -> bool {
         let strides = self.shape.strides();
         (0..self.shape.rank()).all(|k| self.shape[k] == 1 || self.strides[k] == strides[k])
+    }
+
+    /// The first and the last element that it sees.
+    pub fn reach(&self) -> (isize, isize) {
+        let ends = (0..self.shape.rank()).map(|k| self.strides[k] * (self.shape[k].max(1) - 1) as isize);
+        ends.fold((self.offset, self.offset), |(low, high), end| (low + end.min(0), high + end.max(0)))
+    }
+
+    /// Some of it along an axis.
+    pub fn narrowed(&self, axis: usize, range: Range<usize>) -> Operand {
+        let mut shape = self.shape.to_vec();
+        shape[axis] = range.len();
+        let offset = self.offset + self.strides[axis] * range.start as isize;
+        Operand { shape: Shape::of(&shape), offset, ..self.clone() }
+    }
+
+    /// It alone, from 0 on, one element behind the other.
+    pub fn alone(&self) -> Operand {
+        let strides = self.shape.strides()[..self.shape.rank()].to_vec();
+        Operand { strides, offset: 0, ..self.clone() }
     }
 
     /// A program that reads it, element by element, as its value 0.

@@ -5,7 +5,7 @@ use super::view::Affine;
 
 impl MapKernel {
     /// Every position and check in it.
-    pub(super) fn forms_mut(&mut self) -> Vec<&mut Affine> {
+    pub fn forms_mut(&mut self) -> Vec<&mut Affine> {
         let mut forms: Vec<&mut Affine> = Vec::new();
         for i in &mut self.code {
             match &mut i.step {

@@ -84,15 +84,16 @@ pub(super) fn lower(maps: &[MapKernel], caps: &Caps, most_slots: usize) -> MapLo
     let simple: Vec<MapKernel> = maps.iter().filter(|m| m.rows() > 0).map(MapKernel::simplified).collect();
     match &simple[..] {
         [] => MapLowered::default(),
-        [one] if one.outer < one.extents.len() || maps[0].outer < maps[0].extents.len() => {
-            reduce::lower(one, caps)
-        }
+        // Also folds of single elements, whose loops are gone.
+        [one] if one.outer < one.extents.len() || folds(one) => reduce::lower(one, caps),
         [one] => MapLowered { dispatches: elementwise::lower(one), scratch: Vec::new() },
-        many if many.iter().all(|m| m.code.iter().any(|i| i.step.is_fold())) => {
-            joined::lower(many, caps, most_slots)
-        }
+        many if many.iter().all(folds) => joined::lower(many, caps, most_slots),
         many => MapLowered { dispatches: elementwise::lower_many(many, most_slots), scratch: Vec::new() },
     }
+}
+
+fn folds(map: &MapKernel) -> bool {
+    map.code.iter().any(|i| i.step.is_fold())
 }
 
 /// Whether code can compute four lanes at once: there are no vectors of 64-bit integers.
