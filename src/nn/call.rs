@@ -11,6 +11,7 @@ use std::cell::RefCell;
 
 /// What a layer gave while somebody watched.
 pub(super) struct Seen {
+    /// Also of layers without fields; several of them may stand in one place.
     pub layer: Layer,
     pub shape: Shape,
 }
@@ -22,14 +23,18 @@ thread_local! {
 /// Runs `body` as the forward pass of `module`.
 #[track_caller]
 pub(crate) fn layer<M: Module>(module: &M, body: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
-    let layer = Layer::of(module);
     let output = within(module, body)?;
+    saw(module, &output);
+    Ok(output)
+}
+
+/// Tells whoever watches what `module` gave.
+pub(super) fn saw<M: Module>(module: &M, output: &Tensor) {
     WATCH.with_borrow_mut(|watch| {
-        if let (Some(seen), Some(layer)) = (watch, layer) {
-            seen.push(Seen { layer, shape: output.shape() });
+        if let Some(seen) = watch {
+            seen.push(Seen { layer: Layer::standing(module), shape: output.shape() });
         }
     });
-    Ok(output)
 }
 
 /// Runs `body` as part of `module`: its ops name the caller's line.
@@ -55,17 +60,32 @@ pub(super) fn misuse(name: &'static str, kind: ErrorKind, message: impl Into<Str
 
 /// Runs `f` and tells which layers ran, in the order in which they ended.
 pub(super) fn watch<R>(f: impl FnOnce() -> R) -> (R, Vec<Seen>) {
-    let outer = WATCH.replace(Some(Vec::new()));
+    let _watching = Watching { outer: WATCH.replace(Some(Vec::new())) };
     let result = f();
-    let seen = WATCH.replace(outer).unwrap_or_default();
-    (result, seen)
+    (result, WATCH.take().unwrap_or_default())
+}
+
+/// Ends a watch, also by a panic: what layers give afterwards would pile up otherwise.
+struct Watching {
+    /// What the watch around this one has seen, if there is one.
+    outer: Option<Vec<Seen>>,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        WATCH.set(self.outer.take());
+    }
 }
 
 impl Layer {
     /// `None` for a layer without fields, which has no place of its own in memory.
     pub(super) fn of<M: Module + ?Sized>(module: &M) -> Option<Layer> {
-        let (address, size) = module.place();
-        (size > 0).then(|| Layer { address, kind: module.kind() })
+        (module.place().1 > 0).then(|| Layer::standing(module))
+    }
+
+    /// A layer without fields may share this with others of its kind.
+    pub(super) fn standing<M: Module + ?Sized>(module: &M) -> Layer {
+        Layer { address: module.place().0, kind: module.kind() }
     }
 }
 
@@ -79,3 +99,29 @@ macro_rules! forward {
     };
 }
 pub(super) use forward;
+
+#[cfg(test)]
+mod tests {
+    use super::super::ReLU;
+    use super::*;
+    use std::panic::catch_unwind;
+
+    #[test]
+    fn a_panic_ends_its_watch_and_not_the_one_around_it() {
+        let run = || drop(ReLU.forward(&Tensor::zeros([2])));
+        let ((), seen) = watch(|| {
+            run();
+            let inner = catch_unwind(|| {
+                watch(|| {
+                    run();
+                    panic!("on purpose");
+                })
+            });
+            assert!(inner.is_err());
+            run();
+        });
+        assert_eq!(seen.len(), 2);
+        assert!(catch_unwind(|| watch(|| panic!("on purpose"))).is_err());
+        assert!(WATCH.with_borrow(Option::is_none));
+    }
+}

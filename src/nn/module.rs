@@ -1,5 +1,6 @@
 //! What every layer and network is.
 
+use super::call::saw;
 use super::state::LoadReport;
 use super::visit::{Item, Visitor};
 use crate::device::Device;
@@ -203,20 +204,28 @@ macro_rules! pointer {
         impl<M: Module + ?Sized> Module for $pointer<M> {
             #[track_caller]
             fn forward(&self, x: &Tensor) -> Tensor {
-                (**self).forward(x)
+                let output = (**self).forward(x);
+                saw(self, &output);
+                output
             }
 
             #[track_caller]
             fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
-                (**self).try_forward(x)
+                let output = (**self).try_forward(x)?;
+                saw(self, &output);
+                Ok(output)
             }
 
             fn visit(&self, visitor: &mut Visitor<'_>) {
                 (**self).visit(visitor);
             }
 
+            /// The pointer's own place stands for a module without fields, which has none.
             fn place(&self) -> (usize, usize) {
-                (**self).place()
+                match (**self).place() {
+                    (_, 0) => (std::ptr::from_ref(self) as usize, size_of_val(self)),
+                    place => place,
+                }
             }
 
             fn kind(&self) -> &'static str {

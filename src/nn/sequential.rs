@@ -98,7 +98,8 @@ impl Module for Sequential {
 
     fn visit(&self, visitor: &mut Visitor<'_>) {
         for (name, l) in &self.layers {
-            visitor.child(name, &**l);
+            // The box itself: its place is what tells layers without fields apart.
+            visitor.child(name, l);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A printed overview of a network: its layers, the shapes they give and how much they train.
 
-use super::call::watch;
+use super::call::{Seen, watch};
 use super::module::walk;
 use super::untouched::Untouched;
 use super::{Item, Module, num_parameters};
@@ -9,7 +9,7 @@ use crate::call::Layer;
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
 /// A network's layers, one a line; it prints itself.
@@ -36,6 +36,10 @@ struct Row {
 /// called. Without an input there are no shapes. The module runs as in evaluation, and is left as it was: its modes, its
 /// buffers and the program's random numbers.
 ///
+/// A layer that runs several times shows its last output. Layers without fields, such as [`ReLU`](super::ReLU), that are
+/// fields of one struct are taken to run in the order of the fields; in a [`Sequential`](super::Sequential) or a box of
+/// their own they are known for sure.
+///
 /// ```
 /// use volta::{Linear, ReLU, Sequential, Tensor, nn::summary};
 /// let model = Sequential::new(vec![Box::new(Linear::new(784, 10, true)), Box::new(ReLU)]);
@@ -46,14 +50,14 @@ struct Row {
 /// ```
 #[track_caller]
 pub fn summary<M: Module + ?Sized>(module: &M, input: Option<&Tensor>) -> Result<Summary> {
-    let mut outputs: HashMap<Layer, Shape> = HashMap::new();
+    let mut outputs = Outputs::default();
     if let Some(x) = input {
         let (result, seen) = {
             let _untouched = Untouched::enter(module);
             watch(|| no_grad(|| module.try_forward(x)))
         };
         result?;
-        outputs.extend(seen.into_iter().map(|s| (s.layer, s.shape)));
+        outputs = Outputs::new(module, seen);
     }
     let mut rows = Vec::new();
     walk(module, &mut |name, item| {
@@ -64,12 +68,48 @@ pub fn summary<M: Module + ?Sized>(module: &M, input: Option<&Tensor>) -> Result
             } else {
                 format!("{}({describe})", child.kind())
             };
-            let output = Layer::of(child).and_then(|l| outputs.get(&l).copied());
+            let output = outputs.of(child);
             rows.push(Row { name: name.to_string(), what, output, parameters: num_parameters(child) });
         }
     });
     let buffers = module.buffers().iter().map(Tensor::numel).sum();
     Ok(Summary { kind: module.kind(), rows, parameters: num_parameters(module), buffers })
+}
+
+/// What layers gave, by where they stand. Layers without fields may share a place, as two activations in one struct
+/// do. They are told apart by their order, if they may have run equally often.
+#[derive(Default)]
+struct Outputs(HashMap<Layer, VecDeque<Shape>>);
+
+impl Outputs {
+    fn new<M: Module + ?Sized>(module: &M, seen: Vec<Seen>) -> Outputs {
+        let mut outputs: HashMap<Layer, VecDeque<Shape>> = HashMap::new();
+        for Seen { layer, shape } in seen {
+            outputs.entry(layer).or_default().push_back(shape);
+        }
+        let mut sharing: HashMap<Layer, usize> = HashMap::new();
+        walk(module, &mut |_, item| {
+            if let Item::Child(child) = item
+                && Layer::of(child).is_none()
+            {
+                *sharing.entry(Layer::standing(child)).or_default() += 1;
+            }
+        });
+        for (layer, modules) in sharing {
+            if let Some(shapes) = outputs.get_mut(&layer) {
+                // Their last outputs, or none: a wrong shape would be worse.
+                let known = if shapes.len().is_multiple_of(modules) { modules } else { 0 };
+                shapes.drain(..shapes.len() - known);
+            }
+        }
+        Outputs(outputs)
+    }
+
+    /// The last output of the module that the walk has come to.
+    fn of(&mut self, module: &dyn Module) -> Option<Shape> {
+        let shapes = self.0.get_mut(&Layer::standing(module))?;
+        if Layer::of(module).is_some() { shapes.back().copied() } else { shapes.pop_front() }
+    }
 }
 
 impl fmt::Display for Summary {
