@@ -214,6 +214,16 @@ fn two_layers_of_one_name_are_refused_at_this_line() {
 }
 
 #[test]
+fn names_that_could_meet_those_of_nested_layers_are_refused_at_this_line() {
+    let layer = || Box::new(Linear::new(2, 2, true)) as Box<dyn Module>;
+    for (name, part) in [("", "empty name"), ("fc.0", "\"fc.0\""), (".", "a dot")] {
+        let (line, error) = (line!(), Sequential::try_named(vec![(name, layer())]).err().unwrap());
+        assert!(error.message().contains(part), "{error}");
+        assert_eq!((error.op(), error.location().line()), ("Sequential", line));
+    }
+}
+
+#[test]
 fn a_summary_tells_shapes_and_counts() {
     let model = Sequential::named(vec![
         ("hidden", Box::new(Linear::new(784, 128, true)) as Box<dyn Module>),

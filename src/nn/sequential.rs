@@ -27,7 +27,8 @@ impl Sequential {
         Sequential { layers: layers.into_iter().enumerate().map(|(k, l)| (k.to_string(), l)).collect() }
     }
 
-    /// Layers with names of their own, no two alike: values are saved under them.
+    /// Layers with names of their own: values are saved under them. No two are alike, none is empty, and none has a
+    /// dot, which stands between the name of a layer and those of the layers in it.
     #[track_caller]
     pub fn named<N: Into<String>>(layers: Vec<(N, Box<dyn Module>)>) -> Sequential {
         Sequential::try_named(layers).unwrap_or_else(|e| e.raise())
@@ -56,12 +57,19 @@ impl Sequential {
         Ok(self)
     }
 
-    /// A second layer of one name would take the first one's place in what is saved.
+    /// Names must not meet in what is saved: one value would take the other's place.
     #[track_caller]
     fn push(&mut self, name: String, layer: Box<dyn Module>) -> Result<()> {
-        if let Some((_, first)) = self.layers.iter().find(|(n, _)| *n == name) {
-            let (first, second) = (first.kind(), layer.kind());
-            let message = format!("two layers are named {name:?}: {first} and {second}");
+        let problem = if name.is_empty() {
+            Some(format!("a {} has an empty name", layer.kind()))
+        } else if name.contains('.') {
+            let kind = layer.kind();
+            Some(format!("a {kind} is named {name:?}: a dot would make it a part of a layer before the dot"))
+        } else {
+            let first = self.layers.iter().find(|(n, _)| *n == name).map(|(_, first)| first.kind());
+            first.map(|first| format!("two layers are named {name:?}: {first} and {}", layer.kind()))
+        };
+        if let Some(message) = problem {
             return Err(misuse("Sequential", ErrorKind::Argument, message));
         }
         self.layers.push((name, layer));
