@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::data::{DataLoader, TensorDataset};
 use volta::optim::{CosineAnnealingLR, ExponentialLR, PlateauOptions, ReduceLROnPlateau, Schedule, WarmupLR};
 use volta::train::{
-    Event, History, Trainer, TrainerOptions, accuracy, classified, read_csv, try_accuracy, try_classified,
+    Event, History, Meter, Trainer, TrainerOptions, accuracy, classified, read_csv, try_accuracy,
+    try_classified,
 };
 use volta::{Adam, DType, Dropout, Linear, Module, ReLU, Sequential, Tensor, manual_seed};
 
@@ -291,6 +292,28 @@ fn the_classes_are_where_cross_entropy_has_them() {
     let (alone, class) =
         (Tensor::from_slice(&[0f32, 2., 1.], [3]), Tensor::from_slice(&[1i64], [1]).squeeze(0));
     assert_eq!(accuracy(&alone, &class).item::<f32>(), 1.0);
+}
+
+#[test]
+fn targets_that_losses_leave_out_do_not_count() {
+    let logits = Tensor::from_slice(&[2f32, 0., 0., 1., 3., 0., 0., 5.], [4, 2]);
+    let batch = |classes: [i64; 4]| classified(&logits, &Tensor::from_slice(&classes, [4]));
+    assert_eq!(batch([0, -100, 1, -100]).metrics[0].1.item::<f32>(), 0.5);
+    let small = Tensor::from_slice(&[0i32, -100, 1, -100], [4]);
+    assert_eq!(accuracy(&logits, &small).item::<f32>(), 0.5);
+    assert!(batch([-100; 4]).metrics[0].1.item::<f32>().is_nan());
+
+    // Batches weigh what counted in them: 1 of 2, 3 of 4, and nothing of nothing.
+    let mut meter = Meter::new();
+    for classes in [[0, -100, 1, -100], [0, 1, 0, 0], [-100; 4]] {
+        meter.add(&batch(classes), 4);
+    }
+    assert_eq!(meter.samples(), 12);
+    let means = meter.read().unwrap();
+    let all = Tensor::cat(&[&logits, &logits], 0);
+    let whole = classified(&all, &Tensor::from_slice(&[0i64, -100, 1, -100, 0, 1, 0, 0], [8]));
+    assert!((means[0].1 - f64::from(whole.loss.item::<f32>())).abs() < 1e-6, "{means:?}");
+    assert!((means[1].1 - 4.0 / 6.0).abs() < 1e-6, "{means:?}");
 }
 
 #[test]

@@ -15,13 +15,16 @@ pub struct Outcome {
     pub metrics: Vec<(&'static str, Tensor)>,
     /// Whether e to the mean loss is reported too.
     pub perplexity: bool,
+    /// How many targets the means are over, where that is not the number of samples: it is their weight among
+    /// those of other batches.
+    pub counted: Option<Tensor>,
     /// What speed is counted in, and how many of them the batch has; samples unless said otherwise.
     pub units: Option<(&'static str, usize)>,
 }
 
 impl From<Tensor> for Outcome {
     fn from(loss: Tensor) -> Outcome {
-        Outcome { loss, metrics: Vec::new(), perplexity: false, units: None }
+        Outcome { loss, metrics: Vec::new(), perplexity: false, counted: None, units: None }
     }
 }
 
@@ -40,6 +43,13 @@ impl Outcome {
         self
     }
 
+    /// With means over so many targets instead of the samples of the batch; one number.
+    #[must_use]
+    pub fn with_counted(mut self, count: &Tensor) -> Outcome {
+        self.counted = Some(count.detach());
+        self
+    }
+
     /// With the perplexity, e to the mean loss.
     #[must_use]
     pub fn with_perplexity(mut self) -> Outcome {
@@ -49,7 +59,7 @@ impl Outcome {
 }
 
 /// Cross-entropy and accuracy of logits (batch, classes, …), or (classes) alone. The classes are indices, of the same
-/// shape without the axis of classes.
+/// shape without the axis of classes; −100 is no class, and does not count.
 ///
 /// ```
 /// use volta::{Tensor, train::classified};
@@ -69,12 +79,28 @@ pub fn classified(logits: &Tensor, classes: &Tensor) -> Outcome {
 #[track_caller]
 pub fn try_classified(logits: &Tensor, classes: &Tensor) -> Result<Outcome> {
     let loss = try_cross_entropy(logits, classes)?;
-    Ok(Outcome::from(loss).with("accuracy", &try_accuracy(logits, classes)?))
+    let accuracy = try_accuracy(logits, classes)?;
+    let count = no_grad(|| number_of(&counts(classes)?))?;
+    Ok(Outcome::from(loss).with("accuracy", &accuracy).with_counted(&count))
+}
+
+/// The target that losses leave out unless they are told otherwise.
+const IGNORED: i64 = -100;
+
+/// Where a target is a class, and not one that losses leave out.
+fn counts(classes: &Tensor) -> Result<Tensor> {
+    classes.try_to_dtype(classes.dtype().promote(DType::I32))?.try_ne(IGNORED)
+}
+
+/// How often it is true.
+fn number_of(truths: &Tensor) -> Result<Tensor> {
+    truths.try_to_dtype(DType::F32)?.try_sum()
 }
 
 functions! {
     /// The share of rows whose largest logit is at the right class. The classes of the logits are on the same axis as
-    /// for [`cross_entropy`](crate::cross_entropy): (batch, classes, …), or (classes) alone.
+    /// for [`cross_entropy`](crate::cross_entropy): (batch, classes, …), or (classes) alone. Rows whose class is −100,
+    /// which losses leave out, do not count; without any that do it is NaN, as the loss is.
     fn accuracy | try_accuracy(logits: &Tensor, classes: &Tensor) -> Tensor {
         let shape = logits.shape();
         if shape.rank() == 0 {
@@ -88,17 +114,21 @@ functions! {
         no_grad(|| {
             let best = logits.try_argmax_dim(axis as isize, false)?;
             let right = best.try_eq(classes.try_to_dtype(best.dtype())?)?;
-            right.try_to_dtype(DType::F32)?.try_mean()
+            number_of(&right)?.try_div(&number_of(&counts(classes)?)?)
         })
     }
 }
 
-/// Means of [`Outcome`]s, weighted by the number of samples. Adding reads nothing back.
+/// Means of [`Outcome`]s, weighted by the number of samples, or of what [counted](Outcome::counted) in them. Adding
+/// reads nothing back.
 #[derive(Default)]
 pub struct Meter {
-    /// Sums of value · samples, with their names; the loss is first.
+    /// Sums of value · weight, with their names; the loss is first.
     sums: Vec<(&'static str, Tensor)>,
     samples: f64,
+    /// The sum of the weights: what the host knows, and what only the device does.
+    weight: f64,
+    counted: Option<Tensor>,
     perplexity: bool,
 }
 
@@ -114,12 +144,23 @@ impl Meter {
         let loss = outcome.loss.detach();
         let values = std::iter::once(("loss", &loss)).chain(outcome.metrics.iter().map(|(n, t)| (*n, t)));
         no_grad(|| {
+            let counted = outcome.counted.as_ref().map(|n| n.to_dtype(DType::F32));
             for (name, value) in values {
-                let part = value.to_dtype(DType::F32) * samples as f64;
+                let value = value.to_dtype(DType::F32);
+                let part = match &counted {
+                    // The mean of nothing is NaN, and must not count.
+                    Some(n) => n.gt(0.0).where_(&(value * n), 0.0),
+                    None => value * samples as f64,
+                };
                 match self.sums.iter().find(|(n, _)| *n == name) {
                     Some((_, sum)) => sum.assign(&(sum + part)),
                     None => self.sums.push((name, part.variable())),
                 }
+            }
+            match (counted, &self.counted) {
+                (Some(n), Some(sum)) => sum.assign(&(sum + n)),
+                (Some(n), None) => self.counted = Some(n.variable()),
+                (None, _) => self.weight += samples as f64,
             }
         });
         self.samples += samples as f64;
@@ -133,16 +174,19 @@ impl Meter {
 
     /// Computes the sums so far, so that the graphs they come from can go. Nothing is read.
     pub fn realize(&self) -> Result<()> {
-        try_realize_all(&self.sums.iter().map(|(_, t)| t.clone()).collect::<Vec<_>>())
+        let sums = self.sums.iter().map(|(_, t)| t).chain(&self.counted);
+        try_realize_all(&sums.cloned().collect::<Vec<_>>())
     }
 
     /// The means by name, loss first; waits for the device. The meter is empty afterwards.
     pub fn read(&mut self) -> Result<Vec<(&'static str, f64)>> {
         let meter = std::mem::take(self);
         meter.realize()?;
+        let counted = meter.counted.as_ref().map_or(Ok(0.0), Tensor::try_item::<f32>)?;
+        let weight = meter.weight + f64::from(counted);
         let mut means = Vec::new();
         for (name, sum) in &meter.sums {
-            let mean = f64::from(sum.try_item::<f32>()?) / meter.samples;
+            let mean = f64::from(sum.try_item::<f32>()?) / weight;
             means.push((*name, mean));
             if *name == "loss" && meter.perplexity {
                 means.push(("perplexity", mean.exp()));
