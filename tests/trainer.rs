@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::data::{DataLoader, TensorDataset};
-use volta::optim::{CosineAnnealingLR, ExponentialLR, PlateauOptions, ReduceLROnPlateau, Schedule, WarmupLR};
+use volta::optim::{
+    ChainedLR, CosineAnnealingLR, ExponentialLR, PlateauOptions, ReduceLROnPlateau, Schedule, SequentialLR,
+    WarmupLR,
+};
 use volta::train::{
     Event, History, Meter, Trainer, TrainerOptions, accuracy, classified, read_csv, try_accuracy,
     try_classified,
@@ -246,6 +249,29 @@ fn a_schedule_that_waits_for_validations_needs_validation_data() {
         .unwrap_err();
     assert!(error.message().contains("give validation data"), "{error}");
     assert!(error.to_string().contains("trainer.rs"), "{error}");
+}
+
+#[test]
+fn a_schedule_that_hopes_for_a_larger_loss_is_refused_before_training() {
+    let _alone = alone();
+    let hopeful =
+        || ReduceLROnPlateau::new(PlateauOptions { larger_is_better: true, ..PlateauOptions::default() });
+    let schedules: [Box<dyn Schedule>; 4] = [
+        Box::new(hopeful()),
+        Box::new(WarmupLR::new(3, hopeful())),
+        Box::new(SequentialLR::new(ExponentialLR::new(0.9)).then(5, hopeful())),
+        Box::new(ChainedLR::new(ExponentialLR::new(0.9)).and(hopeful())),
+    ];
+    for schedule in schedules {
+        let model = Linear::new(2, 2, true);
+        let mut adam = Adam::new(model.parameters(), 0.4, (0.9, 0.999), 1e-8, 0.0);
+        let error = Trainer::new(&model, &mut adam, silent())
+            .with_schedule(schedule)
+            .fit(&mut points(32), Some(&mut points(16)), |_, _| panic!("training has begun"))
+            .unwrap_err();
+        assert!(error.message().contains("leave larger_is_better"), "{error}");
+        assert!(error.to_string().contains("trainer.rs"), "{error}");
+    }
 }
 
 #[test]

@@ -151,8 +151,8 @@ impl<'t> Trainer<'t> {
     /// Lets the learning rate follow a schedule, counted in steps.
     ///
     /// One that looks at how well training goes, such as [`ReduceLROnPlateau`](crate::optim::ReduceLROnPlateau), is
-    /// told the loss of every validation, so that its patience is counted in validations. Without validation data
-    /// [`fit`](Self::fit) refuses it.
+    /// told the loss of every validation, so that its patience is counted in validations. [`fit`](Self::fit) refuses it
+    /// without validation data, and if it takes larger metrics for better ones.
     #[must_use]
     pub fn with_schedule(mut self, schedule: impl Schedule + 'static) -> Trainer<'t> {
         self.scheduler = Some(Scheduler::new(schedule, self.optimizer));
@@ -195,6 +195,13 @@ impl<'t> Trainer<'t> {
                 Argument,
                 "the schedule looks at the validation loss, as ReduceLROnPlateau does: give validation data, or a \
                  schedule that counts steps only"
+            );
+        }
+        if self.scheduler.as_ref().is_some_and(Scheduler::larger_is_better) {
+            bail!(
+                Argument,
+                "the schedule takes larger metrics for better ones, and it is told the validation loss, which is better \
+                 when it is smaller: leave larger_is_better of ReduceLROnPlateau false"
             );
         }
         self.done = (0, Duration::ZERO);

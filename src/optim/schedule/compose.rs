@@ -33,6 +33,10 @@ impl<S: Schedule> Schedule for WarmupLR<S> {
         self.then.watches()
     }
 
+    fn larger_is_better(&self) -> bool {
+        self.then.larger_is_better()
+    }
+
     fn state(&self) -> State {
         self.then.state()
     }
@@ -82,6 +86,10 @@ impl Schedule for SequentialLR {
         self.parts.iter().any(|(_, part)| part.watches())
     }
 
+    fn larger_is_better(&self) -> bool {
+        self.parts.iter().any(|(_, part)| part.larger_is_better())
+    }
+
     fn state(&self) -> State {
         states(self.parts.iter().map(|(_, part)| &**part))
     }
@@ -123,6 +131,10 @@ impl Schedule for ChainedLR {
 
     fn watches(&self) -> bool {
         self.parts.iter().any(|part| part.watches())
+    }
+
+    fn larger_is_better(&self) -> bool {
+        self.parts.iter().any(|part| part.larger_is_better())
     }
 
     fn state(&self) -> State {

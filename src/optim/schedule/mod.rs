@@ -36,6 +36,14 @@ pub trait Schedule: Send {
         false
     }
 
+    /// Whether it hopes for metrics that grow, as accuracies do. A [`Trainer`] refuses such a schedule: what it tells is
+    /// the validation loss.
+    ///
+    /// [`Trainer`]: crate::train::Trainer
+    fn larger_is_better(&self) -> bool {
+        false
+    }
+
     /// What it remembers besides the step; most schedules nothing.
     fn state(&self) -> State {
         State::new()
@@ -59,6 +67,10 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
 
     fn watches(&self) -> bool {
         (**self).watches()
+    }
+
+    fn larger_is_better(&self) -> bool {
+        (**self).larger_is_better()
     }
 
     fn state(&self) -> State {
@@ -125,6 +137,11 @@ impl Scheduler {
     /// Whether the schedule must be told how well training goes.
     pub fn watches(&self) -> bool {
         self.schedule.watches()
+    }
+
+    /// Whether the schedule takes larger metrics for better ones.
+    pub fn larger_is_better(&self) -> bool {
+        self.schedule.larger_is_better()
     }
 
     /// The rate of the first group now.

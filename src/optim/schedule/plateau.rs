@@ -92,6 +92,10 @@ impl Schedule for ReduceLROnPlateau {
         true
     }
 
+    fn larger_is_better(&self) -> bool {
+        self.options.larger_is_better
+    }
+
     fn state(&self) -> State {
         let Seen { best, bad, cooling, reductions } = self.seen;
         let counts = [("bad", bad), ("cooling", cooling), ("reductions", reductions)];
