@@ -5,7 +5,7 @@
 //! another.
 
 use super::Tensor;
-use super::loss::Reduction;
+use super::loss::{Reduction, over_batch};
 use super::record::functions;
 use super::softmax::shifted;
 use crate::dtype::DType;
@@ -176,6 +176,7 @@ fn reduce_rows(scores: &Scores, losses: &Tensor, hits: &Hits, reduction: Reducti
     match reduction {
         Reduction::None => scores.rows(&masked(&losses.try_add(flaws)?)?),
         Reduction::Sum => masked(&losses.try_add(flaws)?)?.try_sum(),
+        Reduction::BatchMean => over_batch(&masked(&losses.try_add(flaws)?)?.try_sum()?, losses.shape()),
         Reduction::Mean => {
             let weights = match &scores.weight {
                 Some(w) => scores.sum(&hit.try_where_(w, 0.0)?)?.try_add(flaws)?,

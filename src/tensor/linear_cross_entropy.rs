@@ -6,7 +6,7 @@
 
 use super::Tensor;
 use super::cross_entropy::{CrossEntropyOptions, flaws};
-use super::loss::Reduction;
+use super::loss::{Reduction, over_batch};
 use super::record::functions;
 use crate::autograd::try_checkpoint;
 use crate::dtype::DType;
@@ -238,6 +238,7 @@ functions! {
         match options.loss.reduction {
             Reduction::None => losses.reshape_to(shape),
             Reduction::Sum => losses.try_sum(),
+            Reduction::BatchMean => over_batch(&losses.try_sum()?, shape),
             Reduction::Mean => losses.try_sum()?.try_div(&counts.try_sum()?),
         }
     }

@@ -16,6 +16,8 @@ pub enum Reduction {
     Mean,
     /// Their sum.
     Sum,
+    /// Their sum, divided by the size of the batch, which is the first axis: PyTorch's `batchmean`.
+    BatchMean,
     /// They stay apart.
     None,
 }
@@ -25,9 +27,15 @@ impl Reduction {
         match self {
             Reduction::Mean => losses.try_mean(),
             Reduction::Sum => losses.try_sum(),
+            Reduction::BatchMean => over_batch(&losses.try_sum()?, losses.shape()),
             Reduction::None => Ok(losses.clone()),
         }
     }
+}
+
+/// The share of each sample in the sum of losses of this shape; a loss without axes is one sample.
+pub(super) fn over_batch(sum: &Tensor, losses: Shape) -> Result<Tensor> {
+    sum.try_div(losses.first().map_or(1.0, |&n| n as f64))
 }
 
 /// Options of [`bce_with_logits_with`].
@@ -46,7 +54,8 @@ pub struct BceOptions<'a> {
 pub struct KlDivOptions {
     /// The target is a logarithm too.
     pub log_target: bool,
-    /// What becomes of the elements. The mean is over elements, not over the batch.
+    /// What becomes of the elements. The divergence as mathematics has it is [`Reduction::BatchMean`]; the mean is over
+    /// elements.
     pub reduction: Reduction,
 }
 

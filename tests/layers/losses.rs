@@ -30,6 +30,7 @@ fn cross_entropy_in_chunks_is_that_of_the_whole() {
     let options = [
         ("mean", plain),
         ("sum", CrossEntropyOptions { reduction: Reduction::Sum, ..plain }),
+        ("over the batch", CrossEntropyOptions { reduction: Reduction::BatchMean, ..plain }),
         ("apart", CrossEntropyOptions { reduction: Reduction::None, ..plain }),
         ("smoothed", CrossEntropyOptions { label_smoothing: 0.2, ..plain }),
         ("weighted", CrossEntropyOptions { weight: Some(&classes), label_smoothing: 0.1, ..plain }),
@@ -48,7 +49,12 @@ fn cross_entropy_in_chunks_is_that_of_the_whole() {
             let whole = |x: &[Tensor], bias: bool| {
                 let logits = x[0].linear(&x[1], bias.then(|| &x[2])).reshape([10, 7]);
                 let losses = cross_entropy_with(&logits, &target.reshape([10]), loss);
-                if loss.reduction == Reduction::None { losses.reshape([2, 5]) } else { losses }
+                match loss.reduction {
+                    Reduction::None => losses.reshape([2, 5]),
+                    // Two samples, and not ten.
+                    Reduction::BatchMean => losses * 5.0,
+                    _ => losses,
+                }
             };
             let name = format!("{what}, {classes_at_once:?} classes");
             same(&name, &inputs, |x| chunks(x, true), |x| whole(x, true));
@@ -136,7 +142,10 @@ fn reduced(losses: Vec<f64>, reduction: Reduction) -> Array {
     match reduction {
         Reduction::None => Array { shape: vec![losses.len()], data: losses },
         Reduction::Sum => Array { shape: vec![], data: vec![sum] },
-        Reduction::Mean => Array { shape: vec![], data: vec![sum / losses.len() as f64] },
+        // A row is a sample.
+        Reduction::Mean | Reduction::BatchMean => {
+            Array { shape: vec![], data: vec![sum / losses.len() as f64] }
+        }
     }
 }
 
@@ -145,7 +154,7 @@ fn cosine_embedding_loss_agrees_with_loops() {
     let inputs = [Array::waves(&[5, 3], 4), Array::waves(&[5, 3], 5)];
     let signs = [1, -1, -1, 1, -1];
     let target = Tensor::from_slice(&signs.map(|s| s as f32), [5]);
-    for reduction in [Reduction::Mean, Reduction::Sum, Reduction::None] {
+    for reduction in [Reduction::Mean, Reduction::Sum, Reduction::BatchMean, Reduction::None] {
         for margin in [0.0, 0.3] {
             let options = CosineEmbeddingOptions { margin, reduction };
             check_slopes(

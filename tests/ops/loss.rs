@@ -9,13 +9,19 @@ use volta::{
     nll_loss_with, smooth_l1_loss, smooth_l1_loss_with,
 };
 
-const REDUCTIONS: [Reduction; 3] = [Reduction::Mean, Reduction::Sum, Reduction::None];
+const REDUCTIONS: [Reduction; 4] = [Reduction::Mean, Reduction::Sum, Reduction::BatchMean, Reduction::None];
+
+/// How many samples the losses are of.
+fn batch(losses: &Array) -> f64 {
+    losses.shape.first().map_or(1.0, |&n| n as f64)
+}
 
 fn reduced(x: Array, reduction: Reduction) -> Array {
     match reduction {
         Reduction::None => x,
         Reduction::Sum => Array::scalar(x.data.iter().sum()),
         Reduction::Mean => Array::scalar(x.data.iter().sum::<f64>() / x.numel() as f64),
+        Reduction::BatchMean => Array::scalar(x.data.iter().sum::<f64>() / batch(&x)),
     }
 }
 
@@ -171,6 +177,7 @@ impl Classes {
             Reduction::None => losses,
             Reduction::Sum => Array::scalar(losses.data.iter().sum()),
             Reduction::Mean => Array::scalar(losses.data.iter().sum::<f64>() / total),
+            Reduction::BatchMean => Array::scalar(losses.data.iter().sum::<f64>() / batch(&losses)),
         }
     }
 }
