@@ -184,6 +184,48 @@ fn frozen_parameters_do_not_collect_gradients() {
     assert_eq!(with_gradient, ["blocks.1.scale"]);
 }
 
+/// Everything that a buffer may be.
+#[derive(Module)]
+struct Tables {
+    #[module(buffer)]
+    mean: Option<Tensor>,
+    #[module(buffer)]
+    missing: Option<Tensor>,
+    #[module(buffer)]
+    levels: Vec<Tensor>,
+    #[module(buffer)]
+    edges: [Tensor; 2],
+    #[module(buffer)]
+    ends: (Tensor, Option<Tensor>),
+    scale: Tensor,
+}
+
+impl Tables {
+    fn forward(&self, x: &Tensor) -> Tensor {
+        x * &self.scale
+    }
+}
+
+#[test]
+fn options_and_lists_of_tensors_are_buffers_as_they_are_parameters() {
+    let table = |x: f32| Tensor::vector(&[x]).variable();
+    let tables = |x: f32| Tables {
+        mean: Some(table(x)),
+        missing: None,
+        levels: vec![table(x), table(x)],
+        edges: [table(x), table(x)],
+        ends: (table(x), Some(table(x))),
+        scale: table(x).requires_grad(true),
+    };
+    let (one, two) = (tables(1.0), tables(2.0));
+    let names: Vec<String> = one.named_buffers().into_iter().map(|(n, _)| n).collect();
+    assert_eq!(names, ["mean", "levels.0", "levels.1", "edges.0", "edges.1", "ends.0", "ends.1"]);
+    assert_eq!(one.named_parameters().len(), 1);
+    assert!(one.load_state_dict(&two.state_dict(), true).unwrap().is_complete());
+    assert!(one.buffers().iter().all(|b| b.to_vec::<f32>() == [2.0]));
+    assert_eq!(one.forward(&Tensor::ones([1])).to_vec::<f32>(), [2.0]);
+}
+
 /// Runs `f`, which must panic, and gives the panic's message.
 fn panics<T>(f: impl FnOnce() -> T) -> String {
     let panic = catch_unwind(AssertUnwindSafe(f)).err().expect("a panic");

@@ -8,7 +8,7 @@ use syn::{Data, DeriveInput, Error, Field, Fields, Result, parse_macro_input};
 /// `fn forward(&self, x: &Tensor) -> Tensor`.
 ///
 /// - `#[module(no_forward)]` on the struct: it has no such method; calling it through `Module` panics.
-/// - `#[module(buffer)]` on a tensor: it is kept and saved but not trained.
+/// - `#[module(buffer)]` on a tensor, or an option or list of tensors: they are kept and saved but not trained.
 /// - `#[module(skip)]` on a field: it is left out.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
@@ -44,7 +44,7 @@ fn show(index: usize, field: &Field) -> Result<Option<TokenStream>> {
     };
     Ok(match marks.first().map(String::as_str) {
         Some("skip") => None,
-        Some(_) => Some(quote!(visitor.buffer(#name, &self.#member);)),
+        Some(_) => Some(quote!(visitor.buffer_field(#name, &self.#member);)),
         None => Some(quote!(visitor.field(#name, &self.#member);)),
     })
 }

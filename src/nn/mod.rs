@@ -6,6 +6,7 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod buffer;
 mod by_module;
 mod call;
 mod conv;
@@ -31,6 +32,7 @@ mod visit;
 pub use activation::{ELU, GELU, GELUTanh, LeakyReLU, LogSoftmax, Mish, ReLU, SiLU, Sigmoid, Softmax, Tanh};
 pub use attention::{AttentionMask, KvCache, MultiHeadAttention, MultiHeadOptions};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, RunningStatistics};
+pub use buffer::BufferField;
 pub use by_module::by_module;
 pub(crate) use call::layer;
 pub use conv::{Conv1d, Conv2d};

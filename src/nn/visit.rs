@@ -1,6 +1,6 @@
 //! The walk over a module: every tensor it holds, with its name, and every module inside it.
 
-use super::Module;
+use super::{BufferField, Module};
 use crate::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,7 +31,7 @@ impl<'v> Visitor<'v> {
     }
 
     /// Shows what stands under `name`, with its full name.
-    fn at(&mut self, name: &str, look: impl FnOnce(&mut Self)) {
+    pub(super) fn at(&mut self, name: &str, look: impl FnOnce(&mut Self)) {
         let outer = self.path.len();
         if outer > 0 {
             self.path.push('.');
@@ -66,6 +66,11 @@ impl<'v> Visitor<'v> {
 
     /// Shows whatever a field holds.
     pub fn field(&mut self, name: &str, field: &(impl Field + ?Sized)) {
+        field.show(name, self);
+    }
+
+    /// Shows whatever a field holds that is marked `#[module(buffer)]`.
+    pub fn buffer_field(&mut self, name: &str, field: &(impl BufferField + ?Sized)) {
         field.show(name, self);
     }
 }
