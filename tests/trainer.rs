@@ -9,7 +9,7 @@ use volta::optim::{
     WarmupLR,
 };
 use volta::train::{
-    Event, History, Meter, Trainer, TrainerOptions, accuracy, classified, read_csv, try_accuracy,
+    Event, History, Meter, Outcome, Trainer, TrainerOptions, accuracy, classified, read_csv, try_accuracy,
     try_classified,
 };
 use volta::{Adam, DType, Dropout, Linear, Module, ReLU, Sequential, Tensor, manual_seed};
@@ -61,12 +61,20 @@ fn network() -> Sequential {
 
 /// Trains a new network, and gives what was measured and what it became.
 fn trained(options: TrainerOptions) -> (History, Vec<Vec<f32>>) {
+    trained_by(options, 1.0)
+}
+
+/// [`trained`] by a loss that is so many times as large.
+fn trained_by(options: TrainerOptions, factor: f64) -> (History, Vec<Vec<f32>>) {
     let model = network();
     let mut adam = Adam::new(model.parameters(), 0.01, (0.9, 0.999), 1e-8, 0.0);
     let (mut train, mut valid) = (points(320), points(64));
     let history = Trainer::new(&model, &mut adam, options)
         .with_schedule(CosineAnnealingLR::new(200, 0.0))
-        .fit(&mut train, Some(&mut valid), |x, y| Ok(classified(&model.try_forward(x)?, y)))
+        .fit(&mut train, Some(&mut valid), |x, y| {
+            let outcome = classified(&model.try_forward(x)?, y);
+            Ok(Outcome { loss: outcome.loss * factor, ..outcome })
+        })
         .unwrap();
     (history, model.parameters().iter().map(Tensor::to_vec::<f32>).collect())
 }
@@ -89,25 +97,38 @@ fn a_network_learns_and_its_metrics_are_kept() {
     }
 }
 
-#[test]
-fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
+/// A run in one go and one in three parts, both with this precision and a loss so many times as large.
+fn goes_on_to_the_same_bits(precision: Option<DType>, factor: f64) {
     let _alone = alone();
-    let whole = trained(silent());
-    let folder = Folder::new("resume");
+    let whole = trained_by(TrainerOptions { precision, ..silent() }, factor);
+    let folder = Folder::new(if precision.is_some() { "resume-half" } else { "resume" });
     let part = |steps, resume| TrainerOptions {
         steps,
         resume,
+        precision,
         folder: Some(folder.0.clone()),
         checkpoint_every: Some(7),
         ..silent()
     };
     // In the middle of an epoch, twice.
-    trained(part(Some(33), false));
-    trained(part(Some(71), true));
-    let (history, parameters) = trained(part(None, true));
+    trained_by(part(Some(33), false), factor);
+    trained_by(part(Some(71), true), factor);
+    let (history, parameters) = trained_by(part(None, true), factor);
     assert_eq!(parameters, whole.1);
     let losses = |h: &History| h.series("validation/loss");
     assert_eq!(losses(&history), losses(&whole.0));
+}
+
+#[test]
+fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
+    goes_on_to_the_same_bits(None, 1.0);
+}
+
+/// The loss is so large that gradients overflow at the first scale: a run that goes on with that scale, and not with the
+/// one it had, skips steps.
+#[test]
+fn a_run_in_half_precision_goes_on_to_the_same_bits() {
+    goes_on_to_the_same_bits(Some(DType::F16), 1000.0);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! A training that is stopped after five steps and goes on in another process ends where one that was not stopped
-//! ends, to the bit: parameters, optimizer, schedule, dropout's random numbers and the order of the examples.
+//! ends, to the bit: parameters, optimizer, schedule, the scale of half precision, dropout's random numbers and the order
+//! of the examples.
 
 use crate::scratch::Scratch;
 use std::process::Command;
 use volta::io::Metadata;
 use volta::optim::ExponentialLR;
 use volta::{
-    Adam, Checkpoint, Dropout, Linear, Module, Optimizer, ReLU, Result, Scheduler, Sequential, State,
-    Stateful, Tensor, Weights, manual_seed, mse_loss, save_safetensors,
+    Adam, Checkpoint, DType, Dropout, GradScaler, Linear, Module, Optimizer, ReLU, Result, Scheduler,
+    Sequential, State, Stateful, Tensor, Weights, autocast, manual_seed, mse_loss, save_safetensors,
 };
 
 /// Batches of four examples out of twelve, in another order every epoch.
@@ -47,8 +48,10 @@ struct Training {
     net: Sequential,
     adam: Adam,
     scheduler: Scheduler,
+    scaler: GradScaler,
     batches: Batches,
     losses: Vec<f32>,
+    scales: Vec<f32>,
 }
 
 impl Training {
@@ -61,7 +64,10 @@ impl Training {
             .with(Linear::new(16, 1, true));
         let mut adam = Adam::new(net.parameters(), 0.1, (0.9, 0.99), 1e-8, 0.0);
         let scheduler = Scheduler::new(ExponentialLR::new(0.9), &mut adam);
-        Training { net, adam, scheduler, batches: Batches { seed, order: Vec::new() }, losses: Vec::new() }
+        // Too large for f16 at first, and again after two good steps: it halves and doubles all the time.
+        let scaler = GradScaler::with(65536.0 * seed as f64, 2.0, 0.5, 2);
+        let batches = Batches { seed, order: Vec::new() };
+        Training { net, adam, scheduler, scaler, batches, losses: Vec::new(), scales: Vec::new() }
     }
 
     fn step(&mut self) {
@@ -71,11 +77,12 @@ impl Training {
         let y: Vec<f32> = rows.iter().map(|&k| (k % 4) as f32).collect();
         let (x, y) = (Tensor::from_vec(x, [4, 3]), Tensor::from_vec(y, [4, 1]));
         self.adam.zero_grad();
-        let loss = mse_loss(&self.net.forward(&x), &y);
-        loss.backward();
-        self.adam.step();
+        let loss = autocast(DType::F16, || mse_loss(&self.net.forward(&x).to_dtype(DType::F32), &y));
+        self.scaler.scale(&loss).backward();
+        self.scaler.step(&mut self.adam);
         self.scheduler.step(&mut self.adam);
         self.losses.push(loss.item());
+        self.scales.push(self.scaler.current());
     }
 }
 
@@ -91,6 +98,7 @@ fn trains_a_part() {
     let finish = |training: Training, name: &str| {
         let mut state = training.net.state_dict();
         state.insert("losses", Tensor::vector(&training.losses));
+        state.insert("scales", Tensor::vector(&training.scales));
         save_safetensors(folder.join(name), &state, &Metadata::new()).unwrap();
     };
     match std::env::var(ROLE).unwrap().as_str() {
@@ -106,6 +114,7 @@ fn trains_a_part() {
                 .with_module("model", &training.net)
                 .with("optimizer", &training.adam)
                 .with("scheduler", &training.scheduler)
+                .with("scaler", &training.scaler)
                 .with("batches", &training.batches)
                 .with_rng()
                 .save(&path)
@@ -118,6 +127,7 @@ fn trains_a_part() {
             saved.restore_module("model", &training.net).unwrap();
             saved.restore("optimizer", &mut training.adam).unwrap();
             saved.restore("scheduler", &mut training.scheduler).unwrap();
+            saved.restore("scaler", &mut training.scaler).unwrap();
             saved.restore("batches", &mut training.batches).unwrap();
             saved.restore_rng().unwrap();
             (5..10).for_each(|_| training.step());
@@ -148,5 +158,9 @@ fn a_resumed_training_ends_where_an_uninterrupted_one_does() {
     for name in ["0.weight", "0.bias", "3.weight", "3.bias"] {
         assert_eq!(bits(&whole, name), bits(&resumed, name), "{name}");
     }
-    assert_eq!(bits(&whole, "losses")[5..], bits(&resumed, "losses"));
+    for name in ["losses", "scales"] {
+        assert_eq!(bits(&whole, name)[5..], bits(&resumed, name), "{name}");
+    }
+    let scales = whole.tensor("scales", volta::Device::Cpu).unwrap().to_vec::<f32>();
+    assert!(scales.windows(2).any(|s| s[0] > s[1]) && scales.windows(2).any(|s| s[0] < s[1]), "{scales:?}");
 }
