@@ -145,21 +145,7 @@ impl<P: Pieces> Stages<'_, P> {
         let seen =
             |chunk: &[Range<usize>]| pieces::number(&pieces::windows(&program(chunk, 0, 1), &self.known()));
         let row: Chunk = self.map.extents[outer..].iter().map(|&extent| 0..extent).collect();
-        let (mut chunks, mut rest) = (Vec::new(), vec![row]);
-        while let Some(chunk) = rest.pop() {
-            if fits(&chunk) {
-                chunks.push(chunk);
-                continue;
-            }
-            let mut cuts = halves(&chunk);
-            let cut = if in_order {
-                cuts.next()
-            } else {
-                cuts.min_by_key(|halves| halves.iter().map(|half| seen(half)).max())
-            };
-            let [one, two] = cut?;
-            rest.extend([two, one]);
-        }
+        let chunks = cut_down(row, fits, |half| if in_order { 0 } else { seen(half) })?;
         let (count, rows) = (chunks.len(), self.map.rows());
         let programs: Vec<MapKernel> =
             chunks.iter().enumerate().map(|(number, chunk)| program(chunk, number, count)).collect();
@@ -214,16 +200,9 @@ impl<P: Pieces> Stages<'_, P> {
             let stores = vec![store(value, slot, position.clone())];
             self.program(loops, loops, more, stores)
         };
-        let (mut turns, mut rest) = (Vec::new(), vec![0..table.extent]);
-        while let Some(range) = rest.pop() {
-            let program = turn(&range);
-            if self.fits(&program) {
-                turns.push(program);
-            } else {
-                let [[one], [two]] = halves(&[range]).next()?.map(|half| [half[0].clone()]);
-                rest.extend([two, one]);
-            }
-        }
+        let rows: Chunk = std::iter::once(0..table.extent).collect();
+        let turns = cut_down(rows, |range| self.fits(&turn(&range[0])), |_| 0)?;
+        let turns: Vec<MapKernel> = turns.iter().map(|range| turn(&range[0])).collect();
         self.add_slot(dtype, numel);
         turns.into_iter().for_each(|turn| self.push(turn));
         self.replace(v, slot, position);
@@ -357,6 +336,26 @@ impl More {
         let high = self.push(Step::Binary(BinaryOp::Lt, index, end), DType::Bool, rank);
         self.push(Step::Binary(BinaryOp::And, low, high), DType::Bool, rank)
     }
+}
+
+/// A chunk in smaller ones that all fit: each is halved along the loop that makes it cost the least, or else the outermost.
+/// They come in order then.
+fn cut_down(
+    whole: Chunk,
+    fits: impl Fn(&[Range<usize>]) -> bool,
+    cost: impl Fn(&[Range<usize>]) -> usize,
+) -> Option<Vec<Chunk>> {
+    let (mut chunks, mut rest) = (Vec::new(), vec![whole]);
+    while let Some(chunk) = rest.pop() {
+        if fits(&chunk) {
+            chunks.push(chunk);
+        } else {
+            let dearer = |halves: &[Chunk; 2]| halves.iter().map(|half| cost(half)).max();
+            let [one, two] = halves(&chunk).min_by_key(dearer)?;
+            rest.extend([two, one]);
+        }
+    }
+    Some(chunks)
 }
 
 /// The halves of a chunk along each of its loops that can be halved.
