@@ -1,23 +1,22 @@
 //! A plan as shaders, and the memory that each of them sees. Needs no device: what it is made for is said by the
 //! adapter's abilities and limits.
 
-use super::aside::{self, Detour};
+mod crowded;
+
 use super::dispatch::{Binding, Caps, Dispatch, Lowered, Memory};
 use super::guard::{self as check, COUNT_NONFINITE, Notes};
 use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
-use super::parts::Part;
-use super::pieces::{self, Pieces, Windows};
+use super::pieces::{Pieces, Windows};
 use super::pipeline::Shader;
 use super::shader::{Accessor, Declared, Frame};
 use super::special;
-use super::stages;
 use super::storage::Stored;
 use super::tune::Choices;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
 use crate::plan::guard::{self, Index};
-use crate::plan::kernel::{Kernel, MapKernel, Slot, SpecialKernel, Work};
+use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::{MemoryRules, Place};
 
 /// Workgroups in one dimension of a dispatch.
@@ -27,9 +26,6 @@ const UNIFORM_ALIGNMENT: usize = 256;
 /// Slots that the programs of one dispatch use together: more make a shader slow to compile, and bindings have a limit of
 /// their own.
 const MOST_TOGETHER: usize = 768;
-
-/// Bindings for what the dispatches of a fold leave to each other, at most.
-const SCRATCH: usize = 2;
 
 /// What shaders are made for.
 pub(super) struct Target<'a> {
@@ -154,81 +150,6 @@ impl Builder<'_> {
         }
     }
 
-    /// A program that sees too many pieces of memory: in parts or, where that is not enough, in stages.
-    fn add_crowded(&mut self, k: usize, kernel: &Kernel, map: &MapKernel) -> Result<()> {
-        let Target { caps, rules, .. } = self.target;
-        match self.parts(map) {
-            Ok(parts) => parts.into_iter().try_for_each(|part| {
-                let windows = pieces::windows(&part, self);
-                let lowered = map::lower(&[part], caps, rules.slots);
-                self.add_lowered(k, kernel, lowered, &windows)
-            }),
-            Err(error) => {
-                let detour = stages::detour(map, self.slots(), rules.slots - SCRATCH, self);
-                let detour = detour.filter(|detour| self.keeps_what_it_reads(detour));
-                self.add_detours(k, kernel, detour.map(|detour| vec![detour]), error)
-            }
-        }
-    }
-
-    /// A kernel from a template that sees too many pieces of memory: in parts or, where that is not enough, with copies.
-    fn add_large(&mut self, k: usize, kernel: &Kernel, s: &SpecialKernel) -> Result<()> {
-        match self.special_parts(s, kernel) {
-            Ok(parts) => parts
-                .into_iter()
-                .try_for_each(|(lowered, windows)| self.add_lowered(k, kernel, lowered, &windows)),
-            Err(error) => {
-                let detours = aside::detours(s, self.slots(), self.target.rules.block);
-                self.add_detours(k, kernel, detours, error)
-            }
-        }
-    }
-
-    /// Other kernels in place of one, with memory of their own; the `error` why it is needed, if there are none.
-    fn add_detours(
-        &mut self,
-        k: usize,
-        kernel: &Kernel,
-        detours: Option<Vec<Detour>>,
-        error: Error,
-    ) -> Result<()> {
-        /// Detours of what is itself on a detour: its memory may be large, too.
-        const DEEPEST: usize = 3;
-        let detours = detours.filter(|_| self.depth < DEEPEST).ok_or(error)?;
-        let known = self.aside.len();
-        self.depth += 1;
-        for Detour { works, slots } in detours {
-            let bytes = slots.iter().map(|&(dtype, numel)| (numel * self.size(dtype)) as u64);
-            let places = self.place_scratch(&bytes.collect::<Vec<u64>>()).0;
-            self.aside.extend(places.iter().zip(&slots).map(|(&(at, bytes), &(dtype, _))| Slice {
-                at,
-                bytes,
-                dtype,
-            }));
-            for work in works {
-                self.add(k, &Kernel { work, ..kernel.clone() })?;
-            }
-            self.aside.truncate(known);
-        }
-        self.depth -= 1;
-        Ok(())
-    }
-
-    /// Whether nothing is read after something else was written in its place.
-    fn keeps_what_it_reads(&self, detour: &Detour) -> bool {
-        let own = |slot: &Slot| *slot < self.slots();
-        let mut written: Vec<Source> = Vec::new();
-        detour.works.iter().all(|work| {
-            let Work::Map(maps) = work else { return false };
-            let read = maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).filter(own);
-            let fresh =
-                read.flat_map(|slot| self.slot_sources(slot)).all(|source| !written.contains(&source));
-            let stored = maps.iter().flat_map(|m| m.stores.iter().map(|s| s.access.slot)).filter(own);
-            written.extend(stored.flat_map(|slot| self.slot_sources(slot)));
-            fresh
-        })
-    }
-
     /// Slots in all, those aside among them.
     fn slots(&self) -> usize {
         self.plan.slot_bytes.len() + self.aside.len()
@@ -251,65 +172,11 @@ impl Builder<'_> {
         (self.seen(kernel, &lowered, &Windows::new()) <= rules.slots).then_some(lowered)
     }
 
-    /// Whether a kernel sees tensors of several pieces.
-    fn is_large(&self, kernel: &Kernel) -> bool {
-        kernel.reads().into_iter().chain(kernel.writes()).any(|slot| self.count(slot) > 1)
-    }
-
     /// The most pieces of memory that one of the dispatches sees.
     fn seen(&self, kernel: &Kernel, lowered: &MapLowered, windows: &Windows) -> usize {
         let scratch = self.place_scratch(&lowered.scratch).0;
         let of = |d: &MapDispatch| self.declare(kernel, &d.dispatch.bindings, &scratch, windows).2.len();
         lowered.dispatches.iter().map(of).max().unwrap_or(0)
-    }
-
-    /// Parts of a kernel from a template that see few enough pieces, and which.
-    fn special_parts(&self, s: &SpecialKernel, kernel: &Kernel) -> Result<Vec<(MapLowered, Windows)>> {
-        let Target { caps, rules, .. } = self.target;
-        let lower = |part: &Part| (write_epilogues(s, kernel, part.lower(caps)), part.windows(self));
-        let cost = |part: &Part| {
-            let (lowered, windows) = lower(part);
-            self.seen(kernel, &lowered, &windows)
-        };
-        let whole = Part::whole(s);
-        let parts = whole.fitting(rules.slots, &cost);
-        let parts = parts.map_err(|part| self.too_many(cost(&part), "even a small part"))?;
-        Ok(parts.iter().map(lower).collect())
-    }
-
-    /// Whether these programs, which may share a dispatch, see tensors of several pieces, and too many of them.
-    fn is_crowded(&self, maps: &[MapKernel]) -> bool {
-        let mut slots: Vec<Slot> = maps.iter().flat_map(MapKernel::slots).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        let counts = slots.iter().map(|&slot| self.count(slot));
-        counts.clone().any(|count| count > 1) && counts.sum::<usize>() > self.target.rules.slots
-    }
-
-    /// Parts of a program that see few enough pieces.
-    fn parts(&self, map: &MapKernel) -> Result<Vec<MapKernel>> {
-        let Target { caps, rules, .. } = self.target;
-        let seen = |map: &MapKernel| pieces::number(&pieces::windows(map, self));
-        let scratch =
-            |map: &MapKernel| map::lower(std::slice::from_ref(map), caps, rules.slots).scratch.len();
-        let fit = |parts: &[MapKernel]| parts.iter().all(|part| seen(part) + scratch(part) <= rules.slots);
-        for spare in 0..=SCRATCH {
-            if let Some(parts) = pieces::fitting(map, rules.slots - spare, self).filter(|parts| fit(parts)) {
-                return Ok(parts);
-            }
-        }
-        Err(self.too_many(seen(map), "a kernel"))
-    }
-
-    /// A kernel sees too many pieces.
-    fn too_many(&self, number: usize, what: &str) -> Error {
-        let Target { who, rules, .. } = self.target;
-        let message = format!(
-            "{what} needs {number} pieces of memory at once, and {who} lets it see {}: make the tensors smaller than \
-             {} bytes",
-            rules.slots, rules.block
-        );
-        Error::new(ErrorKind::Memory, message)
     }
 
     fn add_lowered(
