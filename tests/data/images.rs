@@ -175,7 +175,7 @@ fn a_folder_has_a_class_for_every_folder_in_it() {
     folder.write("dogs/notes.txt", b"not an image");
     folder.write("dogs/.hidden.png", b"");
     folder.write("cats/1.jpg", &jpeg(&[72]));
-    folder.write("cats/2.bmp", &bmp(24, false));
+    folder.write("cats/more/2.bmp", &bmp(24, false));
     folder.write("stray.png", &png_rgb());
     let data = ImageFolder::open(folder.path()).expect("four images");
     assert_eq!(data.classes(), ["cats", "dogs"]);

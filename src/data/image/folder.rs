@@ -11,7 +11,8 @@ const EXTENSIONS: [&str; 7] = ["png", "jpg", "jpeg", "bmp", "ppm", "pgm", "pnm"]
 
 /// Images in folders, one for each class: `cats/1.png`, `dogs/2.jpg`. They are read when they are asked for, as bytes
 /// of `[3, height, width]`; bring them to one size with [`Resize`](crate::data::Resize) or a crop. Classes are numbered
-/// in the order of their names. Files of other kinds, and those whose names begin with a dot, are left out.
+/// in the order of their names. Images in folders inside of a class belong to it, unless these are links. Files of other
+/// kinds, and those whose names begin with a dot, are left out.
 #[derive(Clone, Debug)]
 pub struct ImageFolder {
     classes: Vec<String>,
@@ -37,6 +38,19 @@ fn is_image(path: &Path) -> bool {
     EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension))
 }
 
+/// The images of a class, those in folders inside of it too.
+fn images(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in entries(folder)? {
+        if !path.is_dir() {
+            all.extend(is_image(&path).then_some(path));
+        } else if !path.is_symlink() {
+            all.extend(images(&path)?);
+        }
+    }
+    Ok(all)
+}
+
 impl ImageFolder {
     /// Lists the classes and the images of a folder.
     #[track_caller]
@@ -47,7 +61,7 @@ impl ImageFolder {
         for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
             let class = classes.len() as i32;
             classes.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
-            samples.extend(entries(&path)?.into_iter().filter(|p| is_image(p)).map(|p| (p, class)));
+            samples.extend(images(&path)?.into_iter().map(|p| (p, class)));
         }
         if samples.is_empty() {
             bail!(

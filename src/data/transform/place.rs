@@ -125,7 +125,9 @@ impl Transform for CenterCrop {
         let [Some(down), Some(right)] = [0, 1].map(|k| from[k].checked_sub(to[k])) else {
             bail!(Data, "an image of {from:?} has no crop of {to:?}: pad or resize it first");
         };
-        let (top, left) = (down as isize / 2, right as isize / 2);
+        // An odd margin is cut as torchvision cuts it: halves go to the even side.
+        let half = |margin: usize| (margin / 2 + usize::from(margin % 4 == 3)) as isize;
+        let (top, left) = (half(down), half(right));
         Window { from, to, top, left, mirrored: false }.of(&array)
     }
 }
