@@ -234,6 +234,25 @@ fn every_group_is_scheduled_from_its_own_rate() {
 }
 
 #[test]
+fn what_begins_later_looks_at_metrics_only_then() {
+    let _together = together();
+    let plateau =
+        || ReduceLROnPlateau::new(PlateauOptions { factor: 0.5, patience: 1, ..Default::default() });
+    let later: [Box<dyn Schedule>; 2] = [
+        Box::new(SequentialLR::new(ExponentialLR::new(1.0)).then(5, plateau())),
+        Box::new(WarmupLR::new(5, plateau())),
+    ];
+    for schedule in later {
+        let mut optimizer = sgd(1.0);
+        let mut scheduler = Scheduler::new(schedule, &mut optimizer);
+        (0..5).for_each(|_| scheduler.step_with(3.0, &mut optimizer));
+        assert_eq!(scheduler.rate(), 1.0, "nothing was lowered before its turn");
+        (0..3).for_each(|_| scheduler.step_with(3.0, &mut optimizer));
+        assert_eq!(scheduler.rate(), 0.5);
+    }
+}
+
+#[test]
 fn a_scheduler_goes_on_where_it_stopped() {
     let _together = together();
     let new = || {

@@ -25,8 +25,10 @@ impl<S: Schedule> Schedule for WarmupLR<S> {
         }
     }
 
-    fn observe(&mut self, metric: f64) {
-        self.then.observe(metric);
+    fn observe(&mut self, metric: f64, step: u64) {
+        if let Some(step) = step.checked_sub(self.steps) {
+            self.then.observe(metric, step);
+        }
     }
 
     fn watches(&self) -> bool {
@@ -71,15 +73,23 @@ impl SequentialLR {
     }
 }
 
+impl SequentialLR {
+    /// The part whose turn it is.
+    fn now(&self, step: u64) -> usize {
+        self.parts.iter().rposition(|(from, _)| *from <= step).unwrap_or(0)
+    }
+}
+
 impl Schedule for SequentialLR {
     fn rate(&self, base: f64, step: u64) -> f64 {
-        let now = self.parts.iter().rposition(|(from, _)| *from <= step).unwrap_or(0);
-        let (from, part) = &self.parts[now];
+        let (from, part) = &self.parts[self.now(step)];
         part.rate(base, step - from)
     }
 
-    fn observe(&mut self, metric: f64) {
-        self.parts.iter_mut().for_each(|(_, part)| part.observe(metric));
+    fn observe(&mut self, metric: f64, step: u64) {
+        let now = self.now(step);
+        let (from, part) = &mut self.parts[now];
+        part.observe(metric, step - *from);
     }
 
     fn watches(&self) -> bool {
@@ -125,8 +135,8 @@ impl Schedule for ChainedLR {
         self.parts.iter().fold(base, |rate, part| part.rate(rate, step))
     }
 
-    fn observe(&mut self, metric: f64) {
-        self.parts.iter_mut().for_each(|part| part.observe(metric));
+    fn observe(&mut self, metric: f64, step: u64) {
+        self.parts.iter_mut().for_each(|part| part.observe(metric, step));
     }
 
     fn watches(&self) -> bool {

@@ -23,9 +23,9 @@ pub trait Schedule: Send {
     /// The rate at a step, counted from 0, of a group whose own rate is `base`.
     fn rate(&self, base: f64, step: u64) -> f64;
 
-    /// Takes note of how well training goes; most schedules do not care.
-    fn observe(&mut self, metric: f64) {
-        let _ = metric;
+    /// Takes note of how well training goes at a step; most schedules do not care.
+    fn observe(&mut self, metric: f64, step: u64) {
+        let _ = (metric, step);
     }
 
     /// Whether the rate depends on what [`observe`](Self::observe) is told, as only few do. A [`Trainer`] refuses to run
@@ -61,8 +61,8 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
         (**self).rate(base, step)
     }
 
-    fn observe(&mut self, metric: f64) {
-        (**self).observe(metric);
+    fn observe(&mut self, metric: f64, step: u64) {
+        (**self).observe(metric, step);
     }
 
     fn watches(&self) -> bool {
@@ -123,14 +123,14 @@ impl Scheduler {
 
     /// [`step`](Self::step) for schedules that look at how well training goes, such as [`ReduceLROnPlateau`].
     pub fn step_with(&mut self, metric: f64, optimizer: &mut dyn Optimizer) {
-        self.schedule.observe(metric);
+        self.schedule.observe(metric, self.step);
         self.step(optimizer);
     }
 
     /// Tells the schedule how well training goes, without a step: where steps are counted more often than something
     /// is measured.
     pub fn observe(&mut self, metric: f64, optimizer: &mut dyn Optimizer) {
-        self.schedule.observe(metric);
+        self.schedule.observe(metric, self.step);
         self.apply(optimizer);
     }
 

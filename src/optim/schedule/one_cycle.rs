@@ -4,7 +4,7 @@ use super::Schedule;
 use std::f64::consts::PI;
 
 /// Up to the base rate and down to almost nothing, along cosines, within a known number of steps. PyTorch's `max_lr` is
-/// the rate that the optimizer has.
+/// the rate that the optimizer has; its momentum does not change here.
 ///
 /// `OneCycleLR { up: 0.25, ..OneCycleLR::new(1000) }` takes 250 steps up.
 #[derive(Clone, Debug)]

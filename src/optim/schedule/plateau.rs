@@ -70,7 +70,7 @@ impl Schedule for ReduceLROnPlateau {
         rate.max(self.options.minimum.min(base))
     }
 
-    fn observe(&mut self, metric: f64) {
+    fn observe(&mut self, metric: f64, _: u64) {
         if self.is_progress(metric) {
             self.seen.best = Some(metric);
             self.seen.bad = 0;
