@@ -237,6 +237,17 @@ impl DataLoader {
     /// failed.
     #[track_caller]
     pub fn try_iter(&self) -> TryBatches<'_> {
+        // Whoever took the last batch and did not ask for one more is done with the epoch.
+        let place = self.progress.place();
+        if place.batch >= self.len() && !self.is_empty() {
+            self.progress.set(Place { epoch: place.epoch + 1, batch: 0 });
+        }
+        self.rest()
+    }
+
+    /// What is left of the epoch, also if that is nothing but its end.
+    #[track_caller]
+    pub(crate) fn rest(&self) -> TryBatches<'_> {
         let (place, device) = (self.progress.place(), self.target());
         let workers = match self.workers {
             _ if cfg!(target_arch = "wasm32") => 0,
@@ -279,6 +290,8 @@ impl Stateful for DataLoader {
             .with("seed", self.seed as i64)
             .with("samples", self.dataset.len() as i64)
             .with("batch_size", self.batch_size as i64)
+            .with("shuffle", i64::from(self.shuffle))
+            .with("drop_last", i64::from(self.drop_last))
     }
 
     fn load_state(&mut self, state: &State) -> Result<()> {
@@ -294,6 +307,12 @@ impl Stateful for DataLoader {
                 here.0,
                 here.1
             );
+        }
+        for (name, here) in [("shuffle", self.shuffle), ("drop_last", self.drop_last)] {
+            // States that were saved before do not say it.
+            if state.int(name).is_ok_and(|saved| (saved != 0) != here) {
+                bail!(Data, "the state is of a loader with {name} {}, and this one has {here}", !here);
+            }
         }
         let batch = usize::try_from(batch).unwrap_or(usize::MAX);
         if epoch < 0 || batch > self.len() {

@@ -20,6 +20,15 @@ fn without_shuffling_samples_come_in_order_and_the_last_batch_is_smaller() {
 }
 
 #[test]
+fn who_leaves_after_the_last_batch_begins_the_next_epoch() {
+    let loader = DataLoader::over(Numbers(7), 3);
+    for epoch in 0..3 {
+        assert_eq!(loader.iter().take(3).map(numbers).collect::<Vec<_>>().len(), 3, "{epoch}");
+        assert_eq!((loader.epoch(), loader.position()), (epoch, 3));
+    }
+}
+
+#[test]
 fn drop_last_leaves_out_what_is_too_few_and_only_that() {
     let loader = DataLoader::over(Numbers(7), 3).with_drop_last(true);
     assert_eq!((loader.len(), epoch(&loader)), (2, vec![vec![0, 1, 2], vec![3, 4, 5]]));

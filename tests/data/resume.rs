@@ -82,3 +82,13 @@ fn a_state_of_another_loader_is_refused_and_changes_nothing() {
         assert_eq!(here.state().values, before.values);
     }
 }
+
+#[test]
+fn a_state_of_another_order_is_refused() {
+    let state = loader(0).state();
+    let mut others = [DataLoader::over(Numbers(23), 4), loader(0).with_drop_last(true)];
+    for (other, name) in others.iter_mut().zip(["shuffle", "drop_last"]) {
+        let error = other.load_state(&state).unwrap_err();
+        assert!(error.message().contains(name), "{error}");
+    }
+}
