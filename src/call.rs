@@ -68,6 +68,11 @@ impl LayerScope {
             LayerScope(outer)
         })
     }
+
+    /// While it lives, what is called stands for itself, as code of the user's does.
+    pub fn leave() -> LayerScope {
+        LayerScope(SCOPE.with(Cell::take))
+    }
 }
 
 impl Drop for LayerScope {

@@ -123,3 +123,11 @@ fn layers_without_fields_in_a_struct_are_told_apart_by_their_order() {
     assert_eq!(found[0], ("0".to_string(), "[3, 4]".to_string()));
     assert_eq!(found[8], ("1.act".to_string(), "[3, 5]".to_string()));
 }
+
+#[test]
+fn an_input_that_does_not_fit_names_the_line_that_gave_it() {
+    let model = Sequential::new(vec![Box::new(Linear::new(3, 2, true))]);
+    let here = line!() + 1;
+    let error = summary(&model, Some(&Tensor::zeros([4, 5]))).unwrap_err().to_string();
+    assert!(error.contains(&format!("tests/summary_shapes.rs:{here}")), "{error}");
+}

@@ -235,7 +235,7 @@ fn on_plateaus() -> ReduceLROnPlateau {
     ReduceLROnPlateau::new(PlateauOptions { factor: 0.5, patience: 1, ..Default::default() })
 }
 
-/// The rate after each of six epochs of a training that gets no better: its validation loss is always the same.
+/// The rate at the beginning of each of six epochs of a training that gets no better: its validation loss is always the same.
 fn rates_without_progress(schedule: impl Schedule + 'static) -> Vec<f64> {
     let model = Linear::new(2, 2, true);
     let mut adam = Adam::new(model.parameters(), 0.4, (0.9, 0.999), 1e-8, 0.0);
@@ -244,7 +244,7 @@ fn rates_without_progress(schedule: impl Schedule + 'static) -> Vec<f64> {
         .with_schedule(schedule)
         .fit(&mut points(32), Some(&mut points(16)), |x, _| Ok((model.try_forward(x)?.mean() * 0.0).into()))
         .unwrap();
-    // Two steps an epoch; a rate is read after its step, where the schedule stands at the next.
+    // Two steps an epoch, of which this is the first.
     history.series("learning_rate").into_iter().filter(|(step, _)| step % 2 == 1).map(|r| r.1).collect()
 }
 
@@ -254,7 +254,7 @@ fn a_rate_falls_when_validations_get_no_better() {
     assert_eq!(rates_without_progress(on_plateaus()), [0.4, 0.4, 0.4, 0.2, 0.2, 0.1]);
     // Steps are counted as ever: the three of the warmup, and none more for a validation.
     let rates = rates_without_progress(WarmupLR::new(3, ExponentialLR::new(0.5)));
-    for (rate, expected) in rates.iter().zip([0.2, 0.4, 0.1, 0.025]) {
+    for (rate, expected) in rates.iter().zip([0.1, 0.3, 0.2, 0.05]) {
         assert!((rate - expected).abs() < 1e-12, "{rates:?}");
     }
 }
@@ -373,4 +373,105 @@ fn a_wrong_shape_names_the_line_that_gave_it() {
     let line = line!() + 1;
     let error = try_classified(&logits, &classes).err().expect("the shapes differ").to_string();
     assert!(error.contains(&format!("trainer.rs:{line}")), "{error}");
+}
+
+/// Trains `model` on `data` without validation.
+fn fit(model: &Sequential, data: &mut DataLoader, options: TrainerOptions) -> volta::Result<History> {
+    let mut adam = Adam::new(model.parameters(), 0.01, (0.9, 0.999), 1e-8, 0.0);
+    Trainer::new(model, &mut adam, options).fit(data, None, |x, y| Ok(classified(&model.try_forward(x)?, y)))
+}
+
+#[test]
+fn data_that_others_walked_through_is_walked_through_again() {
+    let _alone = alone();
+    let mut data = points(64);
+    let mut steps = Vec::new();
+    for _ in 0..2 {
+        let history =
+            fit(&network(), &mut data, TrainerOptions { epochs: 3, log_every: 1, ..silent() }).unwrap();
+        let last = history.rows.last().unwrap();
+        steps.push((last.step, last.epoch));
+    }
+    // By hand, without asking for what comes after the last batch.
+    let _ = data.iter().take(4).count();
+    let history = fit(&network(), &mut data, TrainerOptions { epochs: 1, log_every: 1, ..silent() }).unwrap();
+    steps.push((history.rows.last().unwrap().step, history.rows.last().unwrap().epoch));
+    assert_eq!(steps, [(12, 3), (12, 3), (4, 1)]);
+}
+
+#[test]
+fn a_validation_that_is_not_a_number_is_not_the_best() {
+    let _alone = alone();
+    let model = network();
+    let mut adam = Adam::new(model.parameters(), 0.01, (0.9, 0.999), 1e-8, 0.0);
+    let (mut train, mut valid, mut validations) = (points(64), points(64), 0);
+    let mut better = Vec::new();
+    let options = TrainerOptions { epochs: 4, patience: Some(3), ..silent() };
+    let trainer = Trainer::new(&model, &mut adam, options);
+    trainer
+        .with_observer(|event| {
+            if let Event::Validated { better: is_better, .. } = event {
+                better.push(*is_better);
+            }
+            Ok(())
+        })
+        .fit(&mut train, Some(&mut valid), |x, y| {
+            let outcome = classified(&model.try_forward(x)?, y);
+            let is_validation = !outcome.loss.is_tracked();
+            validations += usize::from(is_validation);
+            let factor = if is_validation && validations <= 4 { f64::NAN } else { 1.0 };
+            Ok(Outcome { loss: outcome.loss * factor, ..outcome })
+        })
+        .unwrap();
+    assert_eq!(better[..2], [false, true]);
+}
+
+#[test]
+fn the_rate_that_is_logged_is_the_steps_own() {
+    let _alone = alone();
+    let model = network();
+    let mut adam = Adam::new(model.parameters(), 0.08, (0.9, 0.999), 1e-8, 0.0);
+    let history = Trainer::new(&model, &mut adam, TrainerOptions { epochs: 1, log_every: 2, ..silent() })
+        .with_schedule(ExponentialLR::new(0.5))
+        .fit(&mut points(64), None, |x, y| Ok(classified(&model.try_forward(x)?, y)))
+        .unwrap();
+    let rates: Vec<f64> = history.series("learning_rate").iter().map(|&(_, rate)| rate).collect();
+    assert_eq!(rates, [0.04, 0.01]);
+}
+
+#[test]
+fn what_a_trainer_finds_wrong_names_the_line_that_called_it() {
+    let _alone = alone();
+    let model = network();
+    let mut adam = Adam::new(model.parameters(), 0.01, (0.9, 0.999), 1e-8, 0.0);
+    let mut data = points(64);
+    let here = line!();
+    let unreduced =
+        Trainer::new(&model, &mut adam, silent()).fit(&mut data, None, |x, _| Ok(x.sum_dim(1, false).into()));
+    let resumed = fit(&model, &mut data, TrainerOptions { resume: true, ..silent() }).unwrap_err();
+    let called = line!() + 1;
+    let inside = Trainer::new(&model, &mut adam, silent()).fit(&mut data, None, |x, _| {
+        let wrong = x.try_matmul(x)?;
+        Ok(wrong.into())
+    });
+    let line = |error: &volta::Error| -> u32 {
+        let text = error.to_string();
+        assert!(text.contains("tests/trainer.rs"), "{text}");
+        text.rsplit(':').nth(1).unwrap().parse().unwrap()
+    };
+    assert_eq!(line(&unreduced.unwrap_err()), here + 2);
+    assert!(resumed.message().contains("folder"), "{resumed}");
+    assert_eq!(line(&inside.unwrap_err()), called + 1);
+}
+
+#[test]
+fn runs_within_a_second_keep_their_event_files() {
+    let _alone = alone();
+    let folder = Folder::new("events");
+    for epochs in 1..=3 {
+        let options = TrainerOptions { epochs, folder: Some(folder.0.clone()), resume: true, ..silent() };
+        fit(&network(), &mut points(64), options).unwrap();
+    }
+    let files = std::fs::read_dir(folder.0.join("tensorboard")).unwrap().count();
+    assert_eq!(files, 3);
 }

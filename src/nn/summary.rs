@@ -5,7 +5,7 @@ use super::module::walk;
 use super::untouched::Untouched;
 use super::{Item, Module, num_parameters};
 use crate::autograd::no_grad;
-use crate::call::Layer;
+use crate::call::{Layer, LayerScope};
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -50,6 +50,8 @@ struct Row {
 /// ```
 #[track_caller]
 pub fn summary<M: Module + ?Sized>(module: &M, input: Option<&Tensor>) -> Result<Summary> {
+    // What the layers find wrong names the caller's line.
+    let _scope = LayerScope::enter(None);
     let mut outputs = Outputs::default();
     if let Some(x) = input {
         let (result, seen) = {

@@ -23,9 +23,20 @@ impl EventWriter {
             .map_err(|e| Error::io(folder, &e, "make the folder for event files"))?;
         let now = now();
         // TensorBoard reads files in the order of their names, and takes any name with this word in it.
-        let path =
-            folder.join(format!("events.out.tfevents.{:010}.{}.volta", now as u64, std::process::id()));
-        let file = File::create(&path).map_err(|e| Error::io(&path, &e, "create the event file"))?;
+        let name = format!("events.out.tfevents.{:010}.{}.volta", now as u64, std::process::id());
+        let mut path = folder.join(&name);
+        // A run that began within the same second keeps its file.
+        let mut number = 0;
+        let file = loop {
+            match File::create_new(&path) {
+                Ok(file) => break file,
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                    number += 1;
+                    path = folder.join(format!("{name}.{number}"));
+                }
+                Err(e) => return Err(Error::io(&path, &e, "create the event file")),
+            }
+        };
         let mut writer = EventWriter { file: BufWriter::new(file), path };
         let mut event = Message::default();
         event.double(1, now);

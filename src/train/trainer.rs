@@ -6,6 +6,7 @@ use super::history::{History, Row};
 use super::metrics::{Meter, Outcome};
 use super::progress::Progress;
 use crate::autograd::no_grad;
+use crate::call::LayerScope;
 use crate::data::DataLoader;
 use crate::dtype::DType;
 use crate::engine::profile;
@@ -108,6 +109,12 @@ struct Run {
     step: u64,
     /// The step that this process started from.
     first: u64,
+    /// Whether that was a checkpoint's.
+    resumed: bool,
+    /// The epoch in which the loader stood when the training began.
+    first_epoch: u64,
+    /// The learning rate of the last step.
+    rate: f64,
     /// The lowest validation loss, and the validations since.
     best: Option<f64>,
     since_best: u64,
@@ -122,6 +129,11 @@ struct Run {
 }
 
 impl Run {
+    /// How many times the data was walked through.
+    fn epochs(&self, train: &DataLoader) -> u64 {
+        train.epoch().saturating_sub(self.first_epoch)
+    }
+
     /// Whether what is done every so many steps is done after this one.
     fn is_due(&self, every: u64) -> bool {
         self.step.is_multiple_of(every.max(1))
@@ -187,6 +199,8 @@ impl<'t> Trainer<'t> {
         validation: Option<&mut DataLoader>,
         mut step: impl FnMut(&Tensor, &Tensor) -> Result<Outcome>,
     ) -> Result<History> {
+        // What the trainer finds wrong names the line that called it.
+        let _scope = LayerScope::enter(None);
         if train.is_empty() {
             bail!(Argument, "the training data has no batch of {} samples", train.batch_size());
         }
@@ -204,32 +218,49 @@ impl<'t> Trainer<'t> {
                  when it is smaller: leave larger_is_better of ReduceLROnPlateau false"
             );
         }
+        if self.options.resume && self.options.folder.is_none() {
+            bail!(Argument, "there is nothing to resume without a folder: set TrainerOptions::folder");
+        }
         self.done = (0, Duration::ZERO);
         let mut run = self.start(train)?;
-        let batches = self.total_steps(train.len() as u64);
+        let watching = self.observers.len();
         if self.options.progress {
-            let mut progress = Progress::new(batches, run.step);
+            let mut progress = Progress::new(self.total_steps(train.len() as u64), run.step);
             self.observers.push(Box::new(move |event| {
                 progress.see(event);
                 Ok(())
             }));
         }
-        let mut validation = validation;
+        let finished = self.train(&mut run, train, validation, &mut step);
+        self.observers.truncate(watching);
+        finished.map(|()| run.history)
+    }
+
+    /// All that is left of a run.
+    fn train(
+        &mut self,
+        run: &mut Run,
+        train: &DataLoader,
+        mut validation: Option<&mut DataLoader>,
+        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<()> {
+        if run.resumed {
+            self.tell(&Event::Resumed { step: run.step, epoch: run.epochs(train) })?;
+        }
         self.model.train();
         self.optimizer.zero_grad();
         run.since = Some(Instant::now());
-        while !self.is_over(&run, train) {
-            self.epoch(&mut run, train, &mut validation, &mut step)?;
+        while !self.is_over(run, train) {
+            self.epoch(run, train, &mut validation, step)?;
         }
-        self.log(&mut run, train)?;
-        if self.is_over(&run, train) && run.files.is_some() {
-            self.save(&mut run, train)?;
+        self.log(run, train)?;
+        if run.files.is_some() {
+            self.save(run, train)?;
         }
         if let Some(files) = &mut run.files {
             files.finish(&run.history)?;
         }
-        self.tell(&Event::Finished { step: run.step, history: &run.history })?;
-        Ok(run.history)
+        self.tell(&Event::Finished { step: run.step, history: &run.history })
     }
 
     /// One walk through the training data, or what is left of it.
@@ -241,7 +272,7 @@ impl<'t> Trainer<'t> {
         step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
     ) -> Result<()> {
         let before = train.epoch();
-        let mut batches = train.try_iter();
+        let mut batches = train.rest();
         loop {
             let started = Instant::now();
             let Some(batch) = batches.next() else { break };
@@ -351,6 +382,8 @@ impl<'t> Trainer<'t> {
         y: &Tensor,
         step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
     ) -> Result<Outcome> {
+        // What goes wrong in there has lines of its own.
+        let _outside = LayerScope::leave();
         match self.options.precision {
             Some(dtype) => autocast(dtype, || step(x, y)),
             None => step(x, y),
@@ -369,6 +402,7 @@ impl<'t> Trainer<'t> {
             Some(scaler) => scaler.try_step(self.optimizer)?,
             None => self.optimizer.try_step()?,
         }
+        run.rate = self.optimizer.learning_rates().first().copied().unwrap_or(f64::NAN);
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.step(self.optimizer);
         }
@@ -401,10 +435,9 @@ impl<'t> Trainer<'t> {
         self.done.1 += started.elapsed();
         let seconds = run.since.replace(Instant::now()).map_or(f64::NAN, |t| t.elapsed().as_secs_f64());
         let speed = std::mem::take(&mut run.units) as f64 / seconds;
-        let rate = self.optimizer.learning_rates().first().copied().unwrap_or(f64::NAN);
         let mut measured: Vec<(String, f64)> =
             means.into_iter().map(|(name, v)| (format!("train/{name}"), v)).collect();
-        measured.push(("learning_rate".into(), rate));
+        measured.push(("learning_rate".into(), run.rate));
         measured.push(("per_second".into(), speed));
         let rows = keep(run, train, measured)?;
         self.tell(&Event::Measured { step: run.step, rows: &rows })
@@ -430,7 +463,7 @@ impl<'t> Trainer<'t> {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.observe(loss, self.optimizer);
         }
-        let better = run.best.is_none_or(|best| loss < best);
+        let better = !loss.is_nan() && run.best.is_none_or(|best| loss < best);
         run.since_best = if better { 0 } else { run.since_best + 1 };
         if better {
             run.best = Some(loss);
@@ -461,7 +494,7 @@ impl<'t> Trainer<'t> {
     }
 
     fn is_over(&self, run: &Run, train: &DataLoader) -> bool {
-        train.epoch() >= self.options.epochs
+        run.epochs(train) >= self.options.epochs
             || self.options.steps.is_some_and(|n| run.step >= n)
             || self.options.patience.is_some_and(|n| run.since_best >= n.max(1))
             || self.stop.load(Ordering::Relaxed)
@@ -475,12 +508,18 @@ impl<'t> Trainer<'t> {
     }
 
     fn tell(&mut self, event: &Event<'_>) -> Result<()> {
+        let _outside = LayerScope::leave();
         self.observers.iter_mut().try_for_each(|observer| observer(event))
     }
 
     /// A new run, or the one that the folder holds.
     fn start(&mut self, train: &mut DataLoader) -> Result<Run> {
         let mut run = Run::default();
+        // Others may have walked through the same data, and left after the last batch.
+        if train.position() >= train.len() {
+            train.restart(train.epoch() + 1);
+        }
+        run.first_epoch = train.epoch();
         let Some(folder) = self.options.folder.clone() else { return Ok(run) };
         let found = if self.options.resume { RunFiles::last(&folder)? } else { None };
         if let Some(saved) = &found {
@@ -497,14 +536,14 @@ impl<'t> Trainer<'t> {
             run.step = saved.int("step")? as u64;
             run.first = run.step;
             run.since_best = saved.int("since_best")? as u64;
-            run.best = saved.float("best").ok();
+            run.best = saved.float("best").ok().filter(|best| !best.is_nan());
+            // Files that were written before do not say it.
+            run.first_epoch = saved.int("first_epoch").unwrap_or(0) as u64;
+            run.resumed = true;
         }
         let (files, history) = RunFiles::open(&folder, found.is_some().then_some(run.step))?;
         run.history = history;
         run.files = Some(files);
-        if found.is_some() {
-            self.tell(&Event::Resumed { step: run.step, epoch: train.epoch() })?;
-        }
         Ok(run)
     }
 
@@ -517,6 +556,7 @@ impl<'t> Trainer<'t> {
             .with("loader", train)
             .with_rng()
             .with_value("step", run.step as i64)
+            .with_value("first_epoch", run.first_epoch as i64)
             .with_value("since_best", run.since_best as i64);
         if let Some(best) = run.best {
             checkpoint = checkpoint.with_value("best", best);
@@ -537,7 +577,7 @@ impl<'t> Trainer<'t> {
 /// Puts measured numbers into the history and the files.
 fn keep(run: &mut Run, train: &DataLoader, measured: Vec<(String, f64)>) -> Result<Vec<Row>> {
     // At the end of an epoch the loader counts it as done.
-    let epoch = if train.position() == 0 { train.epoch() } else { train.epoch() + 1 };
+    let epoch = run.epochs(train) + u64::from(train.position() > 0);
     let (step, epoch) = (run.step, epoch.max(1));
     let rows: Vec<Row> = measured.into_iter().map(|(name, value)| Row { step, epoch, name, value }).collect();
     if let Some(files) = &mut run.files {
