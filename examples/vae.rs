@@ -1,4 +1,4 @@
-//! A variational autoencoder: digits through two numbers and back.
+//! A variational autoencoder: digits through eight numbers and back.
 //!
 //! `cargo run --release --example vae`
 

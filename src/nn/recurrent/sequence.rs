@@ -30,7 +30,9 @@ impl Stack<'_> {
         let inputs = self.weights[0].weight_ih.size(1);
         if !(2..=3).contains(&x.rank()) || x.size(-1) != inputs || x.numel() == 0 {
             let order = if self.options.batch_first { "(batch, length" } else { "(length, batch" };
-            let message = format!("the input has shape {}, and {order}, {inputs}) is needed", x.shape());
+            let none = if x.numel() == 0 { ", none of them 0," } else { "" };
+            let message =
+                format!("the input has shape {}, and {order}, {inputs}){none} is needed", x.shape());
             return Err(misuse(self.name, ErrorKind::Shape, message));
         }
         let x = if alone { x.try_unsqueeze(1)? } else { x.clone() };
