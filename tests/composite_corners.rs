@@ -288,12 +288,12 @@ fn dropout_scales_what_it_keeps_and_its_gradient_alike() {
 #[test]
 fn cross_entropy_ignores_and_survives_large_logits() {
     let logits = matrix(&[1000.0, 0.0, 0.0, 1000.0], 2).requires_grad(true);
-    let target = Tensor::from_slice(&[0i64, -100], [2]);
+    let target = Tensor::from_slice(&[0, -100], [2]);
     let loss = cross_entropy(&logits, &target);
     assert_eq!(loss.item::<f32>(), 0.0);
     loss.backward();
     assert_eq!(logits.grad().unwrap().to_vec::<f32>(), [0.0; 4]);
-    let none = Tensor::from_slice(&[-100i64, -100], [2]);
+    let none = Tensor::from_slice(&[-100, -100], [2]);
     assert!(cross_entropy(&logits, &none).item::<f32>().is_nan());
     let wrong = Tensor::from_slice(&[1u8, 1], [2]);
     let each = CrossEntropyOptions { reduction: Reduction::None, ..Default::default() };
@@ -329,7 +329,7 @@ fn half_floats_are_computed_wide_and_rounded_once() {
         same(x.layer_norm(3, None, None, 1e-5), wide.layer_norm(3, None, None, 1e-5));
         same(x.var(1), wide.var(1));
         same(mse_loss(&x, &x.zeros_like()), mse_loss(&wide, &wide.zeros_like()));
-        let target = Tensor::from_slice(&[0i64, 2], [2]);
+        let target = Tensor::from_slice(&[0, 2], [2]);
         same(cross_entropy(&x, &target), cross_entropy(&wide, &target));
     }
 }

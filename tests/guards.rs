@@ -54,7 +54,7 @@ fn an_index_out_of_bounds_is_named() {
     assert!(text.starts_with("embedding: index 7 is out of bounds for an axis of 5"), "{text}");
     assert!(text.contains(&here), "{text} should name {here}");
     let scattered =
-        Tensor::zeros([3]).scatter_add(0, &Tensor::from_vec(vec![-1i64], [1]), &Tensor::ones([1]));
+        Tensor::zeros([3]).scatter_add(0, &Tensor::from_vec(vec![-1i32], [1]), &Tensor::ones([1]));
     let text = scattered.try_to_vec::<f32>().unwrap_err().to_string();
     assert!(text.starts_with("scatter_add: index -1 is out of bounds for an axis of 3"), "{text}");
 }
@@ -64,7 +64,7 @@ fn a_target_that_is_no_class_is_named() {
     set_guards(true);
     let (logits, x, weight) = (Tensor::zeros([4, 3]), Tensor::ones([4, 2]), Tensor::ones([3, 2]));
     // The third one is ignored.
-    let target = Tensor::from_vec(vec![0i64, 2, -100, 3], [4]);
+    let target = Tensor::from_vec(vec![0i32, 2, -100, 3], [4]);
     for loss in [
         cross_entropy(&logits, &target),
         nll_loss(&logits, &target),
@@ -74,7 +74,7 @@ fn a_target_that_is_no_class_is_named() {
         assert_eq!(error.kind(), ErrorKind::Index);
         assert!(error.to_string().contains("index 3 is out of bounds for an axis of 3"), "{error}");
     }
-    let fine = Tensor::from_vec(vec![0i64, 2, -100, 1], [4]);
+    let fine = Tensor::from_vec(vec![0i32, 2, -100, 1], [4]);
     assert!((cross_entropy(&logits, &fine).item::<f32>() - 3f32.ln()).abs() < 1e-6);
 }
 

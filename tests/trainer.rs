@@ -329,22 +329,21 @@ fn the_classes_are_where_cross_entropy_has_them() {
     // Two samples of three places, over two classes: the first sample's places are 1, 0, 1, the second's 0, 0, 0.
     let logits = [0f32, 3., 0., 1., 2., 1., 5., 5., 5., 4., 4., 4.];
     let logits = Tensor::from_slice(&logits, [2, 2, 3]);
-    let classes = Tensor::from_slice(&[1i64, 0, 0, 0, 0, 1], [2, 3]);
+    let classes = Tensor::from_slice(&[1, 0, 0, 0, 0, 1], [2, 3]);
     let outcome = classified(&logits, &classes);
     assert!((outcome.metrics[0].1.item::<f32>() - 4.0 / 6.0).abs() < 1e-6);
     // As many classes as places: only the axis tells them apart.
     let square = Tensor::from_slice(&[0f32, 9., 1., 2.], [1, 2, 2]);
-    let right = Tensor::from_slice(&[1i64, 0], [1, 2]);
+    let right = Tensor::from_slice(&[1, 0], [1, 2]);
     assert_eq!(accuracy(&square, &right).item::<f32>(), 1.0);
-    let (alone, class) =
-        (Tensor::from_slice(&[0f32, 2., 1.], [3]), Tensor::from_slice(&[1i64], [1]).squeeze(0));
+    let (alone, class) = (Tensor::from_slice(&[0f32, 2., 1.], [3]), Tensor::from_slice(&[1], [1]).squeeze(0));
     assert_eq!(accuracy(&alone, &class).item::<f32>(), 1.0);
 }
 
 #[test]
 fn targets_that_losses_leave_out_do_not_count() {
     let logits = Tensor::from_slice(&[2f32, 0., 0., 1., 3., 0., 0., 5.], [4, 2]);
-    let batch = |classes: [i64; 4]| classified(&logits, &Tensor::from_slice(&classes, [4]));
+    let batch = |classes: [i32; 4]| classified(&logits, &Tensor::from_slice(&classes, [4]));
     assert_eq!(batch([0, -100, 1, -100]).metrics[0].1.item::<f32>(), 0.5);
     let small = Tensor::from_slice(&[0i32, -100, 1, -100], [4]);
     assert_eq!(accuracy(&logits, &small).item::<f32>(), 0.5);
@@ -358,14 +357,14 @@ fn targets_that_losses_leave_out_do_not_count() {
     assert_eq!(meter.samples(), 12);
     let means = meter.read().unwrap();
     let all = Tensor::cat(&[&logits, &logits], 0);
-    let whole = classified(&all, &Tensor::from_slice(&[0i64, -100, 1, -100, 0, 1, 0, 0], [8]));
+    let whole = classified(&all, &Tensor::from_slice(&[0, -100, 1, -100, 0, 1, 0, 0], [8]));
     assert!((means[0].1 - f64::from(whole.loss.item::<f32>())).abs() < 1e-6, "{means:?}");
     assert!((means[1].1 - 4.0 / 6.0).abs() < 1e-6, "{means:?}");
 }
 
 #[test]
 fn a_wrong_shape_names_the_line_that_gave_it() {
-    let (logits, classes) = (Tensor::zeros([4, 3]), Tensor::zeros([3]).to_dtype(DType::I64));
+    let (logits, classes) = (Tensor::zeros([4, 3]), Tensor::zeros([3]).to_dtype(DType::I32));
     let line = line!() + 1;
     let error = try_accuracy(&logits, &classes).unwrap_err().to_string();
     assert!(error.contains("the logits [4, 3] need [4]"), "{error}");

@@ -64,11 +64,11 @@ impl Mlp {
 
 fn batch(step: usize) -> (Tensor, Tensor) {
     let data: Vec<f32> = (0..32 * 8).map(|k| (((k + step * 7) * 37 % 101) as f32 / 50.0) - 1.0).collect();
-    let class = |row: usize| -> i64 {
+    let class = |row: usize| -> i32 {
         let row = &data[row * 8..row * 8 + 8];
-        i64::from(row[0] > 0.0) * 2 + i64::from(row[1] > row[2])
+        i32::from(row[0] > 0.0) * 2 + i32::from(row[1] > row[2])
     };
-    let target: Vec<i64> = (0..32).map(class).collect();
+    let target: Vec<i32> = (0..32).map(class).collect();
     (Tensor::from_vec(data.clone(), [32, 8]), Tensor::from_vec(target, [32]))
 }
 
