@@ -133,6 +133,10 @@ fn tables_are_gathered_from_in_parts() {
         let index = Tensor::from_vec((0..300).map(|k| k * 7 % 50).collect::<Vec<i32>>(), [300]);
         ramp(4000, [50, 80]).embedding(&index).narrow(0, 3, 280) * 2.0
     });
+    agree("a table of many pieces, by bytes", || {
+        let index = Tensor::from_vec((0..100).map(|k| (k * 7) as u8).collect::<Vec<u8>>(), [100]);
+        ramp(12000, [300, 40]).embedding(&index)
+    });
     agree("a table of many pieces", || {
         let index = Tensor::from_vec((0..300).map(|k| k * 7 % 150).collect::<Vec<i32>>(), [300]);
         ramp(12000, [150, 80]).embedding(&index).sum_dim(1, false) + ramp(300, [300])

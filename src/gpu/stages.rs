@@ -169,8 +169,7 @@ impl<P: Pieces> Stages<'_, P> {
         let loaded = more.push(load(each, Affine::index(1, 0)), wide, Rank::Full);
         let folded = more.push(Step::Reduce(op, loaded), wide, Rank::Row);
         let cast = more.push(Step::Cast(folded), dtype, Rank::Row);
-        let stores =
-            vec![Store { value: cast, access: Access { slot: result, position: Affine::constant(1, 0) } }];
+        let stores = vec![store(cast, result, Affine::constant(1, 0))];
         self.push(MapKernel { extents: vec![rows], outer: 0, code: more.code, stores });
         self.replace(v, result, Affine::constant(self.map.extents.len(), 0));
     }
@@ -194,7 +193,7 @@ impl<P: Pieces> Stages<'_, P> {
             let value = if range.start == 0 {
                 found
             } else {
-                let here = more.is_within(&self.map, table.index, range);
+                let here = more.is_within(&self.map, table, range);
                 more.push(Step::Where(here, found, known), dtype, rank)
             };
             let stores = vec![store(value, slot, position.clone())];
@@ -318,23 +317,30 @@ impl More {
 
     /// What `v` looks up, if it is in a range of the table.
     fn look_up(&mut self, map: &MapKernel, v: Value, table: &Table, range: &Range<usize>) -> Value {
-        let Table { access, index, stride, .. } = table;
-        let (Instruction { dtype, rank, .. }, of) = (&map.code[v], &map.code[*index]);
-        let before = self.push(Step::Literal(range.start as f64), of.dtype, Rank::Uniform);
-        let index = self.push(Step::Binary(BinaryOp::Sub, *index, before), of.dtype, of.rank);
-        let mut access = access.clone();
-        access.position.offset += stride * range.start as isize;
-        self.push(Step::Gather { access, index, stride: *stride, extent: range.len() }, *dtype, *rank)
+        let Instruction { dtype, rank, .. } = map.code[v];
+        let (index, counts, of_rank) = self.index(map, table);
+        let before = self.push(Step::Literal(range.start as f64), counts, Rank::Uniform);
+        let index = self.push(Step::Binary(BinaryOp::Sub, index, before), counts, of_rank);
+        let mut access = table.access.clone();
+        access.position.offset += table.stride * range.start as isize;
+        self.push(Step::Gather { access, index, stride: table.stride, extent: range.len() }, dtype, rank)
     }
 
     /// Whether an index is in a range.
-    fn is_within(&mut self, map: &MapKernel, index: Value, range: &Range<usize>) -> Value {
-        let Instruction { dtype, rank, .. } = map.code[index];
-        let [start, end] =
-            [range.start, range.end].map(|end| self.push(Step::Literal(end as f64), dtype, Rank::Uniform));
+    fn is_within(&mut self, map: &MapKernel, table: &Table, range: &Range<usize>) -> Value {
+        let (index, counts, rank) = self.index(map, table);
+        let ends = [range.start, range.end];
+        let [start, end] = ends.map(|end| self.push(Step::Literal(end as f64), counts, Rank::Uniform));
         let low = self.push(Step::Binary(BinaryOp::Le, start, index), DType::Bool, rank);
         let high = self.push(Step::Binary(BinaryOp::Lt, index, end), DType::Bool, rank);
         self.push(Step::Binary(BinaryOp::And, low, high), DType::Bool, rank)
+    }
+
+    /// The index in a type that counts as far as the table goes, which a byte does not.
+    fn index(&mut self, map: &MapKernel, table: &Table) -> (Value, DType, Rank) {
+        let Instruction { dtype, rank, .. } = map.code[table.index];
+        let counts = dtype.promote(DType::I32);
+        (self.push(Step::Cast(table.index), counts, rank), counts, rank)
     }
 }
 
