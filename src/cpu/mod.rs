@@ -43,6 +43,7 @@ impl Executor for Cpu {
         Ok(MemoryRules {
             alignment: 64,
             block: usize::MAX,
+            shelves: 1,
             slots: usize::MAX,
             longest_row: usize::MAX,
             few_rows: 0,

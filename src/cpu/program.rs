@@ -49,7 +49,7 @@ impl CpuProgram {
 impl Program for CpuProgram {
     fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>> {
         let layout = &plan.layout;
-        let arena = HostBuffer::new(layout.arena_bytes)?;
+        let arena = HostBuffer::new(layout.arena_bytes())?;
         let mut outputs: Vec<Storage> = Vec::with_capacity(layout.outputs.len());
         for output in &layout.outputs {
             outputs.push(match output.over {

@@ -161,6 +161,7 @@ impl Context {
         let rules = MemoryRules {
             alignment: 256.max(limits.min_storage_buffer_offset_alignment as usize),
             block: block_bytes(&limits),
+            shelves: 3,
             slots: limits.max_storage_buffers_per_shader_stage as usize,
             // One workgroup walks along it.
             longest_row: 1 << 16,

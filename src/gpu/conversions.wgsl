@@ -16,3 +16,11 @@ fn bits_of_bfloat4(x: vec4<f32>) -> vec4<u32> {
 fn bits_of_bfloat(x: f32) -> u32 { return bits_of_bfloat4(vec4<f32>(x)).x; }
 fn round_bfloat4(x: vec4<f32>) -> vec4<f32> { return bitcast<vec4<f32>>(bits_of_bfloat4(x) << vec4<u32>(16u)); }
 fn round_bfloat(x: f32) -> f32 { return round_bfloat4(vec4<f32>(x)).x; }
+fn halves_of_words(x: vec2<u32>) -> vec4<f16> {
+    return vec4<f16>(vec2<f16>(unpack2x16float(x.x)), vec2<f16>(unpack2x16float(x.y)));
+}
+fn words_of_halves(x: vec4<f16>) -> vec2<u32> {
+    return vec2<u32>(pack2x16float(vec2<f32>(x.xy)), pack2x16float(vec2<f32>(x.zw)));
+}
+// The four of an eight that starts at i.
+fn four_of_eight(x: vec4<u32>, i: u32) -> vec4<f16> { return halves_of_words(select(x.xy, x.zw, (i & 4u) != 0u)); }

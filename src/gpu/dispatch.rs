@@ -38,7 +38,8 @@ pub(crate) struct Binding {
     /// What is in memory.
     pub dtype: DType,
     pub lane: Lane,
-    /// 1, or 4 where the body also reads or writes four neighbours at once (from a multiple of 4).
+    /// 1, or 4 where the body also reads or writes four neighbours at once (from a multiple of 4), or 8 where it also
+    /// reads eight halves as four words: `load8_NAME(i)`.
     pub width: u32,
     pub reads: bool,
     pub writes: bool,

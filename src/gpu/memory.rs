@@ -140,26 +140,23 @@ impl Drop for GpuBuffer {
 /// Memory for what lives inside of plans.
 #[derive(Default)]
 pub(super) struct Arena {
-    blocks: Vec<Piece>,
+    /// None where no plan needed one yet.
+    blocks: Vec<Option<Piece>>,
 }
 
 impl Arena {
-    /// Blocks that hold `bytes` together; none but the last is smaller than a block.
-    pub fn reserve(&mut self, context: &Context, bytes: usize) -> Result<&[Piece]> {
-        let block = context.rules.block;
-        let mut at = 0;
-        while at * block < bytes {
-            let wanted = class((bytes - at * block).min(block), block);
-            match self.blocks.get(at) {
-                Some(piece) if piece.bytes >= wanted => {}
-                Some(_) => {
-                    // Let go of the smaller one first: both at once may be too much.
-                    self.blocks.truncate(at);
-                    self.blocks.push(create(context, wanted)?);
-                }
-                None => self.blocks.push(create(context, wanted)?),
+    /// Blocks of at least so many `bytes` each.
+    pub fn reserve(&mut self, context: &Context, bytes: &[usize]) -> Result<&[Option<Piece>]> {
+        if self.blocks.len() < bytes.len() {
+            self.blocks.resize_with(bytes.len(), || None);
+        }
+        for (block, &bytes) in self.blocks.iter_mut().zip(bytes).filter(|(_, bytes)| **bytes > 0) {
+            let wanted = class(bytes, context.rules.block);
+            if block.as_ref().is_none_or(|piece| piece.bytes < wanted) {
+                // Let go of the smaller one first: both at once may be too much.
+                *block = None;
+                *block = Some(create(context, wanted)?);
             }
-            at += 1;
         }
         Ok(&self.blocks)
     }

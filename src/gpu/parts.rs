@@ -398,7 +398,7 @@ fn read_elsewhere(dispatch: &mut Dispatch, number: usize, operand: &Operand) {
     let at = position(operand, "i");
     for binding in dispatch.bindings.iter().filter(|b| b.memory == Memory::Operand(number)) {
         let (name, mut text) = (binding.name, String::new());
-        for wide in [false, true].into_iter().filter(|&wide| !wide || binding.width == 4) {
+        for wide in [false, true].into_iter().filter(|&wide| !wide || binding.width > 1) {
             let (s, lane) = (suffix(wide), binding.lane.name(wide));
             dispatch.body = dispatch.body.replace(&format!("load{s}_{name}("), &format!("fetch{s}_{name}("));
             let value = if wide && !in_fours(operand) {
@@ -408,6 +408,12 @@ fn read_elsewhere(dispatch: &mut Dispatch, number: usize, operand: &Operand) {
                 format!("load{s}_{name}({at})")
             };
             let _ = writeln!(text, "fn fetch{s}_{name}(i: u32) -> {lane} {{ return {value}; }}");
+        }
+        if binding.width == 8 {
+            dispatch.body = dispatch.body.replace(&format!("load8_{name}("), &format!("fetch8_{name}("));
+            let four = |k: usize| format!("words_of_halves(fetch4_{name}(i + {k}u))");
+            let eight = format!("vec4<u32>({}, {})", four(0), four(4));
+            let _ = writeln!(text, "fn fetch8_{name}(i: u32) -> vec4<u32> {{ return {eight}; }}");
         }
         dispatch.body = text + &dispatch.body;
     }

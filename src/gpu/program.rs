@@ -28,8 +28,8 @@ const REMEMBERED: usize = 8;
 pub(super) struct GpuProgram {
     context: Arc<Context>,
     dispatches: Vec<Ready>,
-    /// Bytes of the arena, scratch memory included.
-    arena_bytes: usize,
+    /// Bytes of the arena's blocks.
+    arena: Vec<usize>,
     uniforms: Option<wgpu::Buffer>,
     /// What the uniform buffer holds now.
     written: Mutex<Vec<u8>>,
@@ -49,7 +49,7 @@ impl GpuProgram {
     pub fn new(context: Arc<Context>, plan: &Plan, guarded: bool, choices: &Choices) -> Result<GpuProgram> {
         let target = Target { who: &context.who(), caps: &context.caps, rules: &context.rules, choices };
         let assembly = assemble(plan, &target, guarded)?;
-        let Assembly { drafts, shaders, arena_bytes, words, uniform_bytes, notes } = assembly;
+        let Assembly { drafts, shaders, arena, words, uniform_bytes, notes } = assembly;
         let cuts = cuts(&estimates(&drafts, plan, &context), LONGEST);
         let pipelines = context.pipelines(&shaders)?.into_iter().zip(drafts);
         let ready = |(pipeline, draft)| Ready { pipeline, draft, remembered: Mutex::default() };
@@ -65,7 +65,7 @@ impl GpuProgram {
         });
         context.check(|| "preparing a plan".into())?;
         let written = Mutex::new(Vec::new());
-        Ok(GpuProgram { context, dispatches, arena_bytes, uniforms, written, words, guard, cuts })
+        Ok(GpuProgram { context, dispatches, arena, uniforms, written, words, guard, cuts })
     }
 
     /// Writes the arguments, unless they are what they were.
@@ -140,7 +140,7 @@ impl Program for GpuProgram {
         }
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = arena.reserve(context, self.arena_bytes).map_err(named)?;
+        let blocks = arena.reserve(context, &self.arena).map_err(named)?;
         let mut encoder = context.device.create_command_encoder(&Default::default());
         if let Some(guard) = &self.guard {
             encoder.clear_buffer(&guard.memory.buffer, 0, None);
@@ -199,7 +199,7 @@ impl GpuProgram {
     pub fn time(&self, inputs: &[Storage], outputs: &[Storage], times: u32) -> Result<Duration> {
         let context = &self.context;
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = arena.reserve(context, self.arena_bytes)?;
+        let blocks = arena.reserve(context, &self.arena)?;
         let stopwatch = Stopwatch::new(context, 1);
         let mut encoder = context.device.create_command_encoder(&Default::default());
         let timestamp_writes = stopwatch.as_ref().map(|s| s.writes(0));
@@ -226,12 +226,12 @@ impl GpuProgram {
         ready: &Ready,
         inputs: &[Storage],
         outputs: &[Storage],
-        blocks: &[Piece],
+        blocks: &[Option<Piece>],
     ) -> wgpu::BindGroup {
         let piece = |source: &Source| match *source {
             Source::Input(k, p) => &GpuBuffer::of(&*inputs[k]).pieces[p],
             Source::Output(k, p) => &GpuBuffer::of(&*outputs[k]).pieces[p],
-            Source::Arena { block, .. } => &blocks[block],
+            Source::Arena { block, .. } => blocks[block].as_ref().expect("reserved"),
             Source::Guard => &self.guard.as_ref().expect("made for checks").memory,
         };
         let ids: SmallVec<[u64; 12]> = ready.draft.sources.iter().map(|s| piece(s).id).collect();

@@ -39,6 +39,13 @@ pub(super) struct Frame<'a> {
     pub caps: &'a Caps,
 }
 
+impl Declared {
+    /// The WGSL type of what is read or written at once: eight halves are four words.
+    fn element(&self) -> String {
+        if self.width == 8 { "vec4<u32>".into() } else { of_width(self.stored.scalar(), self.width == 4) }
+    }
+}
+
 impl Frame<'_> {
     /// The number of bindings before the arguments.
     pub fn bindings(&self) -> usize {
@@ -51,7 +58,7 @@ impl Frame<'_> {
         let mut binding = 0;
         for (k, d) in self.declared.iter().enumerate() {
             let access = if d.writable { "read_write" } else { "read" };
-            let element = of_width(d.stored.scalar(), d.width == 4);
+            let element = d.element();
             for piece in &d.pieces {
                 let _ = writeln!(
                     text,
@@ -96,36 +103,47 @@ impl Frame<'_> {
     fn write_accessor(&self, text: &mut String, a: &Accessor) {
         let d = &self.declared[a.declared];
         for wide in [false, true] {
-            if wide && d.width != 4 {
+            if wide && d.width == 1 {
                 continue;
             }
             let (name, lane, s) = (a.name, a.lane.name(wide), suffix(wide));
+            let width = if wide { 4 } else { 1 };
             if a.reads {
                 let _ = writeln!(text, "fn load{s}_{name}(i: u32) -> {lane} {{");
-                self.each_piece(text, a.declared, wide, |place| {
+                self.each_piece(text, a.declared, width, |place| {
                     format!("return {};", d.stored.as_lane(a.lane, place, wide))
                 });
                 *text += "}\n";
             }
             if a.writes {
                 let _ = writeln!(text, "fn store{s}_{name}(i: u32, value: {lane}) {{");
+                debug_assert!(d.width < 8, "eights are only read");
                 let value = d.stored.as_stored(a.lane, a.dtype, "value", wide);
-                self.each_piece(text, a.declared, wide, |place| format!("{place} = {value};"));
+                self.each_piece(text, a.declared, width, |place| format!("{place} = {value};"));
                 *text += "}\n";
             }
         }
+        if a.reads && d.width == 8 {
+            let _ = writeln!(text, "fn load8_{}(i: u32) -> vec4<u32> {{", a.name);
+            self.each_piece(text, a.declared, 8, |place| format!("return {place};"));
+            *text += "}\n";
+        }
     }
 
-    /// Writes `statement` for the piece that holds element `i`.
-    fn each_piece(&self, text: &mut String, k: usize, wide: bool, statement: impl Fn(&str) -> String) {
+    /// Writes `statement` for the piece that holds the `width` elements from `i` on.
+    fn each_piece(&self, text: &mut String, k: usize, width: u32, statement: impl Fn(&str) -> String) {
         let d = &self.declared[k];
         let elements = self.block / d.stored.size();
         let place = |piece: usize| {
             let index = if piece == 0 { "i".to_string() } else { format!("(i - {}u)", piece * elements) };
-            match (d.width, wide) {
-                (4, true) => format!("memory{k}_{piece}[{index} >> 2u]"),
-                (4, false) => format!("memory{k}_{piece}[{index} >> 2u][{index} & 3u]"),
-                _ => format!("memory{k}_{piece}[{index}]"),
+            let memory = format!("memory{k}_{piece}");
+            match (d.width, width) {
+                (8, 8) => format!("{memory}[{index} >> 3u]"),
+                (8, 4) => format!("four_of_eight({memory}[{index} >> 3u], {index})"),
+                (8, _) => format!("four_of_eight({memory}[{index} >> 3u], {index})[{index} & 3u]"),
+                (4, 4) => format!("{memory}[{index} >> 2u]"),
+                (4, _) => format!("{memory}[{index} >> 2u][{index} & 3u]"),
+                _ => format!("{memory}[{index}]"),
             }
         };
         for (n, &piece) in d.pieces.iter().enumerate() {

@@ -38,6 +38,7 @@ fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
     let rules = MemoryRules {
         alignment: 256,
         block: 1 << 31,
+        shelves: 1,
         slots: 64,
         longest_row: 1 << 16,
         few_rows: 2048,

@@ -1,4 +1,4 @@
-//! One stretch of memory for values that are in use at different times.
+//! Memory for values that are in use at different times.
 
 use super::kernel::Slot;
 use super::memory::MemoryRules;
@@ -9,6 +9,8 @@ pub(super) struct Piece {
     pub bytes: usize,
     pub from: usize,
     pub to: usize,
+    /// The shelf it belongs on.
+    pub shelf: usize,
 }
 
 struct Placed {
@@ -18,13 +20,29 @@ struct Placed {
     to: usize,
 }
 
-/// Gives every piece the first place that is free as long as it lives, the largest one first: the small ones, of which
-/// some live long, then fill what is left between the large ones. Tells the places, and gives the bytes of all.
-pub(super) fn place(mut pieces: Vec<Piece>, rules: &MemoryRules, mut tell: impl FnMut(Slot, usize)) -> usize {
+/// Gives every piece its place on its shelf. Tells the places, and gives the bytes of the blocks.
+pub(super) fn place(
+    pieces: Vec<Piece>,
+    rules: &MemoryRules,
+    mut tell: impl FnMut(Slot, usize),
+) -> Vec<usize> {
+    let mut shelves: Vec<Vec<Piece>> = (0..rules.shelves).map(|_| Vec::new()).collect();
+    pieces.into_iter().for_each(|piece| shelves[piece.shelf].push(piece));
+    let mut blocks = Vec::new();
+    for (shelf, pieces) in shelves.into_iter().enumerate() {
+        let bytes = fill(pieces, rules, |slot, at| tell(slot, rules.address(shelf, at)));
+        rules.count_blocks(shelf, bytes, &mut blocks);
+    }
+    blocks
+}
+
+/// Gives every piece of a shelf the first place that is free as long as it lives, the largest one first: the small ones,
+/// of which some live long, then fill what is left between the large ones. Tells the places, and gives the bytes of all.
+fn fill(mut pieces: Vec<Piece>, rules: &MemoryRules, mut tell: impl FnMut(Slot, usize)) -> usize {
     pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.bytes), piece.from));
     // In the order of their places.
     let mut placed: Vec<Placed> = Vec::with_capacity(pieces.len());
-    for Piece { slot, bytes, from, to } in pieces {
+    for Piece { slot, bytes, from, to, .. } in pieces {
         let bytes = bytes.max(1).next_multiple_of(rules.alignment);
         let mut at = 0;
         for other in placed.iter().filter(|other| other.from <= to && from <= other.to) {
@@ -59,17 +77,45 @@ mod tests {
         let rules = MemoryRules {
             alignment: 64,
             block,
+            shelves: 1,
             slots: 8,
             longest_row: 0,
             few_rows: 0,
             columns: false,
             sizes,
         };
-        let of =
-            |(slot, &(bytes, from, to)): (usize, &(usize, usize, usize))| Piece { slot, bytes, from, to };
+        let of = |(slot, &(bytes, from, to)): (usize, &(usize, usize, usize))| Piece {
+            slot,
+            bytes,
+            from,
+            to,
+            shelf: 0,
+        };
         let mut places = vec![0; pieces.len()];
-        let all = place(pieces.iter().enumerate().map(of).collect(), &rules, |slot, at| places[slot] = at);
+        let all = fill(pieces.iter().enumerate().map(of).collect(), &rules, |slot, at| places[slot] = at);
         (places, all)
+    }
+
+    #[test]
+    fn shelves_have_blocks_of_their_own() {
+        let sizes = DType::ALL.map(DType::size);
+        let rules = MemoryRules {
+            alignment: 64,
+            block: 1024,
+            shelves: 2,
+            slots: 8,
+            longest_row: 0,
+            few_rows: 0,
+            columns: false,
+            sizes,
+        };
+        let piece = |slot, bytes, shelf| Piece { slot, bytes, from: 0, to: 0, shelf };
+        let mut places = [0; 4];
+        let pieces = vec![piece(0, 640, 0), piece(1, 640, 1), piece(2, 640, 0), piece(3, 64, 1)];
+        let blocks = place(pieces, &rules, |slot, at| places[slot] = at);
+        // Of every three blocks, the last is for what kernels set aside.
+        assert_eq!(places, [0, 1024, 3 * 1024, 1024 + 640]);
+        assert_eq!(blocks, [640, 704, 0, 640]);
     }
 
     #[test]

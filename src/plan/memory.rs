@@ -1,5 +1,6 @@
 //! Gives every stored value its place: outputs get buffers of their own (or the memory of an input that nobody
-//! needs any more), everything else shares one arena.
+//! needs any more), everything else shares one arena. That has several shelves: a product's result lies on another shelf than what the
+//! product reads, so that a kernel may take for granted that nobody writes to that memory meanwhile.
 
 use super::arena::{self, Piece};
 use super::graph::PlanGraph;
@@ -15,14 +16,15 @@ pub(crate) enum Place {
     Input(usize),
     /// The plan's output of that number.
     Output(usize),
-    /// Bytes into the arena.
+    /// An address in the arena.
     Arena(usize),
 }
 
 #[derive(Clone)]
 pub(crate) struct Layout {
     pub places: Vec<Place>,
-    pub arena_bytes: usize,
+    /// Bytes of the arena's blocks.
+    pub arena: Vec<usize>,
     /// Nodes whose values the plan takes, in order.
     pub inputs: Vec<Slot>,
     pub outputs: Vec<Output>,
@@ -45,6 +47,8 @@ pub(crate) struct MemoryRules {
     pub alignment: usize,
     /// The arena comes in blocks of so many bytes: a piece lies inside of one, or starts with one.
     pub block: usize,
+    /// Shelves that the blocks are shared out to.
+    pub shelves: usize,
     /// How many slots a kernel can see.
     pub slots: usize,
     /// How long a row may be that one kernel folds and then walks along again, if there are not many rows: whoever
@@ -61,6 +65,32 @@ pub(crate) struct MemoryRules {
 impl MemoryRules {
     pub fn bytes(&self, graph: &PlanGraph, slot: Slot) -> usize {
         graph.nodes[slot].shape.numel() * self.sizes[graph.nodes[slot].dtype as usize]
+    }
+
+    /// From a block to the next one of its shelf: shelves take turns, those of plans first, then one for what kernels set
+    /// aside.
+    pub fn turn(&self) -> usize {
+        self.shelves + 1
+    }
+
+    /// Where byte `at` of a shelf is in the arena.
+    pub fn address(&self, shelf: usize, at: usize) -> usize {
+        (at / self.block * self.turn() + shelf) * self.block + at % self.block
+    }
+
+    /// Notes the blocks of a shelf of which `bytes` are needed.
+    pub fn count_blocks(&self, shelf: usize, bytes: usize, blocks: &mut Vec<usize>) {
+        for turn in 0..bytes.div_ceil(self.block) {
+            let number = turn * self.turn() + shelf;
+            blocks.resize(blocks.len().max(number + 1), 0);
+            blocks[number] = (bytes - turn * self.block).min(self.block);
+        }
+    }
+}
+
+impl Layout {
+    pub fn arena_bytes(&self) -> usize {
+        self.arena.iter().sum()
     }
 }
 
@@ -82,6 +112,8 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     let mut outputs = Vec::new();
     let mut taken = vec![false; inputs.len()];
     let mut pieces: Vec<Piece> = Vec::new();
+    // The shelves of those that are in the arena.
+    let mut shelves: Vec<Option<usize>> = vec![None; count];
     // Slots that have the memory of another one.
     let mut shared: Vec<(Slot, Slot)> = Vec::new();
     let mut dying: Vec<(usize, Slot)> = Vec::new();
@@ -134,7 +166,9 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
                 } else {
                     // Where in the arena is known when all pieces are.
                     places[slot] = Place::Arena(0);
-                    pieces.push(Piece { slot, bytes: bytes(slot), from: k, to: last });
+                    let shelf = shelf(kernel, rules, &shelves);
+                    shelves[slot] = Some(shelf);
+                    pieces.push(Piece { slot, bytes: bytes(slot), from: k, to: last, shelf });
                 }
             }
         }
@@ -144,14 +178,23 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
             shared.push((product, result));
         }
     }
-    let arena_bytes = arena::place(pieces, rules, |slot, at| places[slot] = Place::Arena(at));
+    let arena = arena::place(pieces, rules, |slot, at| places[slot] = Place::Arena(at));
     for (slot, with) in shared {
         places[slot] = places[with];
     }
     let taken: usize = inputs.iter().map(|&s| bytes(s)).sum();
     let more: usize = outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes).sum();
-    let peak_bytes = taken + more + arena_bytes;
-    Layout { places, arena_bytes, inputs, outputs, peak_bytes }
+    let peak_bytes = taken + more + arena.iter().sum::<usize>();
+    Layout { places, arena, inputs, outputs, peak_bytes }
+}
+
+/// Where a kernel's results belong: those of a product and its like on the first shelf that it does not read from.
+fn shelf(kernel: &Kernel, rules: &MemoryRules, shelves: &[Option<usize>]) -> usize {
+    if !matches!(kernel.work, Work::Special(_)) {
+        return 0;
+    }
+    let read: Vec<usize> = kernel.reads().into_iter().filter_map(|slot| shelves[slot]).collect();
+    (0..rules.shelves).find(|shelf| !read.contains(shelf)).unwrap_or(0)
 }
 
 /// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements

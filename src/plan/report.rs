@@ -51,7 +51,7 @@ impl PlanReport {
         PlanReport {
             kernels: kernels.collect(),
             peak_bytes: plan.layout.peak_bytes,
-            arena_bytes: plan.layout.arena_bytes,
+            arena_bytes: plan.layout.arena_bytes(),
         }
     }
 

@@ -67,8 +67,8 @@ pub(super) struct Assembly {
     pub drafts: Vec<Draft>,
     /// One for each draft.
     pub shaders: Vec<Shader>,
-    /// Bytes of the arena, scratch memory included.
-    pub arena_bytes: usize,
+    /// Bytes of the arena's blocks, scratch memory included.
+    pub arena: Vec<usize>,
     /// Where in the uniform memory each number goes.
     pub words: Vec<(usize, Uniform)>,
     pub uniform_bytes: usize,
@@ -83,7 +83,7 @@ pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<As
         plan,
         drafts: Vec::new(),
         shaders: Vec::new(),
-        arena_bytes: plan.layout.arena_bytes,
+        scratch_bytes: 0,
         words: Vec::new(),
         uniform_bytes: 0,
         aside: Vec::new(),
@@ -98,8 +98,10 @@ pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<As
             builder.check(kernel, notes.indices_of(k, kernel))?;
         }
     }
-    let Builder { drafts, shaders, arena_bytes, words, uniform_bytes, .. } = builder;
-    Ok(Assembly { drafts, shaders, arena_bytes, words, uniform_bytes, notes })
+    let Builder { drafts, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
+    let mut arena = plan.layout.arena.clone();
+    target.rules.count_blocks(target.rules.shelves, scratch_bytes, &mut arena);
+    Ok(Assembly { drafts, shaders, arena, words, uniform_bytes, notes })
 }
 
 struct Builder<'a> {
@@ -107,7 +109,8 @@ struct Builder<'a> {
     plan: &'a Plan,
     drafts: Vec<Draft>,
     shaders: Vec<Shader>,
-    arena_bytes: usize,
+    /// Bytes of the shelf behind the plan's.
+    scratch_bytes: usize,
     words: Vec<(usize, Uniform)>,
     uniform_bytes: usize,
     /// Slots behind the plan's, and how many detours deep they are.
@@ -115,7 +118,7 @@ struct Builder<'a> {
     depth: usize,
 }
 
-/// A slot in the arena, behind the plan's.
+/// A slot on the shelf behind the plan's.
 struct Slice {
     at: usize,
     bytes: usize,
@@ -187,17 +190,17 @@ impl Builder<'_> {
         windows: &Windows,
     ) -> Result<()> {
         let (scratch, end) = self.place_scratch(&lowered.scratch);
-        self.arena_bytes = self.arena_bytes.max(end);
+        self.scratch_bytes = self.scratch_bytes.max(end);
         for dispatch in lowered.dispatches {
             self.add_dispatch(Some(k), kernel, dispatch, &scratch, windows)?;
         }
         Ok(())
     }
 
-    /// Where a kernel's own memory is behind the plan's, and where it ends.
+    /// Where a kernel's own memory is on the shelf behind the plan's, and where it ends.
     fn place_scratch(&self, sizes: &[u64]) -> (Vec<(usize, usize)>, usize) {
         let MemoryRules { alignment, block, .. } = *self.target.rules;
-        let mut end = self.aside.last().map_or(self.plan.layout.arena_bytes, |slice| slice.at + slice.bytes);
+        let mut end = self.aside.last().map_or(0, |slice| slice.at + slice.bytes);
         let mut places = Vec::new();
         for &bytes in sizes {
             let bytes = bytes as usize;
@@ -336,10 +339,13 @@ impl Builder<'_> {
             accessors.push(Accessor { name, declared: k, dtype, lane, reads, writes });
         }
         // A buffer that is written somewhere in a dispatch is writable wherever the dispatch sees it.
-        let in_arena = |sources: &[Source]| matches!(sources[0], Source::Arena { .. });
-        if declared.iter().any(|(d, s)| d.writable && in_arena(s)) {
-            declared.iter_mut().filter(|(_, s)| in_arena(s)).for_each(|(d, _)| d.writable = true);
-        }
+        let written: Vec<usize> = declared
+            .iter()
+            .filter(|(d, _)| d.writable)
+            .flat_map(|(_, s)| s.iter().filter_map(block))
+            .collect();
+        let shared = |sources: &[Source]| sources.iter().filter_map(block).any(|b| written.contains(&b));
+        declared.iter_mut().filter(|(_, s)| shared(s)).for_each(|(d, _)| d.writable = true);
         let sources = declared.iter().flat_map(|(_, s)| s.clone()).collect();
         (declared.into_iter().map(|(d, _)| d).collect(), accessors, sources)
     }
@@ -347,14 +353,14 @@ impl Builder<'_> {
     fn sources(&self, kernel: &Kernel, memory: Memory, scratch: &[(usize, usize)]) -> Vec<Source> {
         match (memory, slot_of(kernel, memory)) {
             (_, Some(slot)) => self.slot_sources(slot),
-            (Memory::Scratch(n), _) => self.arena(scratch[n].0, scratch[n].1),
+            (Memory::Scratch(n), _) => self.scratch(scratch[n].0, scratch[n].1),
             _ => vec![Source::Guard],
         }
     }
 
     fn slot_sources(&self, slot: Slot) -> Vec<Source> {
         if let Some(slice) = self.slice(slot) {
-            return self.arena(slice.at, slice.bytes);
+            return self.scratch(slice.at, slice.bytes);
         }
         let bytes = self.plan.slot_bytes[slot];
         let pieces = self.count(slot);
@@ -370,15 +376,21 @@ impl Builder<'_> {
         }
     }
 
+    fn scratch(&self, at: usize, bytes: usize) -> Vec<Source> {
+        let rules = self.target.rules;
+        self.arena(rules.address(rules.shelves, at), bytes)
+    }
+
     fn arena(&self, at: usize, bytes: usize) -> Vec<Source> {
-        let block = self.target.rules.block;
-        let mut rest = bytes.max(1).next_multiple_of(self.target.rules.alignment);
-        let mut at = at;
+        let rules = self.target.rules;
+        let (mut block, mut start) = (at / rules.block, at % rules.block);
+        let mut rest = bytes.max(1).next_multiple_of(rules.alignment);
         let mut pieces = Vec::new();
         while rest > 0 {
-            let bytes = rest.min(block - at % block);
-            pieces.push(Source::Arena { block: at / block, start: at % block, bytes });
-            (at, rest) = (at + bytes, rest - bytes);
+            let bytes = rest.min(rules.block - start);
+            pieces.push(Source::Arena { block, start, bytes });
+            rest -= bytes;
+            (block, start) = (block + rules.turn(), 0);
         }
         pieces
     }
@@ -394,6 +406,11 @@ impl Pieces for Builder<'_> {
         let bytes = self.slice(slot).map_or_else(|| self.plan.slot_bytes[slot], |slice| slice.bytes);
         bytes.div_ceil(self.target.rules.block).max(1)
     }
+}
+
+/// The block of the arena that it is in.
+fn block(source: &Source) -> Option<usize> {
+    if let Source::Arena { block, .. } = source { Some(*block) } else { None }
 }
 
 /// The slot of the plan that a kernel's memory is, if it is one.

@@ -187,7 +187,7 @@ impl<'l> Place<'l> {
     fn new(loader: &'l Loader, later: bool) -> Place<'l> {
         let spread = &loader.spread;
         let lanes_are_rows =
-            spread.unit == Unit::QuadK || spread.unit == Unit::One && spread.order == Order::KFirst;
+            spread.unit.along_k() || spread.unit == Unit::One && spread.order == Order::KFirst;
         let depth = if later { 2 * spread.depth } else { spread.depth };
         let (rows, columns) = if lanes_are_rows { (spread.lanes, depth) } else { (depth, spread.lanes) };
         let row = (columns + PADDING) / 4;
@@ -207,11 +207,17 @@ impl<'l> Place<'l> {
     fn slot(&self) -> String {
         let (name, row) = (self.name(), self.row);
         let (across, along) = if self.lanes_are_rows { ("lane", "k") } else { ("k", "lane") };
+        // Drivers write eights at once if they see that these begin at an even four.
+        let fours = if self.eights() { "/ 8u * 2u" } else { "/ 4u" };
         format!(
-            "let {name}_slot = {name}_{across} * {row}u + {name}_{along} / 4u;
+            "let {name}_slot = {name}_{across} * {row}u + {name}_{along} {fours};
 let {name}_part = {name}_{along} % 4u;
 "
         )
+    }
+
+    fn eights(&self) -> bool {
+        self.loader.spread.unit.len() == 8
     }
 
     fn deposit(&self) -> String {
@@ -230,6 +236,10 @@ let {name}_part = {name}_{along} % 4u;
             }
             let part = if spread.unit == Unit::One { format!("[{name}_part]") } else { String::new() };
             let _ = writeln!(text, "tile_{name}[into_{name} + {name}_slot + {at}u]{part} = {name}_value{j};");
+            if self.eights() {
+                let _ =
+                    writeln!(text, "tile_{name}[into_{name} + {name}_slot + {}u] = {name}_next{j};", at + 1);
+            }
         }
         only_active(spread, text)
     }

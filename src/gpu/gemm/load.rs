@@ -37,7 +37,8 @@ pub(super) struct Loader {
     pub guarded: String,
     /// Declares the registers.
     pub declarations: String,
-    /// Declares the units as they are stored, `NAME_value0` and on: what waits for memory stands here.
+    /// Declares the units as they are stored, `NAME_value0` and on (and `NAME_next0`, the second four of an eight): what
+    /// waits for memory stands here.
     pub settle: String,
 }
 
@@ -55,9 +56,14 @@ impl Loader {
 }
 
 impl Part {
+    /// The type of a unit in registers: eights are still as they lie in memory.
     pub fn register(&self, unit: Unit) -> String {
         let scalar = scalar(self.lane);
-        if unit == Unit::One { scalar.into() } else { format!("vec4<{scalar}>") }
+        match unit.len() {
+            1 => scalar.into(),
+            4 => format!("vec4<{scalar}>"),
+            _ => "vec4<u32>".into(),
+        }
     }
 
     pub fn spread(&self, unit: Unit, order: Order) -> Spread {
@@ -82,7 +88,9 @@ impl Part {
 }
 
 fn strided_loader(strided: &Strided, part: Part) -> Loader {
-    let (unit, order) = if strided.quads_along_k(part.lanes) {
+    let (unit, order) = if let Some(eights) = eights(strided, &part) {
+        eights
+    } else if strided.quads_along_k(part.lanes) {
         (Unit::QuadK, if part.gather { Order::Staggered } else { Order::Pairs })
     } else if strided.quads_along_lanes(part.lanes) {
         (Unit::QuadLane, Order::LanesFirst)
@@ -115,23 +123,46 @@ fn strided_loader(strided: &Strided, part: Part) -> Loader {
             }
         }
     }
-    let wide = unit != Unit::One;
+    let width = unit.len() as u32;
     let load = |j: usize| {
         let row = format!("{name}_row{}", lanes.added[j]);
         let position = match line {
             Some(stride) => sum(&[row, format!("{name}_at"), unsigned(stride * ks.added[j] as i64)]),
             None => sum(&[row, format!("{name}_at{}", ks.added[j])]),
         };
-        format!("load{}_{name}({position})", if wide { "4" } else { "" })
+        let wide = if width > 1 { width.to_string() } else { String::new() };
+        format!("load{wide}_{name}({position})")
     };
     let (fetch, guarded) = per_unit(&part, &spread, &ks, load);
-    let width = if wide { 4 } else { 1 };
     let ty = part.register(unit);
     let each = |f: &dyn Fn(usize) -> String| (0..spread.count()).map(f).collect::<String>();
     let declarations = each(&|j| format!("var {name}{j}: {ty};\n"));
-    let settle = each(&|j| format!("let {name}_value{j} = {name}{j};\n"));
+    let settle = each(&|j| match unit {
+        Unit::EightK | Unit::EightLane => format!(
+            "let {name}_value{j} = halves_of_words({name}{j}.xy);
+let {name}_next{j} = halves_of_words({name}{j}.zw);
+"
+        ),
+        _ => format!("let {name}_value{j} = {name}{j};\n"),
+    });
     let (fetch, guarded) = (at.clone() + &fetch, at + &guarded);
     Loader { part, spread, width, setup, fetch, guarded, declarations, settle }
+}
+
+/// Halves that are to be gathered for cooperative matrices come eight at a time, which takes half of the loads, if they
+/// lie so and all threads have as many to read.
+fn eights(strided: &Strided, part: &Part) -> Option<(Unit, Order)> {
+    if !part.gather || part.lane != Lane::F16 {
+        return None;
+    }
+    let found = if strided.runs_along_k(part.lanes, 8) {
+        (Unit::EightK, Order::Staggered)
+    } else if strided.runs_along_lanes(part.lanes, 8) {
+        (Unit::EightLane, Order::LanesFirst)
+    } else {
+        return None;
+    };
+    part.spread(found.0, found.1).is_even().then_some(found)
 }
 
 /// One assignment a unit, in two forms: for steps with all ks, and for others.

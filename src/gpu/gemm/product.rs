@@ -121,16 +121,30 @@ pub(super) struct Strided {
 impl Strided {
     /// Whether four neighbours along k can be read at once.
     pub fn quads_along_k(&self, lanes: usize) -> bool {
-        self.k.quads() && (self.lane % 4 == 0 || lanes == 1) && self.start_in_fours()
+        self.runs_along_k(lanes, 4)
     }
 
     /// Whether four neighbouring lanes can be read at once.
     pub fn quads_along_lanes(&self, lanes: usize) -> bool {
-        self.lane == 1 && lanes.is_multiple_of(4) && self.k.in_fours() && self.start_in_fours()
+        self.runs_along_lanes(lanes, 4)
     }
 
-    fn start_in_fours(&self) -> bool {
-        self.offset % 4 == 0 && self.items.in_fours()
+    /// The same of `length` neighbours.
+    pub fn runs_along_k(&self, lanes: usize, length: usize) -> bool {
+        self.k.has_runs(length) && (self.lane % length as i64 == 0 || lanes == 1) && self.starts_at(length)
+    }
+
+    /// The same of `length` neighbours.
+    pub fn runs_along_lanes(&self, lanes: usize, length: usize) -> bool {
+        self.lane == 1
+            && lanes.is_multiple_of(length)
+            && self.k.are_multiples(length)
+            && self.starts_at(length)
+    }
+
+    /// Whether every item starts at a multiple of `number`.
+    fn starts_at(&self, number: usize) -> bool {
+        self.offset % number as i64 == 0 && self.items.are_multiples(number)
     }
 
     /// Whether k is nearer in memory than lanes.

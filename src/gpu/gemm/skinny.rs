@@ -153,6 +153,7 @@ var k = part * {per_part}u + slice * {}u;
                         let each = (0..4).map(|s| format!("load_b({})", at(&format!("(k{u} + {s}u)"))));
                         format!("vec4<f32>({})", each.collect::<Vec<_>>().join(", "))
                     }
+                    Unit::EightK | Unit::EightLane => unreachable!("only halves come in eights"),
                 };
                 let _ = writeln!(reads, "let b{u}_{r} = {value};");
                 let _ = writeln!(terms, "total{r} = fma(a{u}, b{u}_{r}, total{r});");

@@ -8,15 +8,37 @@ pub(super) enum Unit {
     QuadK,
     /// Four neighbouring lanes.
     QuadLane,
+    /// Eight neighbours along k, of two bytes each.
+    EightK,
+    /// Eight neighbouring lanes, likewise.
+    EightLane,
 }
 
 impl Unit {
     pub fn lanes(self) -> usize {
-        if self == Unit::QuadLane { 4 } else { 1 }
+        match self {
+            Unit::QuadLane => 4,
+            Unit::EightLane => 8,
+            _ => 1,
+        }
     }
 
     pub fn depth(self) -> usize {
-        if self == Unit::QuadK { 4 } else { 1 }
+        match self {
+            Unit::QuadK => 4,
+            Unit::EightK => 8,
+            _ => 1,
+        }
+    }
+
+    /// Elements.
+    pub fn len(self) -> usize {
+        self.lanes() * self.depth()
+    }
+
+    /// Whether it lies along k.
+    pub fn along_k(self) -> bool {
+        self.depth() > 1
     }
 }
 
@@ -30,8 +52,9 @@ pub(super) enum Order {
     /// Pairs along k, then 16 lanes, then the rest of k: whole sectors of memory, and no two threads of a
     /// subgroup that write to the same bank when quads along k are stored across.
     Pairs,
-    /// All of k, then lanes, of every eight in an order in which those that a half of a subgroup writes at
-    /// once, in rows padded by 8 elements of two bytes, stand in different banks.
+    /// All of k, then lanes, of every eight in an order in which those that a subgroup writes at once (fours of
+    /// half of its threads, eights of a quarter), in rows padded by 8 elements of two bytes, stand in different
+    /// banks.
     Staggered,
 }
 
@@ -66,6 +89,17 @@ impl Spread {
         [self.lanes / self.unit.lanes(), self.depth / self.unit.depth()]
     }
 
+    /// Threads whose units are written to workgroup memory at once.
+    fn at_once(&self) -> usize {
+        64 / self.unit.len()
+    }
+
+    /// Whether every thread has as much to do.
+    pub fn is_even(&self) -> bool {
+        let [lanes, depth] = self.units();
+        (lanes * depth).is_multiple_of(self.threads)
+    }
+
     /// Loads a thread does.
     pub fn count(&self) -> usize {
         let [lanes, depth] = self.units();
@@ -89,12 +123,13 @@ impl Spread {
                 format!("tid % 2u + (tid / 32u) % {}u * 2u", depth / 2),
                 vec![0; count],
             ),
-            Order::Staggered if depth < 16 && t >= 8 * depth => {
-                let rows = 16 / depth;
+            Order::Staggered if depth < self.at_once() && t >= 8 * depth => {
+                let rows = self.at_once() / depth;
                 (
                     format!(
-                        "tid / {depth}u % {rows}u * {}u + tid / 16u % {}u + tid / {}u * 8u",
+                        "tid / {depth}u % {rows}u * {}u + tid / {}u % {}u + tid / {}u * 8u",
                         8 / rows,
+                        self.at_once(),
                         8 / rows,
                         8 * depth
                     ),

@@ -186,6 +186,7 @@ fn deposit(loader: &Loader, row: usize) -> String {
                     let _ = writeln!(text, "{}[{name}_part] = {name}_value{j}.{part};", at(k));
                 }
             }
+            Unit::EightK | Unit::EightLane => unreachable!("only halves come in eights"),
         }
     }
     only_active(&loader.spread, text)

@@ -98,15 +98,25 @@ impl Digits {
         self.0.last().copied().unwrap_or((1, 0))
     }
 
+    /// Whether all positions are multiples of `number`.
+    pub fn are_multiples(&self, number: usize) -> bool {
+        self.0.iter().all(|&(_, stride)| stride % number as i64 == 0)
+    }
+
+    /// Whether runs of `length` from every multiple of it on are neighbours at multiples of it.
+    pub fn has_runs(&self, length: usize) -> bool {
+        let Some((&(extent, stride), outer)) = self.0.split_last() else { return false };
+        stride == 1 && extent.is_multiple_of(length) && outer.iter().all(|&(_, s)| s % length as i64 == 0)
+    }
+
     /// Whether all positions are multiples of 4.
     pub fn in_fours(&self) -> bool {
-        self.0.iter().all(|&(_, stride)| stride % 4 == 0)
+        self.are_multiples(4)
     }
 
     /// Whether runs of four from every multiple of 4 on are neighbours at multiples of 4.
     pub fn quads(&self) -> bool {
-        let Some((&(extent, stride), outer)) = self.0.split_last() else { return false };
-        stride == 1 && extent % 4 == 0 && outer.iter().all(|&(_, stride)| stride % 4 == 0)
+        self.has_runs(4)
     }
 
     /// The position of `index`, which needs no brackets.

@@ -56,7 +56,7 @@ pub(super) fn plan(kernel: &Kernel, special: &SpecialKernel, rules: &MemoryRules
     let peak_bytes = slot_bytes.iter().sum();
     Plan {
         kernels: vec![Kernel { work: Work::Special(Box::new(special)), ..kernel.clone() }],
-        layout: Layout { places, arena_bytes: 0, inputs, outputs, peak_bytes },
+        layout: Layout { places, arena: Vec::new(), inputs, outputs, peak_bytes },
         arguments: Vec::new(),
         slot_bytes,
         slot_dtypes: slots.iter().map(|s| s.1).collect(),

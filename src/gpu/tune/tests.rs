@@ -169,6 +169,7 @@ fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
     let rules = crate::plan::memory::MemoryRules {
         alignment: 256,
         block: 1 << 31,
+        shelves: 1,
         slots: 8,
         longest_row: 1 << 16,
         few_rows: 2048,
