@@ -22,5 +22,9 @@ fn halves_of_words(x: vec2<u32>) -> vec4<f16> {
 fn words_of_halves(x: vec4<f16>) -> vec2<u32> {
     return vec2<u32>(pack2x16float(vec2<f32>(x.xy)), pack2x16float(vec2<f32>(x.zw)));
 }
+fn one_of_eight(x: vec4<u32>, i: u32) -> f16 {
+    var words = x;
+    return f16(unpack2x16float(words[(i >> 1u) & 3u] >> ((i & 1u) * 16u)).x);
+}
 // The four of an eight that starts at i.
 fn four_of_eight(x: vec4<u32>, i: u32) -> vec4<f16> { return halves_of_words(select(x.xy, x.zw, (i & 4u) != 0u)); }

@@ -140,7 +140,7 @@ impl Frame<'_> {
             match (d.width, width) {
                 (8, 8) => format!("{memory}[{index} >> 3u]"),
                 (8, 4) => format!("four_of_eight({memory}[{index} >> 3u], {index})"),
-                (8, _) => format!("four_of_eight({memory}[{index} >> 3u], {index})[{index} & 3u]"),
+                (8, _) => format!("one_of_eight({memory}[{index} >> 3u], {index})"),
                 (4, 4) => format!("{memory}[{index} >> 2u]"),
                 (4, _) => format!("{memory}[{index} >> 2u][{index} & 3u]"),
                 _ => format!("{memory}[{index}]"),

@@ -101,6 +101,18 @@ fn long_product(dtype: DType) {
     a.matmul(&b).realize();
 }
 
+/// Its results are written one by one, since its rows do not begin at fours.
+fn odd_product() {
+    let [a, b] = [[4096, 384], [384, 65]].map(|size| numbers(size).to_dtype(DType::F16).realize().clone());
+    a.matmul(&b).realize();
+}
+
+/// What is multiplied comes in eights, and is read again when the results are finished.
+fn residual_product() {
+    let [a, b] = [[4096, 512], [512, 512]].map(|size| numbers(size).to_dtype(DType::F16).realize().clone());
+    (a.matmul(&b) + a).realize();
+}
+
 /// One operand is read once, and its rows do not begin at fours.
 fn thin_product(transposed: bool) {
     let wide = numbers([1022, 8190]);
@@ -175,6 +187,8 @@ fn columns_are_read_side_by_side_whatever_is_known_of_the_rows() {
 fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
     let kernels = [
         ("f16 product", shaders(&Caps::MOST, || product(DType::F16, 512))),
+        ("f16 product of odd rows", shaders(&Caps::MOST, odd_product)),
+        ("f16 product with its operand added", shaders(&Caps::MOST, residual_product)),
         ("f16 product of long sums", shaders(&Caps::MOST, || long_product(DType::F16))),
         ("f32 product of long sums", shaders(&Caps::MOST, || long_product(DType::F32))),
         ("f32 product by halves", shaders(&Caps::MOST, || product(DType::F32, 1024))),

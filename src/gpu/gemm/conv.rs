@@ -112,7 +112,7 @@ pub(super) fn lower(
     if let Some(variant) = wanted {
         return variant.lower(&product, dtype, caps, before);
     }
-    if let Some((tile, parts)) = coop::choose(&product, caps) {
+    if let Some((tile, parts)) = coop::choose(&product, caps, kernel.epilogue.as_ref()) {
         return coop::lower(&product, tile, parts, dtype, caps, before, &coop::Terms::Halves);
     }
     let (tile, parts) = tile::choose(&product, caps);

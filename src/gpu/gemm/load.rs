@@ -9,6 +9,9 @@ use super::spread::{Order, Places, Spread, Unit};
 use super::wgsl::{scalar, sum, times, unsigned};
 use crate::gpu::dispatch::{Binding, Lane};
 
+/// Threads of a workgroup that have few registers each.
+const MANY: usize = 512;
+
 /// A tile of an operand as a workgroup reads it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
@@ -152,7 +155,7 @@ let {name}_next{j} = halves_of_words({name}{j}.zw);
 /// Halves that are to be gathered for cooperative matrices come eight at a time, which takes half of the loads, if they
 /// lie so and all threads have as many to read.
 fn eights(strided: &Strided, part: &Part) -> Option<(Unit, Order)> {
-    if !part.gather || part.lane != Lane::F16 {
+    if !part.gather || part.lane != Lane::F16 || part.threads >= MANY {
         return None;
     }
     let found = if strided.runs_along_k(part.lanes, 8) {

@@ -65,7 +65,7 @@ pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>
     if product.m.min(product.n) <= skinny::LANES {
         return skinny::lower(&product, dtype);
     }
-    if let Some((tile, parts)) = coop::choose(&product, caps) {
+    if let Some((tile, parts)) = coop::choose(&product, caps, kernel.epilogue.as_ref()) {
         return coop::lower(&product, tile, parts, dtype, caps, Lowered::default(), &coop::Terms::Halves);
     }
     if let Some(choice) = split_f16::choose(&product, dtype, caps) {

@@ -122,6 +122,15 @@ let k0 = weight * {channels}u + c0;
         }
     }
 
+    /// Whether sums run over k alone, all steps have all of their ks, and all parts have several.
+    pub fn is_plain(&self, product: &Product) -> bool {
+        let Steps::Flat(k) = product.steps else { return false };
+        let steps = k / self.k;
+        let pairs = if self.even { 2 } else { 1 };
+        let per_part = steps.div_ceil(pairs * self.parts) * pairs;
+        k.is_multiple_of(self.k) && per_part >= 4 && per_part * (self.parts - 1) < steps
+    }
+
     /// Whether there are steps with less than all of their ks.
     pub fn has_rests(&self, product: &Product) -> bool {
         !product.steps.run().is_multiple_of(self.k)

@@ -49,7 +49,8 @@ impl Tile {
     }
 
     pub(super) fn form(&self, speed: f64) -> Form {
-        Form { m: self.m, n: self.n, k: self.k, threads: self.threads(), speed, wait: 0.0 }
+        let threads = self.threads();
+        Form { m: self.m, n: self.n, k: self.k, threads, together: 1, speed, wait: 0.0 }
     }
 
     fn fits(&self, caps: &Caps) -> bool {
@@ -104,6 +105,8 @@ pub(super) struct Form {
     pub n: usize,
     pub k: usize,
     pub threads: usize,
+    /// Tiles that a processor computes at once.
+    pub together: usize,
     pub speed: f64,
     /// What a step waits for memory and for its barrier, in multiplications of one processor, where that counts.
     pub wait: f64,
@@ -167,7 +170,7 @@ pub(super) fn parts(product: &Product, form: &Form) -> Vec<usize> {
 /// Estimated time, in multiplications of one processor.
 pub(super) fn cost(product: &Product, form: &Form, parts: usize, pace: f64) -> f64 {
     let groups = count(product, [form.m, form.n]) * parts;
-    let each = groups.div_ceil(PROCESSORS) as f64;
+    let each = (groups.div_ceil(PROCESSORS * form.together) * form.together) as f64;
     let busy = (each * form.threads as f64 / BUSY).min(1.0);
     let depth = product.steps.depth().div_ceil(form.k * parts) * form.k;
     // Starting and ending a tile costs about as much as some steps.

@@ -1,0 +1,311 @@
+//! The tiled kernel on cooperative matrices: f16 operands, f32 sums. Subgroups multiply 16 × 16 blocks that
+//! they load from the workgroup's tiles, whichever way round those lie; results pass through workgroup memory
+//! to be finished by position.
+
+mod finish;
+mod place;
+mod steps;
+
+use super::later;
+use super::load::{Loader, Part};
+use super::order::Cut;
+use super::product::{Layout, Product, Source, output};
+use super::scales::Scales;
+use super::split;
+use super::tile::{Form, best};
+use super::wgsl::main;
+use super::write::Writer;
+use crate::dtype::DType;
+use crate::gpu::dispatch::{Caps, Dispatch, Lane, Lowered};
+use crate::plan::kernel::MapKernel;
+use place::Place;
+use std::fmt::Write;
+
+/// Threads of a subgroup.
+const SUBGROUP: usize = 32;
+
+/// Rows and columns of a cooperative matrix.
+const BLOCK: usize = 16;
+
+/// Elements between rows of workgroup memory, so that the rows of a block start in different banks.
+const PADDING: usize = 8;
+
+/// Results of an item under which even the smallest tile would be mostly empty.
+const SMALLEST: usize = 64 * 64;
+
+/// Terms of split operands that are summed in cooperative matrices alone. These round towards zero, which
+/// adds up over thousands of terms: so such runs are added to the sums as plain numbers are, to nearest.
+const RUN: usize = 64;
+
+/// Blocks of results that a subgroup finishes at once, at most.
+const MOST_STAGED: usize = 4;
+
+/// Threads of a workgroup that leave few registers to each.
+const MANY: usize = 512;
+
+/// What a workgroup computes, and how many subgroups share its rows and its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CoopTile {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub subgroups: [usize; 2],
+    /// Two, so that a step takes one barrier, or one, for less memory.
+    pub buffers: usize,
+    pub band: usize,
+    /// Workgroups that share a processor's memory: one goes on while another one waits.
+    pub together: usize,
+    /// Whether the loop over steps has no branches, at the price of reading the last step twice.
+    pub straight: bool,
+}
+
+impl CoopTile {
+    pub const fn new(m: usize, n: usize, k: usize, subgroups: [usize; 2], buffers: usize) -> CoopTile {
+        CoopTile { m, n, k, subgroups, buffers, band: 8, together: 1, straight: false }
+    }
+
+    const fn by_two(self) -> CoopTile {
+        CoopTile { together: 2, ..self }
+    }
+
+    /// Reading the last step twice is little where there are many.
+    pub(super) fn for_steps(self, depth: usize) -> CoopTile {
+        CoopTile { straight: depth >= 16 * self.k, ..self }
+    }
+
+    /// Whether to take two steps a turn. Drivers unroll a loop of known length by themselves, which that of a part has not;
+    /// but not where threads have few registers each.
+    fn unrolled(&self, parts: usize) -> bool {
+        self.straight && (parts > 1 || self.threads() >= MANY)
+    }
+
+    /// Whether threads have registers for two halves of a step besides the one that is multiplied, and for the next step on
+    /// its way: a block takes 8 for its sums, and 4 for its halves.
+    fn has_room_ahead(&self) -> bool {
+        let [tall, broad] = self.blocks();
+        let registers = 8 * tall * broad + 12 * (tall + broad);
+        self.k == 2 * BLOCK && self.buffers == 1 && self.threads() < MANY && registers <= 200
+    }
+
+    fn threads(&self) -> usize {
+        self.subgroups[0] * self.subgroups[1] * SUBGROUP
+    }
+
+    /// Blocks of a subgroup.
+    fn blocks(&self) -> [usize; 2] {
+        [self.m / self.subgroups[0] / BLOCK, self.n / self.subgroups[1] / BLOCK]
+    }
+
+    /// Rows and columns of blocks of a subgroup.
+    fn each_block(&self) -> impl Iterator<Item = (usize, usize)> {
+        let [tall, broad] = self.blocks();
+        (0..tall).flat_map(move |i| (0..broad).map(move |j| (i, j)))
+    }
+
+    /// Bytes of the operands' tiles, in the layout that takes more.
+    fn tile_bytes(&self) -> usize {
+        self.buffers * (self.m + self.n) * (self.k + PADDING) * 2
+    }
+
+    /// Bytes for `count` blocks of results of every subgroup.
+    fn result_bytes(&self, count: usize) -> usize {
+        self.subgroups[0] * self.subgroups[1] * BLOCK * BLOCK * count * 4
+    }
+
+    /// Blocks of results of every subgroup that there is memory for beside tiles of so many bytes.
+    fn staged(&self, tiles: usize, caps: &Caps) -> usize {
+        let left = (caps.workgroup_bytes as usize / self.together).saturating_sub(tiles);
+        (left / self.result_bytes(1)).min(MOST_STAGED)
+    }
+
+    pub(super) fn fits(&self, caps: &Caps) -> bool {
+        self.staged(self.tile_bytes(), caps) > 0 && self.threads() <= caps.invocations as usize
+    }
+
+    pub(super) fn form(&self, speed: f64) -> Form {
+        let CoopTile { m, n, k, together, .. } = *self;
+        Form { m, n, k, threads: self.threads(), together, speed, wait: 0.0 }
+    }
+}
+
+/// What the operands hold.
+pub(super) enum Terms {
+    /// Halves.
+    Halves,
+    /// In every step halves and then as many rests, of f32 numbers without their scales.
+    Split(Split),
+}
+
+/// Split operands.
+pub(super) struct Split {
+    pub scales: Scales,
+    /// Whether an operand is split only when a tile of it is stored, and the terms that it then has.
+    pub later: [bool; 2],
+    pub terms: usize,
+}
+
+impl Terms {
+    fn later(&self, operand: usize) -> bool {
+        matches!(self, Terms::Split(split) if split.later[operand])
+    }
+}
+
+/// Shapes and their speed, relative to the fastest one when the machine is full of them.
+const TILES: [(CoopTile, f64); 11] = [
+    (CoopTile::new(192, 192, 32, [4, 2], 1), 1.04),
+    (CoopTile::new(128, 192, 32, [2, 4], 1), 1.01),
+    (CoopTile::new(128, 128, 32, [2, 2], 1).by_two(), 1.005),
+    (CoopTile::new(256, 128, 32, [4, 4], 1), 1.0),
+    (CoopTile::new(128, 256, 32, [2, 8], 1), 0.99),
+    (CoopTile::new(192, 128, 32, [4, 2], 1), 0.95),
+    (CoopTile::new(128, 128, 64, [2, 4], 1), 0.76),
+    (CoopTile::new(128, 64, 64, [4, 2], 1), 0.58),
+    (CoopTile::new(64, 128, 64, [2, 4], 1), 0.58),
+    (CoopTile::new(64, 64, 64, [2, 2], 2), 0.38),
+    (CoopTile::new(32, 128, 32, [1, 4], 2), 0.3),
+];
+
+/// Instructions of an epilogue that are much to do for every result.
+const MUCH: usize = 12;
+
+/// The speed of a product whose results few threads finish, with much to do for each.
+const FEW_FINISH: f64 = 0.85;
+
+/// How much faster than plain arithmetic: so much dearer are memory and dispatches.
+const PACE: f64 = 5.0;
+
+/// Whether the adapter has these matrices.
+pub(super) fn able(caps: &Caps) -> bool {
+    caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32)
+}
+
+/// The tiles that the adapter has room for, and their speed; none if it or the operands do not allow it.
+pub(super) fn tiles(product: &Product, caps: &Caps) -> Vec<(CoopTile, f64)> {
+    let halves = product.a.dtype == DType::F16 && product.b.dtype == DType::F16;
+    let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < SMALLEST;
+    if !halves || !able(caps) || tiny {
+        return Vec::new();
+    }
+    TILES.into_iter().filter(|(tile, _)| tile.fits(caps)).collect()
+}
+
+/// The tile and the parts of the sums, if there are tiles. With much to do for every result, many threads are better
+/// than many registers each.
+pub(super) fn choose(
+    product: &Product,
+    caps: &Caps,
+    epilogue: Option<&MapKernel>,
+) -> Option<(CoopTile, usize)> {
+    let tiles = tiles(product, caps);
+    let much = epilogue.is_some_and(|epilogue| epilogue.code.len() >= MUCH);
+    let pace = |tile: &CoopTile| if much && tile.threads() < MANY { FEW_FINISH } else { 1.0 };
+    let forms: Vec<Form> = tiles.iter().map(|(tile, speed)| tile.form(speed * pace(tile))).collect();
+    let (number, parts) = best(product, &forms, PACE)?;
+    Some((tiles[number].0.for_steps(product.steps.depth() / parts), parts))
+}
+
+/// The dispatches of a product with this tile, its sums cut into `parts`.
+pub(super) fn lower(
+    product: &Product,
+    tile: CoopTile,
+    parts: usize,
+    dtype: DType,
+    caps: &Caps,
+    before: Lowered,
+    terms: &Terms,
+) -> Lowered {
+    let even = tile.unrolled(parts) && product.steps.are_even(tile.k);
+    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even };
+    let threads = tile.threads();
+    let part = |name, lanes, extent, origin| Part {
+        name,
+        lane: Lane::F16,
+        lanes,
+        tile: [extent, tile.k],
+        threads,
+        origin,
+        gather: true,
+    };
+    let a = loader(&product.a, part("a", product.m, tile.m, "m0"), terms, 0);
+    let b = loader(&product.b, part("b", product.n, tile.n, "n0"), terms, 1);
+    let mut lowered = before;
+    let (writer, result) = if parts == 1 {
+        let writer = Writer::finish(product);
+        let width = writer.width();
+        (writer, output(dtype, Lane::F32, width))
+    } else {
+        (Writer::partial(product), split::binding(&mut lowered, &product.results(), parts))
+    };
+    let groups = cut.groups(product);
+    let places = [Place::new(&a, terms.later(0)), Place::new(&b, terms.later(1))];
+    let quads = places.each_ref().map(|place| tile.buffers * place.quads);
+    let staged = tile.staged(8 * (quads[0] + quads[1]), caps);
+    let memory = format!(
+        "var<workgroup> tile_a: array<vec4<f16>, {}>;
+var<workgroup> tile_b: array<vec4<f16>, {}>;
+var<workgroup> results: array<vec4<f32>, {}>;
+
+",
+        quads[0],
+        quads[1],
+        tile.result_bytes(staged) / 16
+    );
+    let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, staged, terms));
+    let mut bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
+    if let Terms::Split(split) = terms {
+        bindings.push(split.scales.binding.clone());
+    }
+    lowered.dispatches.push(Dispatch { body, bindings, groups });
+    if parts > 1 {
+        let scratch = lowered.scratch.len() - 1;
+        lowered.dispatches.push(split::sum(&product.results(), parts, dtype, scratch));
+    }
+    lowered
+}
+
+/// Reads operand `number`.
+fn loader(source: &Source, part: Part, terms: &Terms, number: usize) -> Loader {
+    match (terms, &source.layout) {
+        (Terms::Split(split), Layout::Strided(strided)) if split.later[number] => {
+            let part = Part { lane: Lane::F32, tile: [part.tile[0], part.tile[1] / 2], ..part };
+            let first = if number == 0 { &split.scales.rows } else { &split.scales.columns };
+            later::loader(strided, part, split.terms, first)
+        }
+        _ => Loader::new(source, part),
+    }
+}
+
+fn body(
+    product: &Product,
+    tile: &CoopTile,
+    cut: &Cut,
+    places: &[Place; 2],
+    writer: &Writer,
+    staged: usize,
+    terms: &Terms,
+) -> String {
+    let [tall, broad] = tile.blocks();
+    let mut text = cut.begin(product);
+    let _ = writeln!(text, "let subgroup = tid / {SUBGROUP}u;");
+    let _ = writeln!(text, "let own_m = subgroup / {}u * {}u;", tile.subgroups[1], tall * BLOCK);
+    let _ = writeln!(text, "let own_n = subgroup % {}u * {}u;", tile.subgroups[1], broad * BLOCK);
+    for (place, own) in places.iter().zip(["own_m", "own_n"]) {
+        text += &place.loader.setup;
+        text += &place.loader.declarations;
+        text += &place.slot();
+        let by = if place.lanes_are_rows { format!("{own} * {}u", place.row) } else { format!("{own} / 4u") };
+        let _ = writeln!(text, "let first_{} = {by};", place.name());
+    }
+    let split = matches!(terms, Terms::Split(_));
+    for (i, j) in tile.each_block() {
+        let _ = writeln!(text, "var c{i}_{j}: coop_mat16x16<f32, C>;");
+        if split {
+            let _ = writeln!(text, "var run{i}_{j}: coop_mat16x16<f32, C>;");
+        }
+    }
+    text += &steps::steps(product, tile, cut, places, terms);
+    if split {
+        text += &steps::add_runs(tile, false);
+    }
+    text + &finish::finish(product, tile, writer, staged, terms)
+}
