@@ -54,6 +54,26 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16)
     }
 
+    /// The type in which positions of this integer type are counted: it goes as far as an axis may, which a byte does
+    /// not.
+    pub(crate) const fn of_positions(self) -> DType {
+        match self {
+            DType::I64 => DType::I64,
+            _ => DType::I32,
+        }
+    }
+
+    /// Whether a number is one of this integer type's.
+    pub(crate) const fn holds(self, number: i64) -> bool {
+        let (least, most) = match self {
+            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+            DType::U8 => (0, u8::MAX as i64),
+            DType::Bool => (0, 1),
+            _ => (i64::MIN, i64::MAX),
+        };
+        least <= number && number <= most
+    }
+
     /// Nothing, as a number that does not change the type it meets.
     pub(crate) const fn zero(self) -> Scalar {
         match self {

@@ -89,7 +89,7 @@ const IGNORED: i64 = -100;
 
 /// Where a target is a class, and not one that losses leave out.
 fn counts(classes: &Tensor) -> Result<Tensor> {
-    classes.try_to_dtype(classes.dtype().promote(DType::I32))?.try_ne(IGNORED)
+    classes.try_to_dtype(classes.dtype().of_positions())?.try_ne(IGNORED)
 }
 
 /// How often it is true.
