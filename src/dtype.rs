@@ -22,21 +22,32 @@ pub enum DType {
     U8,
     /// True or false, a byte each.
     Bool,
+    /// Unsigned 32-bit integer.
+    U32,
 }
 
 impl DType {
     /// Every type, in declaration order.
-    pub const ALL: [DType; 8] =
-        [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::Bool];
+    pub const ALL: [DType; 9] = [
+        DType::F32,
+        DType::F64,
+        DType::F16,
+        DType::BF16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::Bool,
+        DType::U32,
+    ];
 
     /// The name as users write it: `f32`, `bool`, …
     pub const fn name(self) -> &'static str {
-        ["f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"][self as usize]
+        ["f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool", "u32"][self as usize]
     }
 
     /// Bytes of one element.
     pub const fn size(self) -> usize {
-        [4, 8, 2, 2, 4, 8, 1, 1][self as usize]
+        [4, 8, 2, 2, 4, 8, 1, 1, 4][self as usize]
     }
 
     /// Whether gradients can flow through it.
@@ -46,7 +57,7 @@ impl DType {
 
     /// Whether it is a signed or unsigned integer (bool is not).
     pub const fn is_int(self) -> bool {
-        matches!(self, DType::I32 | DType::I64 | DType::U8)
+        matches!(self, DType::I32 | DType::I64 | DType::U8 | DType::U32)
     }
 
     /// Two-byte floats, computed in f32 and rounded after every op.
@@ -54,23 +65,45 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16)
     }
 
+    /// The type in which positions of this integer type are counted: it goes as far as an axis may, which a byte does
+    /// not.
+    pub(crate) const fn of_positions(self) -> DType {
+        match self {
+            DType::I64 | DType::U32 => self,
+            _ => DType::I32,
+        }
+    }
+
+    /// Whether a number is one of this integer type's.
+    pub(crate) const fn holds(self, number: i64) -> bool {
+        let (least, most) = match self {
+            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+            DType::U8 => (0, u8::MAX as i64),
+            DType::U32 => (0, u32::MAX as i64),
+            DType::Bool => (0, 1),
+            _ => (i64::MIN, i64::MAX),
+        };
+        least <= number && number <= most
+    }
+
     /// Nothing, as a number that does not change the type it meets.
     pub(crate) const fn zero(self) -> Scalar {
         match self {
             DType::Bool => Scalar::Bool(false),
-            DType::I32 | DType::I64 | DType::U8 => Scalar::Int(0),
+            DType::I32 | DType::I64 | DType::U8 | DType::U32 => Scalar::Int(0),
             _ => Scalar::Float(0.0),
         }
     }
 
-    /// The type two operands meet in: floats over integers over bool, then the wider one;
-    /// `f16` with `bf16` meets in `f32`.
+    /// The type two operands meet in: floats over integers over bool, then the wider one. Of two as wide, neither of
+    /// which holds the other, it is the next: `f16` with `bf16` meets in `f32`, and `i32` with `u32`, as in NumPy, in
+    /// `i64`, which not every GPU has.
     pub fn promote(self, other: DType) -> DType {
         use DType::*;
         let rank = |d: DType| match d {
             Bool => 0,
             U8 => 1,
-            I32 => 2,
+            I32 | U32 => 2,
             I64 => 3,
             F16 | BF16 => 4,
             F32 => 5,
@@ -78,6 +111,7 @@ impl DType {
         };
         match (self, other) {
             (F16, BF16) | (BF16, F16) => F32,
+            (I32, U32) | (U32, I32) => I64,
             _ if rank(self) >= rank(other) => self,
             _ => other,
         }
@@ -117,6 +151,19 @@ impl Scalar {
             Scalar::Float(x) => x as i64,
             Scalar::Int(x) => x,
             Scalar::Bool(x) => i64::from(x),
+        }
+    }
+
+    /// The number that a tensor of `dtype` holds for this one. Integers wrap, and floats are cut off to integers and to
+    /// their range, as by Rust's `as`; floats are rounded where they are stored.
+    pub(crate) fn within(self, dtype: DType) -> Scalar {
+        match dtype {
+            DType::I32 => i32::from_scalar(self).to_scalar(),
+            DType::I64 => i64::from_scalar(self).to_scalar(),
+            DType::U8 => u8::from_scalar(self).to_scalar(),
+            DType::U32 => u32::from_scalar(self).to_scalar(),
+            DType::Bool => Scalar::Bool(self.is_true()),
+            DType::F32 | DType::F64 | DType::F16 | DType::BF16 => self,
         }
     }
 
@@ -165,6 +212,16 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + Default + fmt::Debug + 
     fn to_scalar(self) -> Scalar;
 }
 
+/// Integers wrap; floats saturate.
+macro_rules! integer {
+    ($scalar:ident as $ty:ty) => {
+        match $scalar {
+            Scalar::Float(x) => x as $ty,
+            other => other.to_i64() as $ty,
+        }
+    };
+}
+
 macro_rules! elements {
     ($($ty:ty, $dtype:ident, $from:expr, $to:expr;)*) => {$(
         impl sealed::Sealed for $ty {}
@@ -186,9 +243,10 @@ elements! {
     f64, F64, |s| s.to_f64(), Scalar::Float;
     f16, F16, |s| f16::from_f64(s.to_f64()), |x| Scalar::Float(x.to_f64());
     bf16, BF16, |s| bf16::from_f64(s.to_f64()), |x| Scalar::Float(x.to_f64());
-    i32, I32, |s| s.to_i64() as i32, |x| Scalar::Int(i64::from(x));
+    i32, I32, |s| integer!(s as i32), |x| Scalar::Int(i64::from(x));
     i64, I64, |s| s.to_i64(), Scalar::Int;
-    u8, U8, |s| s.to_i64() as u8, |x| Scalar::Int(i64::from(x));
+    u8, U8, |s| integer!(s as u8), |x| Scalar::Int(i64::from(x));
+    u32, U32, |s| integer!(s as u32), |x| Scalar::Int(i64::from(x));
     bool, Bool, |s| s.is_true(), Scalar::Bool;
 }
 
@@ -208,5 +266,48 @@ mod tests {
         assert_eq!(I64.promote(F16), F16);
         assert_eq!(F16.promote(BF16), F32);
         assert_eq!(Bool.promote(U8), U8);
+        assert_eq!([U8, I64, I32, F16].map(|d| d.promote(U32)), [U32, I64, I64, F16]);
+    }
+
+    #[test]
+    fn a_number_becomes_what_a_cast_makes_of_it() {
+        use DType::*;
+        for (number, dtype, expected) in [
+            (Scalar::Int(-1), U8, 255),
+            (Scalar::Int(-1), U32, 4_294_967_295),
+            (Scalar::Int(1 << 33 | 7), U32, 7),
+            (Scalar::Float(-1.5), U32, 0),
+            (Scalar::Float(5e9), U32, 4_294_967_295),
+            (Scalar::Float(3e9), U32, 3_000_000_000),
+            (Scalar::Float(5e9), I32, 2_147_483_647),
+            (Scalar::Float(f64::NAN), I32, 0),
+            (Scalar::Bool(true), U8, 1),
+        ] {
+            assert_eq!(number.within(dtype), Scalar::Int(expected), "{number:?} as {dtype}");
+        }
+        assert_eq!(Scalar::Float(0.5).within(Bool), Scalar::Bool(true));
+        assert_eq!(Scalar::Float(0.1).within(F16), Scalar::Float(0.1));
+    }
+
+    #[test]
+    fn an_integer_type_holds_what_comes_back_from_it() {
+        for dtype in DType::ALL.into_iter().filter(|d| d.is_int()) {
+            for number in [
+                i64::MIN,
+                -(1 << 31) - 1,
+                -(1 << 31),
+                -1,
+                0,
+                255,
+                256,
+                (1 << 31) - 1,
+                1 << 31,
+                (1 << 32) - 1,
+                1 << 32,
+            ] {
+                let back = Scalar::Int(number).within(dtype) == Scalar::Int(number);
+                assert_eq!(dtype.holds(number), back, "{number} of {dtype}");
+            }
+        }
     }
 }

@@ -122,9 +122,32 @@ fn indices_are_checked_along_every_axis_and_in_every_integer_type() {
     let table = Tensor::ones([6, 4]);
     let inside = Tensor::from_vec(vec![0i32, 3, 3, 1], [2, 2]);
     assert_eq!(table.gather(1, &inside).to_vec::<f32>(), [1.0; 4]);
-    for dtype in [DType::I32, DType::I64, DType::U8] {
+    for dtype in [DType::I32, DType::I64, DType::U8, DType::U32] {
         let outside = Tensor::from_vec(vec![0i32, 3, 4, 1], [2, 2]).to_dtype(dtype);
         let error = table.gather(1, &outside).try_to_vec::<f32>().unwrap_err();
         assert!(error.message().starts_with("index 4 is out of bounds for an axis of 4"), "{dtype}: {error}");
+    }
+}
+
+#[test]
+fn an_unsigned_index_is_named_by_the_number_it_is() {
+    set_guards(true);
+    // As signed numbers they would be negative, one of them -100.
+    for index in [1u32 << 31, u32::MAX, (-100i32) as u32] {
+        let outside = Tensor::from_vec(vec![0, index], [2]);
+        let said = format!("index {index} is out of bounds for an axis of 3");
+        let (logits, x, weight) = (Tensor::zeros([2, 3]), Tensor::ones([2, 2]), Tensor::ones([3, 2]));
+        for found in [
+            Tensor::ones([3]).gather(0, &outside),
+            Tensor::zeros([3]).scatter_add(0, &outside, &Tensor::ones([2])),
+            Tensor::ones([3, 4]).embedding(&outside),
+            cross_entropy(&logits, &outside),
+            nll_loss(&logits, &outside),
+            linear_cross_entropy(&x, &weight, &outside),
+        ] {
+            let error = found.try_to_vec::<f32>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Index);
+            assert!(error.to_string().contains(&said), "{error}");
+        }
     }
 }

@@ -348,7 +348,9 @@ fn plans_with_the_same_structure_but_other_numbers_do_not_mix() {
     assert_eq!(read(&m.cumsum(1)), [1.0, 3.0, 3.0, 7.0]);
     assert_eq!(m.argsort(1, false).to_vec::<i32>(), [0, 1, 0, 1]);
     assert_eq!(m.argsort(1, true).to_vec::<i32>(), [1, 0, 1, 0]);
-    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8] {
+    for dtype in
+        [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::U32]
+    {
         assert_eq!(x.to_dtype(dtype).add(1).to_vec::<f32>(), [2.0, 3.0, 4.0, 5.0], "{dtype}");
     }
     volta::manual_seed(7);

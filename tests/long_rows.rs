@@ -146,6 +146,20 @@ fn cross_entropy_picks_the_class_of_every_row() {
 }
 
 #[test]
+fn cross_entropy_picks_unsigned_classes_as_it_does_signed_ones() {
+    let (rows, width) = (5, 33_278);
+    let logits = Tensor::from_vec(values(rows, width), [rows, width]);
+    let targets = Tensor::from_vec(vec![0u32, width as u32 - 1, 12_345, 20_000, 77], [rows]);
+    let options = CrossEntropyOptions { reduction: Reduction::None, ..Default::default() };
+    let [unsigned, signed] = [DType::U32, DType::I32]
+        .map(|dtype| cross_entropy_with(&logits, &targets.to_dtype(dtype), options).to_vec::<f32>());
+    assert_eq!(unsigned, signed);
+    let outside = Tensor::full_of([rows], -100, DType::U32);
+    let lost = cross_entropy_with(&logits, &outside, options).to_vec::<f32>();
+    assert!(lost.iter().all(|x| x.is_nan()), "{lost:?}");
+}
+
+#[test]
 fn a_sum_with_one_place_apart_counts_the_others_too() {
     let (rows, width) = (4, 40_001);
     let x: Vec<f32> = (0..rows * width).map(|i| (i % 7) as f32).collect();

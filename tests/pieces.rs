@@ -69,6 +69,10 @@ fn rows_that_lie_in_many_pieces_are_folded_in_chunks() {
     agree("variances of columns", || small(12000, [60, 200]).var_dim(0, 1, true));
     agree("a loss", || small(12000, [120, 100]).exp().sum_dim(1, false).log().sum());
     agree("integers", || ramp(12000, [12000]).to_dtype(DType::I32).sum().to_dtype(DType::F32));
+    agree("extremes of unsigned integers", || {
+        let x = (ramp(12000, [12000]) * 8e8 + 2e9).to_dtype(DType::U32);
+        Tensor::stack(&[x.max(), x.min()], 0).to_dtype(DType::F32)
+    });
     agree("halves", || {
         let x = Tensor::ones([12000]).to_dtype(DType::F16).realize().clone();
         x.sum().to_dtype(DType::F32)
@@ -137,6 +141,14 @@ fn tables_are_gathered_from_in_parts() {
         let index = Tensor::from_vec((0..100).map(|k| (k * 7) as u8).collect::<Vec<u8>>(), [100]);
         ramp(12000, [300, 40]).embedding(&index)
     });
+    agree("a table of many pieces, by unsigned numbers that may lie outside of it", || {
+        let index = Tensor::from_vec(
+            (0..200).map(|k| ((k % 5 / 4) << 31) | (k * 7 % 300)).collect::<Vec<u32>>(),
+            [200],
+        );
+        let table = (ramp(12000, [300, 40]) * 1e8).to_dtype(DType::U32).realize().clone();
+        table.embedding(&index).to_dtype(DType::F32)
+    });
     agree("a table of many pieces", || {
         let index = Tensor::from_vec((0..300).map(|k| k * 7 % 150).collect::<Vec<i32>>(), [300]);
         ramp(12000, [150, 80]).embedding(&index).sum_dim(1, false) + ramp(300, [300])
@@ -172,6 +184,12 @@ fn products_run_in_parts() {
         let x = ramp(2500, [50, 50]).to_dtype(DType::I32);
         x.matmul(&ramp(2500, [50, 50]).t().to_dtype(DType::I32)).to_dtype(DType::F32)
     });
+    for dtype in [DType::U8, DType::U32] {
+        agree(&format!("{dtype}, wrapping around"), || {
+            let x = (ramp(2500, [50, 50]) * 1e8).to_dtype(dtype);
+            x.matmul(&ramp(2500, [50, 50]).relu().t().to_dtype(dtype)).to_dtype(DType::F32)
+        });
+    }
     agree("gradients of a layer", || {
         let (x, w) = (small(3000, [60, 50]), small(3000, [50, 60]).requires_grad(true));
         x.matmul(&w).tanh().sum().backward();

@@ -37,6 +37,7 @@ def test_types_and_shapes_survive(tmp_path):
         "whole": volta.tensor([[1, -2]]),
         "bits": volta.tensor([True, False]),
         "bytes": volta.tensor(np.array([255], np.uint8)),
+        "unsigned": volta.tensor(np.array([0, 2**31, 2**32 - 1], np.uint32)),
         "empty": volta.zeros(0, 3),
         "pending": volta.ones(2) + 1,
     }

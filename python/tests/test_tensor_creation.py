@@ -151,6 +151,25 @@ def test_to_converts_and_moves_only_if_it_must():
     assert volta.tensor([1.9, -1.9]).int().tolist() == [1, -1]
 
 
+def test_unsigned_integers_are_made_like_others():
+    top = 2**32 - 1
+    assert volta.tensor([0, 2**31, top], dtype=volta.uint32).tolist() == [0, 2**31, top]
+    assert volta.tensor(np.array([top], np.uint32)).dtype == volta.uint32
+    assert volta.tensor(top, dtype="uint32").item() == top
+    for given in ("uint32", "u32", np.uint32, np.dtype("uint32"), volta.uint32):
+        assert volta.zeros(2, dtype=given).dtype is volta.uint32
+    assert volta.uint32.itemsize == 4 and not volta.uint32.is_floating_point and repr(volta.uint32) == "volta.uint32"
+    assert volta.full((2,), top, dtype=volta.uint32).tolist() == [top] * 2
+    assert volta.full((1,), -1, dtype=volta.uint32).tolist() == [top]
+    assert volta.arange(2**31, 2**31 + 6, 2, dtype=volta.uint32).tolist() == [2**31, 2**31 + 2, 2**31 + 4]
+    assert volta.arange(0, 5, dtype=volta.uint32).tolist() == [0, 1, 2, 3, 4]
+    assert volta.linspace(0, 4e9, 3, dtype=volta.uint32).tolist() == [0, 2_000_000_000, 4_000_000_000]
+    drawn = volta.randint(3, 9, (50,), dtype=volta.uint32)
+    assert drawn.dtype == volta.uint32 and 3 <= min(drawn.tolist()) <= max(drawn.tolist()) < 9
+    assert sorted(volta.randperm(5, dtype=volta.uint32).tolist()) == [0, 1, 2, 3, 4]
+    assert volta.tensor([-1.5, 5e9, 3e9]).to(volta.uint32).tolist() == [0, top, 3_000_000_000]
+
+
 def test_what_a_tensor_says_about_itself():
     x = volta.zeros(2, 3, dtype=volta.float16)
     assert x.shape == (2, 3) == x.size() and x.size(-1) == 3 and x.ndim == x.dim() == 2

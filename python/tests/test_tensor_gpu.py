@@ -54,6 +54,17 @@ def test_devices_do_not_mix():
         volta.zeros(2, dtype=volta.float64, device="gpu")
 
 
+def test_unsigned_integers_go_there_and_back_and_are_positions():
+    array = np.array([0, 2**31, 2**32 - 1], np.uint32)
+    x = volta.tensor(array, device="gpu")
+    assert x.dtype == volta.uint32 and x.cpu().numpy().tolist() == array.tolist()
+    np.testing.assert_array_equal((x * 3 + 1).cpu().numpy(), array * np.uint32(3) + np.uint32(1))
+    assert (x > 5).tolist() == [False, True, True]
+    assert volta.arange(2**31, 2**31 + 3, dtype=volta.uint32, device="gpu").tolist() == [2**31, 2**31 + 1, 2**31 + 2]
+    index = volta.tensor(np.array([2, 0, 1, 2], np.uint32), device="gpu")
+    assert volta.arange(3.0, device="gpu")[index].tolist() == [2, 0, 1, 2]
+
+
 def test_indexing_in_place_copies_pickles_and_text_work_there():
     with volta.device("gpu"):
         x = volta.arange(6.0).reshape(2, 3)

@@ -133,6 +133,32 @@ def test_bytes_wrap_around_and_bools_are_numbers_when_summed():
     assert (volta.tensor([True, False]) + 1).tolist() == [2, 1]
 
 
+UNSIGNED = [0, 1, 7, 2**31 - 1, 2**31, 4_000_000_000, 2**32 - 1]
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "floor_divide", "remainder", "compare", "abs", "sum", "max", "float", "index"])
+def test_unsigned_integers_are_numpys(name):
+    rng = np.random.default_rng(5)
+    a = rng.choice(np.array(UNSIGNED, np.uint32), (3, 4))
+    b = rng.choice(np.array(UNSIGNED[1:], np.uint32), (3, 4))
+    result, expected = INTEGERS[name](volta.tensor(a), volta.tensor(b)).numpy(), INTEGERS[name](a, b)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+    assert name in ("sum", "float") or result.dtype == expected.dtype
+
+
+def test_unsigned_integers_meet_others_as_numpys_do():
+    x = np.array(UNSIGNED, np.uint32)
+    for dtype in ("uint8", "int32", "int64", "bool"):
+        other = np.array([1, 0, 1, 1, 0, 1, 1]).astype(dtype)
+        mine, expected = (volta.tensor(x) + volta.tensor(other)).numpy(), x + other
+        assert mine.dtype == expected.dtype
+        np.testing.assert_array_equal(mine, expected)
+    minus = volta.tensor(x) + volta.full((7,), -1, dtype=volta.int32)
+    assert minus.dtype == volta.int64 and minus.tolist() == [n - 1 for n in UNSIGNED]
+    assert (-volta.tensor(x)).numpy().tolist() == (-x).tolist()
+    assert volta.sign(volta.tensor(x)).tolist() == np.sign(x).tolist()
+
+
 @pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
 def test_tensors_of_no_elements_go_through_ops(shape):
     x = volta.zeros(shape, requires_grad=True)

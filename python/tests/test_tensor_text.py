@@ -47,7 +47,7 @@ def test_numbers_in_text():
     assert bool(volta.tensor([1.0])) and not volta.tensor(0)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "uint32", "bool"])
 @pytest.mark.parametrize("shape", [(2, 3), (), (0, 2)])
 def test_pickles_bring_back_value_type_and_shape(dtype, shape):
     x = volta.ones(shape).to(dtype=dtype)

@@ -1126,6 +1126,8 @@ def tril_mask(rows: builtins.int, columns: builtins.int, diagonal: builtins.int 
 def triu_mask(rows: builtins.int, columns: builtins.int, diagonal: builtins.int = 0, *, device: DeviceLike | None = None) -> Tensor:
     """A bool matrix: true on and above a diagonal."""
 
+uint32: dtype
+
 uint8: dtype
 
 def where(condition: Operand, input: Operand | None = None, other: Operand | None = None) -> Any:

@@ -153,7 +153,7 @@ fn matmul(kernel: &SpecialKernel, target: *mut u8, epilogue: Option<&Map>, bind:
         DType::F16 => floats!(f16, f32),
         DType::BF16 => floats!(bf16, f32),
         dtype => {
-            by_type!(dtype, T => int_matmul::<T>(a, b, (items, m, n, k), target, bind), [I32: i32, I64: i64, U8: u8]);
+            by_type!(dtype, T => int_matmul::<T>(a, b, (items, m, n, k), target, bind), [I32: i32, I64: i64, U32: u32, U8: u8]);
             if let Some(map) = epilogue {
                 map.run(bind);
             }
@@ -175,7 +175,7 @@ macro_rules! ints {
         }
     )*};
 }
-ints!(i32, i64, u8);
+ints!(i32, i64, u32, u8);
 
 /// Integers are multiplied plainly: exact, and rare.
 fn int_matmul<T: Int>(

@@ -82,7 +82,7 @@ macro_rules! elements {
         }
     };
 }
-elements!(F32(f32), F64(f64), F16(f16), BF16(bf16), I32(i32), I64(i64), U8(u8), Bool(bool));
+elements!(F32(f32), F64(f64), F16(f16), BF16(bf16), I32(i32), I64(i64), U8(u8), Bool(bool), U32(u32));
 
 /// A change of places that works for elements of any type.
 pub(super) trait Rearrange {

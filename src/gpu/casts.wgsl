@@ -4,6 +4,11 @@ fn m_to_i32SFX(x: T) -> I {
     return select(select(y, I(2147483647), x >= T(2147483648.0)), I(0), m_is_nanSFX(x));
 }
 
+fn m_to_u32SFX(x: T) -> U {
+    let y = U(clamp(x, T(0.0), T(4294967040.0)));
+    return select(select(y, U(4294967295u), x >= T(4294967296.0)), U(0u), m_is_nanSFX(x));
+}
+
 fn m_to_i64(x: f32) -> i64 {
     if (m_is_nan(x)) { return 0li; }
     if (x >= 9223372036854775808.0) { return 9223372036854775807li; }

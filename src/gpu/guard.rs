@@ -47,7 +47,7 @@ pub(super) fn masks(dtype: DType, f16: bool) -> [u32; 2] {
         Stored::F16 => [0x7c00, 0x7c00_0000],
         Stored::F16Word => [0x7c00, 0],
         Stored::Bf16Word => [0x7f80, 0],
-        Stored::I32 | Stored::I64 | Stored::Word => unreachable!("integers are finite"),
+        Stored::I32 | Stored::I64 | Stored::U32 | Stored::Word => unreachable!("integers are finite"),
     }
 }
 

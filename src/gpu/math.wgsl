@@ -539,6 +539,27 @@ fn m_mod_iSFX(a: I, b: I) -> I {
     return select(oriented, I(0), b == I(0));
 }
 
+// The same of unsigned numbers, all of whose bits are digits.
+fn m_floor_div_uSFX(a: U, b: U) -> U {
+    return select(a / select(b, U(1u), b == U(0u)), U(0u), b == U(0u));
+}
+
+fn m_mod_uSFX(a: U, b: U) -> U {
+    return select(a - m_floor_div_uSFX(a, b) * b, U(0u), b == U(0u));
+}
+
+fn m_pow_uSFX(a: U, b: U) -> U {
+    var base = a;
+    var e = b;
+    var result = U(1u);
+    while (any(e > U(0u))) {
+        result = select(result, result * base, (e & U(1u)) == U(1u));
+        base = base * base;
+        e = e >> U(1u);
+    }
+    return result;
+}
+
 // By squaring, wrapping; a negative exponent truncates the reciprocal to zero unless the base is 1 or -1.
 fn m_pow_iSFX(a: I, b: I) -> I {
     var base = a;

@@ -355,7 +355,7 @@ fn summed_as(lane: Lane) -> DType {
         Lane::F32 | Lane::F16 => DType::F32,
         Lane::I64 => DType::I64,
         Lane::I32 => DType::I32,
-        Lane::U32 => DType::U8,
+        Lane::U32 => DType::U32,
     }
 }
 

@@ -12,7 +12,7 @@ use super::profile::{self, Stopwatch};
 use super::transfer;
 use super::tune::Choices;
 use crate::device::Device;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::engine::{is_profiled, record_time, span, trace_kernel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
@@ -106,10 +106,11 @@ fn argument_words(argument: Argument, dtype: DType) -> [u32; 2] {
         DType::F32 | DType::F64 => [(number.to_f64() as f32).to_bits(), 0],
         DType::F16 => [half::f16::from_f64(number.to_f64()).to_f32().to_bits(), 0],
         DType::BF16 => [half::bf16::from_f64(number.to_f64()).to_f32().to_bits(), 0],
-        DType::I32 => [number.to_i64() as i32 as u32, 0],
-        DType::I64 => [number.to_i64() as u32, (number.to_i64() >> 32) as u32],
-        DType::U8 => [u32::from(number.to_i64() as u8), 0],
-        DType::Bool => [u32::from(Scalar::is_true(number)), 0],
+        // Both words of an integer that fits the type.
+        _ => {
+            let number = number.within(dtype).to_i64();
+            [number as u32, (number >> 32) as u32]
+        }
     }
 }
 

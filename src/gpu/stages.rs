@@ -339,7 +339,7 @@ impl More {
     /// The index in a type that counts as far as the table goes, which a byte does not.
     fn index(&mut self, map: &MapKernel, table: &Table) -> (Value, DType, Rank) {
         let Instruction { dtype, rank, .. } = map.code[table.index];
-        let counts = dtype.promote(DType::I32);
+        let counts = dtype.of_positions();
         (self.push(Step::Cast(table.index), counts, rank), counts, rank)
     }
 }

@@ -10,6 +10,7 @@ pub(super) enum Stored {
     F32,
     I32,
     I64,
+    U32,
     /// A half as such.
     F16,
     /// A half's bits in a word.
@@ -26,6 +27,7 @@ impl Stored {
             DType::F32 => Stored::F32,
             DType::I32 => Stored::I32,
             DType::I64 => Stored::I64,
+            DType::U32 => Stored::U32,
             DType::F16 if f16 => Stored::F16,
             DType::F16 => Stored::F16Word,
             DType::BF16 => Stored::Bf16Word,
@@ -50,7 +52,7 @@ impl Stored {
             Stored::I32 => "i32",
             Stored::I64 => "i64",
             Stored::F16 => "f16",
-            Stored::F16Word | Stored::Bf16Word | Stored::Word => "u32",
+            Stored::U32 | Stored::F16Word | Stored::Bf16Word | Stored::Word => "u32",
         }
     }
 
@@ -97,7 +99,7 @@ impl Lane {
             DType::F32 | DType::F16 | DType::BF16 | DType::F64 => Lane::F32,
             DType::I32 => Lane::I32,
             DType::I64 => Lane::I64,
-            DType::U8 | DType::Bool => Lane::U32,
+            DType::U32 | DType::U8 | DType::Bool => Lane::U32,
         }
     }
 

@@ -29,11 +29,11 @@ static TYPES: [FileType; 22] = [
     ours("I32", ("IntStorage", "int32"), DType::I32),
     ours("I64", ("LongStorage", "int64"), DType::I64),
     ours("U8", ("ByteStorage", "uint8"), DType::U8),
+    ours("U32", ("", "uint32"), DType::U32),
     ours("BOOL", ("BoolStorage", "bool"), DType::Bool),
     row("I8", ("CharStorage", "int8"), 8),
     row("I16", ("ShortStorage", "int16"), 16),
     row("U16", ("", "uint16"), 16),
-    row("U32", ("", "uint32"), 32),
     row("U64", ("", "uint64"), 64),
     row("C64", ("ComplexFloatStorage", "complex64"), 64),
     row("C128", ("ComplexDoubleStorage", "complex128"), 128),
@@ -83,7 +83,9 @@ mod tests {
         for dtype in DType::ALL {
             let row = FileType::of(dtype);
             assert_eq!(FileType::named(row.name), Some(row));
-            assert_eq!(FileType::of_torch_storage(row.torch.0), Some(row));
+            assert_eq!(FileType::of_torch_dtype(row.torch.1), Some(row));
+            // PyTorch has no storage class of its later types: they are in storage without one.
+            assert_eq!(FileType::of_torch_storage(row.torch.0), (dtype != DType::U32).then_some(row));
             assert_eq!(row.bytes(&[3, 5]), Some(15 * dtype.size()));
         }
         assert_eq!(FileType::of(DType::F32).bytes(&[usize::MAX, 2]), None);

@@ -154,12 +154,10 @@ fn hits(scores: &Scores, target: &Tensor, ignore: Option<i64>) -> Result<Hits> {
     }
     // A byte has no −100.
     let target =
-        target.try_to_dtype(target.dtype().promote(DType::I32))?.reshape_to(shape.keep(1 << scores.axis))?;
+        target.try_to_dtype(target.dtype().of_positions())?.reshape_to(shape.keep(1 << scores.axis))?;
     let class = scores.x.index_rule(scores.axis, shape, target.dtype());
     let counts = match ignore {
-        Some(index) if target.dtype() == DType::I64 || i32::try_from(index).is_ok() => {
-            Some(target.try_ne(index)?)
-        }
+        Some(index) if target.dtype().holds(index) => Some(target.try_ne(index)?),
         _ => None,
     };
     let flaws = flaws(&target, scores.classes(), counts.as_ref(), scores.x.dtype())?;

@@ -188,9 +188,7 @@ fn row_losses(
 /// Where the target counts at all. An index that the target's type does not have is none.
 fn counts(target: &Tensor, options: &CrossEntropyOptions) -> Result<Option<Tensor>> {
     match options.ignore_index {
-        Some(index) if target.dtype() == DType::I64 || i32::try_from(index).is_ok() => {
-            target.try_ne(index).map(Some)
-        }
+        Some(index) if target.dtype().holds(index) => target.try_ne(index).map(Some),
         _ => Ok(None),
     }
 }
@@ -224,7 +222,7 @@ functions! {
         // Lowered here, since the gradient computes the products again outside of autocast.
         let problem = Problem {
             x: x.reshape_to(Shape::of(&[rows[0], weight.shape()[1]]))?.lowered()?,
-            target: target.try_to_dtype(target.dtype().promote(DType::I32))?.reshape_to(rows)?,
+            target: target.try_to_dtype(target.dtype().of_positions())?.reshape_to(rows)?,
             at_once: options.classes_at_once.unwrap_or((LOGITS_AT_ONCE / rows[0].max(1)).max(1)),
             smoothed,
         };

@@ -46,7 +46,7 @@ ops! {
             bail!(DType, "the index is {}: it must be an integer type", self.dtype());
         }
         // A byte could not count beyond 255.
-        let dtype = self.dtype().promote(DType::I32);
+        let dtype = self.dtype().of_positions();
         let shape = Shape::new(&[&self.shape()[..], &[classes]].concat())?;
         let class = self.index_rule(shape.rank() - 1, shape, dtype);
         class.try_eq(&self.try_to_dtype(dtype)?.try_unsqueeze(-1)?)?.try_to_dtype(dtype)

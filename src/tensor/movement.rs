@@ -85,6 +85,7 @@ impl Tensor {
         // Beyond what can be counted, `Shape::new` refuses it.
         let padded = |(e, p): (&usize, &(usize, usize))| e.saturating_add(p.0).saturating_add(p.1);
         let extents: Vec<usize> = self.shape().iter().zip(pads).map(padded).collect();
+        let fill = fill.within(self.dtype());
         record(Op::Pad { pads: pads.into(), fill }, &[self], Shape::new(&extents)?, self.dtype())
     }
 

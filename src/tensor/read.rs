@@ -67,6 +67,7 @@ impl Tensor {
                 DType::F32 => t.try_to_vec::<f32>()?[0].to_scalar(),
                 DType::I32 => t.try_to_vec::<i32>()?[0].to_scalar(),
                 DType::I64 => t.try_to_vec::<i64>()?[0].to_scalar(),
+                DType::U32 => t.try_to_vec::<u32>()?[0].to_scalar(),
                 DType::Bool => t.try_to_vec::<bool>()?[0].to_scalar(),
                 _ => t.try_to_vec::<f64>()?[0].to_scalar(),
             })

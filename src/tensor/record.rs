@@ -173,9 +173,13 @@ pub(crate) fn renamed(node: &Arc<Node>) -> Tensor {
 }
 
 impl Tensor {
-    /// The type of sums of integers: the widest that the device has.
+    /// The type of sums of integers: i64, or, on a device without it, what holds the most of them in 32 bits.
     pub(crate) fn sum_type(&self) -> DType {
-        if require(self.device(), DType::I64).is_ok() { DType::I64 } else { DType::I32 }
+        match self.dtype() {
+            _ if require(self.device(), DType::I64).is_ok() => DType::I64,
+            DType::U32 => DType::U32,
+            _ => DType::I32,
+        }
     }
 
     /// `value` everywhere, in this tensor's shape and type.

@@ -89,7 +89,11 @@ const IGNORED: i64 = -100;
 
 /// Where a target is a class, and not one that losses leave out.
 fn counts(classes: &Tensor) -> Result<Tensor> {
-    classes.try_to_dtype(classes.dtype().promote(DType::I32))?.try_ne(IGNORED)
+    let classes = classes.try_to_dtype(classes.dtype().of_positions())?;
+    if classes.dtype().holds(IGNORED) {
+        return classes.try_ne(IGNORED);
+    }
+    Ok(classes.constant(true, classes.shape(), DType::Bool))
 }
 
 /// How often it is true.

@@ -115,6 +115,18 @@ fn a_class_becomes_a_row_with_a_one() {
     assert!(error.message().contains("no class 2 among 2"), "{error}");
 }
 
+#[test]
+fn unsigned_numbers_are_classes_and_become_floats() {
+    let large = 3_000_000_000u32;
+    let data = TensorDataset::new(Array::new(vec![0, large], &[1, 2]), Array::new(vec![1u32], &[1]));
+    let sample = data.map(ToFloat).map_target(OneHot::new(3));
+    let sample = sample.get(0).expect("class 1 of 3");
+    assert_eq!((floats(&sample.input), floats(&sample.target)), (vec![0.0, 3e9], vec![0.0, 1.0, 0.0]));
+    let tensor = volta::Tensor::from_vec(vec![large, 1], [2]);
+    let array = Array::from_tensor(&tensor).expect("two numbers");
+    assert_eq!(*array.elements(), Elements::from(vec![large, 1]));
+}
+
 /// Resizing by the definition: every new pixel is the mean of the old ones under its triangle.
 fn resized_slowly(pixels: &[f32], from: [usize; 2], to: [usize; 2]) -> Vec<f32> {
     let weight = |old: usize, new: usize, axis: usize| {

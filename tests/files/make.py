@@ -60,6 +60,7 @@ def with_safetensors():
     names = {"F32": "float32", "F64": "float64", "F16": "float16", "I32": "int32", "I64": "int64", "I8": "int8"}
     state = {f"of.{short}": (ramp - 5).astype(name) for short, name in names.items()}
     state["of.U8"] = (ramp * 20).astype("uint8")
+    state["of.U32"] = (ramp * 3e8).astype("uint32")
     state["of.BOOL"] = ramp % 2 == 0
     state["scalar"] = np.array(2.5, dtype="float32")
     state["empty"] = np.zeros((0, 3), dtype="float32")

@@ -135,6 +135,26 @@ impl Pickle {
             .raw(b"\x89}tR")
     }
 
+    /// A tensor over storage `0` as PyTorch writes one whose type has no storage class: the type stands at its end.
+    pub fn typed_tensor(self, dtype: &str, bytes: i32, shape: &[i32], strides: &[i32]) -> Pickle {
+        self.global("torch._utils", "_rebuild_tensor_v3")
+            .raw(b"((")
+            .text("storage")
+            .global("torch.storage", "UntypedStorage")
+            .text("0")
+            .text("cpu")
+            .int(bytes)
+            .raw(b"tQ")
+            .int(0)
+            .ints(shape)
+            .ints(strides)
+            .raw(b"\x89")
+            .global("collections", "OrderedDict")
+            .raw(b")R")
+            .global("torch", dtype)
+            .raw(b"tR")
+    }
+
     /// A whole file whose dictionary has one member `w`.
     pub fn holding(w: impl FnOnce(Pickle) -> Pickle) -> Vec<u8> {
         w(Pickle::new().raw(b"}").text("w")).raw(b"s.").0

@@ -24,6 +24,8 @@ fn files_written_by_python_are_read() {
     }
     let bytes: Vec<u8> = (0..12).map(|k| 20 * k).collect();
     assert_eq!(weights.tensor("of.U8", Device::Cpu).unwrap().to_vec::<u8>(), bytes);
+    let large: Vec<u32> = (0..12).map(|k| 300_000_000 * k).collect();
+    assert_eq!(weights.tensor("of.U32", Device::Cpu).unwrap().to_vec::<u32>(), large);
     let even: Vec<bool> = (0..12).map(|k| k % 2 == 0).collect();
     assert_eq!(weights.tensor("of.BOOL", Device::Cpu).unwrap().to_vec::<bool>(), even);
     assert_eq!(weights.tensor("scalar", Device::Cpu).unwrap().item::<f32>(), 2.5);
@@ -39,8 +41,9 @@ import numpy as np
 from safetensors import safe_open
 with safe_open(sys.argv[1], framework="np") as f:
     assert f.metadata() == {"made by": "Volta", "é": "\"\n"}, f.metadata()
-    assert set(f.keys()) == {"F32", "F64", "F16", "I32", "I64", "U8", "BOOL", "empty", "scalar"}, f.keys()
-    for name, dtype in dict(F32="float32", F64="float64", F16="float16", I32="int32", I64="int64", U8="uint8").items():
+    assert set(f.keys()) == {"F32", "F64", "F16", "I32", "I64", "U8", "U32", "BOOL", "empty", "scalar"}, f.keys()
+    types = dict(F32="float32", F64="float64", F16="float16", I32="int32", I64="int64", U8="uint8", U32="uint32")
+    for name, dtype in types.items():
         t = f.get_tensor(name)
         assert t.dtype == dtype and t.shape == (2, 3), (name, t.dtype, t.shape)
         assert (t == np.arange(6).reshape(2, 3) * 2).all(), (name, t)
@@ -70,6 +73,7 @@ fn files_written_here_are_read_by_python() {
         state.insert("BOOL", Tensor::from_vec(vec![true, false, true], [3]));
         let names = [
             ("U8", DType::U8),
+            ("U32", DType::U32),
             ("F64", DType::F64),
             ("F16", DType::F16),
             ("F32", DType::F32),

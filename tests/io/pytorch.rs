@@ -32,6 +32,17 @@ fn every_type_is_read() {
 }
 
 #[test]
+fn a_type_without_a_storage_class_is_read() {
+    let large = [7u32, 1 << 31, u32::MAX, 0, 4_000_000_000, 1];
+    let elements: Vec<u8> = large.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let pickle = Pickle::holding(|p| p.typed_tensor("uint32", 24, &[2, 3], &[1, 2]));
+    let weights = Weights::from_bytes(Archive::new(pickle, &[&elements]).bytes()).unwrap();
+    assert_eq!(weights.entry("w").unwrap().dtype(), Some(DType::U32));
+    let transposed: Vec<u32> = [0, 2, 4, 1, 3, 5].map(|k| large[k]).to_vec();
+    assert_eq!(weights.tensor("w", default_device()).unwrap().to_vec::<u32>(), transposed);
+}
+
+#[test]
 fn views_are_what_they_show() {
     let weights = open("torch_views.pt");
     let shown = |name: &str, shape: &[usize], expected: &[f32]| {

@@ -46,12 +46,14 @@ fn extreme_bits_come_back_as_they_were() {
     let floats = [f32::NAN, -0.0, f32::MIN_POSITIVE / 2.0, f32::INFINITY, f32::from_bits(0x7fa0_0001)];
     let mut state = StateDict::new();
     state.insert("f", Tensor::vector(&floats));
+    state.insert("u", Tensor::from_vec(vec![0u32, 1 << 31, u32::MAX], [3]));
     state.insert("empty", Tensor::zeros([0, 3]));
     state.insert("scalar", Tensor::scalar(2.5));
     let back =
         Weights::from_bytes(to_safetensors(&state, &Metadata::new()).unwrap()).unwrap().load().unwrap();
     let bits = |t: &Tensor| t.to_vec::<f32>().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(back.get("f").unwrap()), floats.map(f32::to_bits));
+    assert_eq!(back.get("u").unwrap().to_vec::<u32>(), [0, 1 << 31, u32::MAX]);
     assert_eq!(back.get("empty").unwrap().shape()[..], [0, 3]);
     assert_eq!(back.get("scalar").unwrap().item::<f32>(), 2.5);
     assert_eq!(back.get("scalar").unwrap().rank(), 0);
@@ -160,7 +162,7 @@ fn what_a_file_holds_is_printed_as_a_table() {
     let table = inspect(stored("python.safetensors")).unwrap();
     let row = table.lines().find(|line| line.starts_with("of.F16 ")).unwrap();
     assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["of.F16", "F16", "[3,", "4]", "24", "B"]);
-    assert!(table.ends_with("10 tensors, 97 numbers, 352 B"), "{table}");
+    assert!(table.ends_with("11 tensors, 109 numbers, 400 B"), "{table}");
     let table = inspect(stored("torch_views.pt")).unwrap();
     assert!(table.lines().any(|line| line.starts_with("transposed ") && line.contains("[4, 3]")), "{table}");
 }

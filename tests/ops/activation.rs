@@ -60,7 +60,7 @@ fn rows() -> Vec<Row> {
                 .exact()
         })
         .collect();
-    // A bound that a byte cannot hold is not for bytes.
+    // A bound below zero is not for unsigned numbers.
     for (lower, dtypes) in [(-1.0, &INTS[..2]), (1.0, INTS)] {
         rows.push(
             row(

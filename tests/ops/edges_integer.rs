@@ -141,6 +141,7 @@ fn numbers_take_the_tensors_type_unless_they_are_of_a_higher_kind() {
         (I32, I32, F32),
         (I64, I64, F32),
         (U8, U8, F32),
+        (U32, U32, F32),
         (Bool, I32, F32),
     ] {
         let x = Tensor::full_of([2], 1, dtype);

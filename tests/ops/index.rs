@@ -56,7 +56,7 @@ fn picking_rows() -> Vec<Row> {
     ];
     for &(axis, extent, cases) in table {
         let k = move |x: &Array| axis.rem_euclid(x.rank() as isize) as usize;
-        for index in [DType::I32, DType::I64, DType::U8] {
+        for index in [DType::I32, DType::I64, DType::U8, DType::U32] {
             rows.push(
                 row(
                     format!("gather({axis}) by {index}"),

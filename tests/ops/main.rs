@@ -17,6 +17,7 @@ mod cast;
 mod conv;
 mod edges;
 mod edges_integer;
+mod edges_unsigned;
 mod einsum;
 mod index;
 mod join;

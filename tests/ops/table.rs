@@ -6,9 +6,9 @@ use volta::{DType, Tensor};
 
 pub const FLOATS: &[DType] = &[DType::F64, DType::F32, DType::F16, DType::BF16];
 pub const WIDE_FLOATS: &[DType] = &[DType::F64, DType::F32];
-pub const INTS: &[DType] = &[DType::I32, DType::I64, DType::U8];
+pub const INTS: &[DType] = &[DType::I32, DType::I64, DType::U8, DType::U32];
 pub const NUMBERS: &[DType] =
-    &[DType::F64, DType::F32, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8];
+    &[DType::F64, DType::F32, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::U32];
 pub const ALL: &[DType] = &DType::ALL;
 
 /// How an input's elements are drawn.
@@ -51,7 +51,9 @@ impl Values {
         let whole = !self.dtype(dtype).is_float();
         let one = |random: &mut Random| match self {
             Between(low, high) if whole => {
-                low.ceil() + random.below((high.floor() - low.ceil()) as usize + 1) as f64
+                let number = low.ceil() + random.below((high.floor() - low.ceil()) as usize + 1) as f64;
+                // The reference could not tell the product of two of u32's large numbers.
+                if dtype == DType::U32 { number.abs() } else { number }
             }
             Between(low, high) => random.between(low, high),
             AwayFromZero(near, far) => {
@@ -91,6 +93,7 @@ pub fn stored(x: f64, dtype: DType) -> f64 {
         DType::I32 => f64::from(x as i64 as i32),
         DType::I64 => x as i64 as f64,
         DType::U8 => f64::from(x as i64 as u8),
+        DType::U32 => f64::from(x as i64 as u32),
         DType::Bool => f64::from(u8::from(x != 0.0)),
     }
 }
@@ -109,6 +112,7 @@ pub fn tensor(array: &Array, dtype: DType) -> Tensor {
         DType::I32 => make(data, shape, |x| x as i64 as i32),
         DType::I64 => make(data, shape, |x| x as i64),
         DType::U8 => make(data, shape, |x| x as i64 as u8),
+        DType::U32 => make(data, shape, |x| x as i64 as u32),
         DType::Bool => make(data, shape, |x| x != 0.0),
     }
 }
@@ -123,6 +127,7 @@ pub fn array(tensor: &Tensor) -> Array {
         DType::I32 => tensor.to_vec::<i32>().into_iter().map(f64::from).collect(),
         DType::I64 => tensor.to_vec::<i64>().into_iter().map(|x| x as f64).collect(),
         DType::U8 => tensor.to_vec::<u8>().into_iter().map(f64::from).collect(),
+        DType::U32 => tensor.to_vec::<u32>().into_iter().map(f64::from).collect(),
         DType::Bool => tensor.to_vec::<bool>().into_iter().map(|x| f64::from(u8::from(x))).collect(),
     };
     Array::new(&tensor.shape(), data)
@@ -144,7 +149,7 @@ impl Gives {
         match self {
             Gives::Always(dtype) => dtype,
             Gives::Float if !tried.is_float() => DType::F32,
-            Gives::Wide if !tried.is_float() => DType::I64,
+            Gives::Wide if !tried.is_float() => crate::driver::summed(tried),
             _ => tried,
         }
     }

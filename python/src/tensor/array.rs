@@ -22,7 +22,7 @@ fn code(dtype: DType) -> String {
     let kind = match dtype {
         DType::Bool => "|b",
         DType::U8 => "|u",
-        DType::BF16 => "<u",
+        DType::U32 | DType::BF16 => "<u",
         dtype if dtype.is_float() => "<f",
         _ => "<i",
     };
@@ -187,6 +187,7 @@ impl<'py> Array<'py> {
             DType::I64 => self.elements_to::<i64>(device),
             DType::U8 => self.elements_to::<u8>(device),
             DType::Bool => self.elements_to::<bool>(device),
+            DType::U32 => self.elements_to::<u32>(device),
         }
     }
 

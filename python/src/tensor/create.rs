@@ -213,22 +213,25 @@ fn arange(
             return index.try_mul(step)?.try_add(start)?.try_to_dtype(dtype);
         }
         if whole {
-            let numbers = |k: u64| start.to_i64() + k as i64 * step.to_i64();
-            return Tensor::try_from_vec(
-                (0..far.ceil() as u64).map(numbers).collect(),
-                [far.ceil() as usize],
-            )?
-            .try_to_dtype(dtype);
+            let count = far.ceil() as usize;
+            let numbers = (0..count).map(|k| start.to_i64() + k as i64 * step.to_i64());
+            // Not every device that has uint32 has int64.
+            let tensor = match dtype {
+                DType::U32 => Tensor::try_from_vec(numbers.map(|x| x as u32).collect(), [count])?,
+                _ => Tensor::try_from_vec(numbers.collect(), [count])?,
+            };
+            return tensor.try_to_dtype(dtype);
         }
         spaced(start.to_f64(), step.to_f64(), far.ceil() as usize, dtype)
     })
 }
 
-/// `count` numbers `step` apart, exact in float64 where that is asked for.
+/// `count` numbers `step` apart, exact in float64 where what is asked for has more digits than float32.
 fn spaced(start: f64, step: f64, count: usize, dtype: DType) -> Result<Tensor> {
     let numbers = (0..count).map(|k| start + k as f64 * step);
     let tensor = match dtype {
         DType::F64 | DType::I64 => Tensor::try_from_vec(numbers.collect::<Vec<f64>>(), [count])?,
+        DType::U32 => Tensor::try_from_vec(numbers.map(|x| x as u32).collect(), [count])?,
         _ => Tensor::try_from_vec(numbers.map(|x| x as f32).collect(), [count])?,
     };
     tensor.try_to_dtype(dtype)

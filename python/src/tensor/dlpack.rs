@@ -61,7 +61,7 @@ struct Versioned {
 }
 
 /// DLPack's code and bits of every type, in the order of `DType::ALL`.
-const TYPES: [(u8, u8); 8] = [(2, 32), (2, 64), (2, 16), (4, 16), (0, 32), (0, 64), (1, 8), (6, 8)];
+const TYPES: [(u8, u8); 9] = [(2, 32), (2, 64), (2, 16), (4, 16), (0, 32), (0, 64), (1, 8), (6, 8), (1, 32)];
 
 fn code(dtype: DType) -> DlType {
     let (code, bits) = TYPES[dtype as usize];

@@ -11,7 +11,7 @@ use volta::DType;
 pub struct PyDType(pub DType);
 
 /// Python's and NumPy's name of a type, then the other names it goes by.
-const NAMES: [(DType, &str, &[&str]); 8] = [
+const NAMES: [(DType, &str, &[&str]); 9] = [
     (DType::F32, "float32", &["f32"]),
     (DType::F64, "float64", &["double", "float", "f64"]),
     (DType::F16, "float16", &["half", "f16"]),
@@ -20,6 +20,7 @@ const NAMES: [(DType, &str, &[&str]); 8] = [
     (DType::I64, "int64", &["long", "int", "i64"]),
     (DType::U8, "uint8", &["u8"]),
     (DType::Bool, "bool", &["bool_"]),
+    (DType::U32, "uint32", &["u32", "uintc"]),
 ];
 
 /// PyTorch's second names.

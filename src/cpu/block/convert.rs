@@ -21,7 +21,7 @@ macro_rules! casts {
     )*};
 }
 casts!(f32 f64 => [f32 f64]);
-casts!(i32 i64 u8 => [f32 f64 i32 i64 u8]);
+casts!(i32 i64 u32 u8 => [f32 f64 i32 i64 u32 u8]);
 
 /// What `as` gives, but as selects around a plain conversion: LLVM vectorises that and not `as`.
 macro_rules! truncations {
@@ -30,9 +30,9 @@ macro_rules! truncations {
         impl Cast<$D> for $S {
             #[inline(always)]
             fn cast(self) -> $D {
-                // The least value is a power of two, so it and the bound above are exact.
+                // Zero or powers of two, so both bounds are exact.
                 const LEAST: $S = $D::MIN as $S;
-                const PAST: $S = -LEAST;
+                const PAST: $S = ($D::MAX / 2 + 1) as $S * 2.0;
                 let inside = (LEAST..PAST).contains(&self);
                 let safe = if inside { self } else { 0.0 };
                 // SAFETY: `safe` is finite and within the bounds of the integer.
@@ -43,7 +43,7 @@ macro_rules! truncations {
         }
     )*};
 }
-truncations!(f32 f64 => [i32 i64]);
+truncations!(f32 f64 => [i32 i64 u32]);
 
 macro_rules! to_byte {
     ($($S:ident)*) => {$(
@@ -121,14 +121,29 @@ mod tests {
             f64::NEG_INFINITY,
             1e-300,
             3e38,
+            4294967040.0,
+            4294967295.5,
+            4294967296.0,
         ];
-        let ints: Vec<i64> =
-            vec![0, 1, -1, 255, 256, -129, i64::MAX, i64::MIN, i32::MAX as i64 + 1, 16_777_217];
-        agrees_with_as!(floats.clone(), f64 => f32 f64 i32 i64 u8);
-        agrees_with_as!(floats.iter().map(|&x| x as f32).collect(), f32 => f32 f64 i32 i64 u8);
-        agrees_with_as!(ints.clone(), i64 => f32 f64 i32 i64 u8);
-        agrees_with_as!(ints.iter().map(|&x| x as i32).collect(), i32 => f32 f64 i32 i64 u8);
-        agrees_with_as!((0..=255).collect(), u8 => f32 f64 i32 i64 u8);
+        let ints: Vec<i64> = vec![
+            0,
+            1,
+            -1,
+            255,
+            256,
+            -129,
+            i64::MAX,
+            i64::MIN,
+            i32::MAX as i64 + 1,
+            u32::MAX as i64,
+            16_777_217,
+        ];
+        agrees_with_as!(floats.clone(), f64 => f32 f64 i32 i64 u32 u8);
+        agrees_with_as!(floats.iter().map(|&x| x as f32).collect(), f32 => f32 f64 i32 i64 u32 u8);
+        agrees_with_as!(ints.clone(), i64 => f32 f64 i32 i64 u32 u8);
+        agrees_with_as!(ints.iter().map(|&x| x as i32).collect(), i32 => f32 f64 i32 i64 u32 u8);
+        agrees_with_as!(ints.iter().map(|&x| x as u32).collect(), u32 => f32 f64 i32 i64 u32 u8);
+        agrees_with_as!((0..=255).collect(), u8 => f32 f64 i32 i64 u32 u8);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{Operand, float_binary, rem, unary};
 use crate::op::{BinaryOp, UnaryOp};
 use std::hint::select_unpredictable;
 
-/// One register class: f32, f64, i32, i64 or u8 (which also holds booleans, as 0 and 1).
+/// One register class: f32, f64, i32, i64, u32 or u8 (which also holds booleans, as 0 and 1).
 #[rustfmt::skip]
 pub(crate) trait Lane: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug + 'static {
     const ZERO: Self;
@@ -144,6 +144,12 @@ int_lane!(i32, unary::int_block, |a, b| {
     if b == 0 { 0 } else { q }
 });
 int_lane!(i64, unary::int_block, |a, b| if b == 0 { 0 } else { a.wrapping_div(b) });
+int_lane!(u32, unary::int_block, |a, b| {
+    let divisor = if b == 0 { 1 } else { b };
+    // SAFETY: the quotient is no larger than `a`.
+    let q: u32 = unsafe { (f64::from(a) / f64::from(divisor)).to_int_unchecked() };
+    if b == 0 { 0 } else { q }
+});
 int_lane!(u8, unary::u8_block, |a, b| {
     let q = (f32::from(a) / f32::from(b)) as u8;
     if b == 0 { 0 } else { q }

@@ -6,7 +6,7 @@ use super::{erf, exp, log, trig};
 use crate::op::UnaryOp;
 
 /// out = op(x). Which operations a class has: all but `Not` on floats; `Neg`, `Abs`, `Sign`,
-/// `Relu` on integers and also `Not` (bitwise on i32 and i64, logical on u8).
+/// `Relu` on integers and also `Not` (bitwise on i32, i64 and u32, logical on u8).
 #[inline]
 pub(crate) fn unary<T: Lane>(op: UnaryOp, x: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "block lengths differ");
@@ -87,7 +87,7 @@ leveled! {
         float_ops!(f64, op, x, out, { _ => unreachable!("{op:?} on f64") });
     }
 
-    /// i32 and i64.
+    /// i32, i64 and u32.
     pub(super) fn int_block[T: Lane](op: UnaryOp, x: &[T], out: &mut [T]) {
         match op {
             UnaryOp::Neg => each!(x, out, |x| T::ZERO.sub(x)),

@@ -78,7 +78,7 @@ macro_rules! ints {
         }
     )*};
 }
-ints!(i32, i64, u8);
+ints!(i32, i64, u32, u8);
 
 macro_rules! by_number {
     ($dtype:expr, $t:ident => $body:expr) => {
@@ -105,6 +105,10 @@ macro_rules! by_number {
             }
             DType::I64 => {
                 type $t = i64;
+                $body
+            }
+            DType::U32 => {
+                type $t = u32;
                 $body
             }
             DType::U8 | DType::Bool => {

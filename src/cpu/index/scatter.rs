@@ -16,6 +16,7 @@ fn index_at(operand: &Operand, at: isize, bind: Bindings) -> i64 {
         match operand.dtype {
             DType::I32 => i64::from(*start::<i32>(operand, bind).offset(at)),
             DType::I64 => *start::<i64>(operand, bind).offset(at),
+            DType::U32 => i64::from(*start::<u32>(operand, bind).offset(at)),
             _ => i64::from(*start::<u8>(operand, bind).offset(at)),
         }
     }

@@ -417,6 +417,7 @@ pub(super) enum Class {
     F64,
     I32,
     I64,
+    U32,
     U8,
 }
 
@@ -427,13 +428,14 @@ impl Class {
             DType::F64 => Class::F64,
             DType::I32 => Class::I32,
             DType::I64 => Class::I64,
+            DType::U32 => Class::U32,
             DType::U8 | DType::Bool => Class::U8,
         }
     }
 
     pub fn size(self) -> usize {
         match self {
-            Class::F32 | Class::I32 => 4,
+            Class::F32 | Class::I32 | Class::U32 => 4,
             Class::F64 | Class::I64 => 8,
             Class::U8 => 1,
         }

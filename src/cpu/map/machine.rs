@@ -32,6 +32,10 @@ macro_rules! by_class {
                 type $t = i64;
                 $body
             }
+            Class::U32 => {
+                type $t = u32;
+                $body
+            }
             Class::U8 => {
                 type $t = u8;
                 $body

@@ -103,6 +103,7 @@ impl Machine<'_> {
             DType::BF16 => pick!(half::bf16, f32, |x| x.to_f32(), f32::NAN),
             DType::I32 => pick!(i32, i32, |x| x, 0),
             DType::I64 => pick!(i64, i64, |x| x, 0),
+            DType::U32 => pick!(u32, u32, |x| x, 0),
             DType::U8 | DType::Bool => pick!(u8, u8, |x| x, 0),
         }
     }

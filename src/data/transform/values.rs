@@ -20,6 +20,7 @@ impl Transform for ToFloat {
             Elements::F16(numbers) => numbers.iter().map(|x| x.to_f32()).collect(),
             Elements::BF16(numbers) => numbers.iter().map(|x| x.to_f32()).collect(),
             Elements::I32(numbers) => numbers.iter().map(|&x| x as f32).collect(),
+            Elements::U32(numbers) => numbers.iter().map(|&x| x as f32).collect(),
             Elements::I64(numbers) => numbers.iter().map(|&x| x as f32).collect(),
             Elements::Bool(truths) => truths.iter().map(|&b| f32::from(u8::from(b))).collect(),
         };
@@ -96,6 +97,7 @@ impl Transform for OneHot {
         let class = match array.elements() {
             Elements::I32(classes) if classes.len() == 1 => i64::from(classes[0]),
             Elements::I64(classes) if classes.len() == 1 => classes[0],
+            Elements::U32(classes) if classes.len() == 1 => i64::from(classes[0]),
             Elements::U8(classes) if classes.len() == 1 => i64::from(classes[0]),
             _ => bail!(Data, "{} {} is not one class", array.dtype(), array.shape()),
         };

@@ -12,7 +12,7 @@ pub(super) fn lane(dtype: DType) -> Lane {
     match dtype {
         DType::I32 => Lane::I32,
         DType::I64 => Lane::I64,
-        DType::U8 | DType::Bool => Lane::U32,
+        DType::U32 | DType::U8 | DType::Bool => Lane::U32,
         _ => Lane::F32,
     }
 }

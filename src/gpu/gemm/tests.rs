@@ -100,7 +100,7 @@ fn workgroup_bytes(dispatch: &Dispatch) -> usize {
 #[test]
 fn limits_are_kept_and_results_are_finished() {
     for caps in [Caps::LEAST, Caps::MOST] {
-        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U8] {
+        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32, DType::U8] {
             for kernel in kernels(dtype) {
                 let Lowered { dispatches, scratch } = lower(&kernel, &caps);
                 let last = dispatches.last().expect("there is something to do");

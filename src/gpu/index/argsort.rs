@@ -41,11 +41,9 @@ fn runs(kernel: &SpecialKernel, lines: &Lines, order: &Order, run: usize, descen
     let write = if whole {
         "store_out((before * COUNT + place) * BEHIND + behind, i32(tile_positions[slot]));".to_string()
     } else {
-        let key = order.to_scratch("tile_keys[slot]");
-        format!(
-            "store_keys(line * COUNT + place, {key});
+        "store_keys(line * COUNT + place, tile_keys[slot]);
             store_order(line * COUNT + place, i32(tile_positions[slot]));"
-        )
+            .to_string()
     };
     let bindings = if whole {
         vec![operand(kernel, 0, "x"), output(kernel)]

@@ -122,7 +122,7 @@ impl<'a> Scan<'a> {
         if (row < half) {{ totals[lane] += totals[lane + half * {columns}u]; }}
         workgroupBarrier();
     }}
-    if (here && row == 0u) {{ store_parts(part * {lines}u + line, {total}); }}
+    if (here && row == 0u) {{ store_parts(part * {lines}u + line, totals[lane]); }}
 ",
             locate = self.locate(),
             zero = self.number.zero,
@@ -131,7 +131,6 @@ impl<'a> Scan<'a> {
             half = self.rows / 2,
             columns = self.columns,
             lines = self.lines.number(),
-            total = self.number.to_scratch("totals[lane]"),
         );
         let bindings = vec![operand(self.kernel, 0, "x"), scratch_out(0, "parts", self.number.scratch)];
         dispatch(self.groups(), bindings, &self.shared(), &statements)
@@ -161,10 +160,10 @@ impl<'a> Scan<'a> {
             bindings.push(scratch_in(0, "parts", self.number.scratch));
             earlier = format!(
                 "    if (here) {{
-        for (var p = 0u; p < part; p++) {{ carry += {}; }}
+        for (var p = 0u; p < part; p++) {{ carry += load_parts(p * {}u + line); }}
     }}
 ",
-                self.number.of_scratch(&format!("load_parts(p * {}u + line)", self.lines.number()))
+                self.lines.number()
             );
         }
         let statements = format!(

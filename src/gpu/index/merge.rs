@@ -29,7 +29,7 @@ pub(super) fn lower(
             bindings.push(scratch_out(to, "merged_keys", order.scratch));
             bindings.push(scratch_out(to + 1, "merged", POSITIONS));
         }
-        dispatches.push(pass(lines, order, run, last, bindings));
+        dispatches.push(pass(lines, run, last, bindings));
         run *= 2;
         passes += 1;
     }
@@ -41,24 +41,23 @@ pub(super) fn lower(
     }
 }
 
-fn pass(lines: &Lines, order: &Order, run: usize, last: bool, bindings: Vec<Binding>) -> Dispatch {
+fn pass(lines: &Lines, run: usize, last: bool, bindings: Vec<Binding>) -> Dispatch {
     let (count, behind) = (lines.count, lines.behind);
-    let [own, other] = ["own", "start + middle"].map(|at| order.of_scratch(&format!("load_keys({at})")));
     let write = if last {
         format!(
             "let row = line / {behind}u * {count}u + place;
     store_out(row * {behind}u + line % {behind}u, load_order(own));"
         )
     } else {
-        let key = order.to_scratch("key");
-        format!("store_merged_keys(start + place, {key});\n    store_merged(start + place, load_order(own));")
+        "store_merged_keys(start + place, key);\n    store_merged(start + place, load_order(own));"
+            .to_string()
     };
     let statements = format!(
         "    let line = at / {count}u;
     let i = at % {count}u;
     let start = line * {count}u;
     let own = at;
-    let key = {own};
+    let key = load_keys(own);
     let first = i / {run}u * {run}u;
     let left = (i / {run}u) % 2u == 0u;
     // The other run: it may be short, or missing, at the end of the line.
@@ -67,7 +66,7 @@ fn pass(lines: &Lines, order: &Order, run: usize, last: bool, bindings: Vec<Bind
     var high = select(first, min(first + {two}u, {count}u), left);
     while (low < high) {{
         let middle = (low + high) / 2u;
-        let other = {other};
+        let other = load_keys(start + middle);
         if (other < key || (!left && other == key)) {{
             low = middle + 1u;
         }} else {{

@@ -10,37 +10,34 @@ pub(super) struct Number {
     pub zero: &'static str,
     /// Bytes of a sum.
     pub size: u64,
-    /// How sums lie in scratch memory; bytes, which are summed as u32, lie there as i32.
+    /// How sums lie in scratch memory.
     pub scratch: (DType, Lane),
+    /// Whether sums keep a byte of what they come to.
+    byte: bool,
 }
 
 impl Number {
     pub fn of(dtype: DType) -> Number {
-        let number = |lane, name, zero, size, scratch| Number { lane, name, zero, size, scratch };
+        let number = |lane, name, zero, size, scratch| Number {
+            lane,
+            name,
+            zero,
+            size,
+            scratch: (scratch, lane),
+            byte: matches!(dtype, DType::U8 | DType::Bool),
+        };
         match dtype {
-            DType::F32 | DType::F16 | DType::BF16 => {
-                number(Lane::F32, "f32", "0.0f", 4, (DType::F32, Lane::F32))
-            }
-            DType::I32 => number(Lane::I32, "i32", "0i", 4, (DType::I32, Lane::I32)),
-            DType::I64 => number(Lane::I64, "i64", "0li", 8, (DType::I64, Lane::I64)),
-            DType::U8 | DType::Bool => number(Lane::U32, "u32", "0u", 4, (DType::I32, Lane::I32)),
+            DType::F32 | DType::F16 | DType::BF16 => number(Lane::F32, "f32", "0.0f", 4, DType::F32),
+            DType::I32 => number(Lane::I32, "i32", "0i", 4, DType::I32),
+            DType::I64 => number(Lane::I64, "i64", "0li", 8, DType::I64),
+            DType::U32 | DType::U8 | DType::Bool => number(Lane::U32, "u32", "0u", 4, DType::U32),
             DType::F64 => unreachable!("f64 is computed on the CPU"),
         }
     }
 
     /// A finished sum as the output takes it: sums of bytes wrap.
     pub fn stored(&self, sum: &str) -> String {
-        if self.lane == Lane::U32 { format!("({sum}) & 255u") } else { sum.to_string() }
-    }
-
-    /// A sum on its way to scratch memory.
-    pub fn to_scratch(&self, sum: &str) -> String {
-        if self.lane == Lane::U32 { format!("bitcast<i32>({sum})") } else { sum.to_string() }
-    }
-
-    /// A sum on its way back.
-    pub fn of_scratch(&self, sum: &str) -> String {
-        if self.lane == Lane::U32 { format!("bitcast<u32>({sum})") } else { sum.to_string() }
+        if self.byte { format!("({sum}) & 255u") } else { sum.to_string() }
     }
 
     pub fn order(&self) -> Order {
@@ -95,21 +92,11 @@ impl Order {
     const UNSIGNED: Order = Order {
         name: "u32",
         last: "0xffffffffu",
-        scratch: (DType::I32, Lane::I32),
+        scratch: (DType::U32, Lane::U32),
         size: 4,
         function: "fn order_of(x: u32) -> u32 {\n    return x;\n}\n",
         lowest: "0u",
     };
-
-    /// A key on its way to scratch memory.
-    pub fn to_scratch(&self, key: &str) -> String {
-        if self.name == "u32" { format!("bitcast<i32>({key})") } else { key.to_string() }
-    }
-
-    /// A key on its way back.
-    pub fn of_scratch(&self, key: &str) -> String {
-        if self.name == "u32" { format!("bitcast<u32>({key})") } else { key.to_string() }
-    }
 }
 
 /// The WGSL function `place_at(i) -> u32`: the index at position i, or [`OUTSIDE`] where it is not in

@@ -58,7 +58,7 @@ impl Sorted<'_> {
     if (begin >= end) {{ return; }}
     let start = list * {count}u;
     let sum = sum_of(start + begin, start + end, {values}, {zero});
-    {store}(at * {width}u, {sum});
+    {store}(at * {width}u, sum);
 ",
             width = self.width,
             slab = columns * parts,
@@ -67,7 +67,6 @@ impl Sorted<'_> {
             values = s.values.first("before", "behind"),
             zero = self.zero(),
             store = if self.width == 4 { "store4_blocks" } else { "store_blocks" },
-            sum = self.number.to_scratch("sum"),
         );
         let bindings = vec![
             self.wide(operand(s.kernel, 1, "values")),
@@ -84,9 +83,7 @@ impl Sorted<'_> {
         let (extent, behind, parts) = (s.extent, s.values.behind, self.parts(length));
         let columns = behind / self.width;
         let load = if self.width == 4 { "load4_blocks" } else { "load_blocks" };
-        let part = |n: usize| {
-            self.number.of_scratch(&format!("{load}((before * {parts}u + part + {n}u) * {behind}u + behind)"))
-        };
+        let part = |n: usize| format!("{load}((before * {parts}u + part + {n}u) * {behind}u + behind)");
         let statements = format!(
             "    let behind = at % {columns}u * {width}u;
     let place = at / {columns}u % {extent}u;

@@ -67,7 +67,7 @@ impl Sorted<'_> {
     let last = place_at(index + u32(load_sorted(begin + {block}u - 1u)) * {step});
     if (first != last) {{ return; }}
     let sum = sum_of(begin, begin + {block}u, {values}, {zero});
-    {store}(at * {width}u, {sum});
+    {store}(at * {width}u, sum);
 ",
             width = self.width,
             slab = columns * number,
@@ -79,7 +79,6 @@ impl Sorted<'_> {
             values = s.values.first("before", "behind"),
             zero = self.zero(),
             store = if self.width == 4 { "store4_blocks" } else { "store_blocks" },
-            sum = self.number.to_scratch("sum"),
         );
         let bindings = vec![
             operand(s.kernel, 0, "index"),
@@ -120,10 +119,9 @@ impl Sorted<'_> {
     }}
     let head = select(end, whole * {block}u, rest > 0u);
     var sum = sum_of(start + begin, start + head, values, {zero});
-    for (var b = whole; b < rest; b++) {{ sum += {part}; }}
+    for (var b = whole; b < rest; b++) {{ sum += {at}; }}
     if (rest > 0u) {{ sum = sum_of(start + rest * {block}u, start + end, values, sum); }}",
                     up = block - 1,
-                    part = self.number.of_scratch(&at),
                 )
             }
         };

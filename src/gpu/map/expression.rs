@@ -55,7 +55,8 @@ pub(super) fn unary(op: UnaryOp, a: &str, dtype: DType, wide: bool) -> String {
         U::Ceil => format!("ceil({a})"),
         U::Round => format!("round({a})"),
         U::Trunc => format!("trunc({a})"),
-        U::Not if lane == Lane::U32 => truth(&format!("{a} == {t}(0u)"), wide),
+        // Bytes and truth values are true or not; of other integers every bit is turned.
+        U::Not if lane == Lane::U32 && dtype != DType::U32 => truth(&format!("{a} == {t}(0u)"), wide),
         U::Not => format!("(~{a})"),
     }
 }
@@ -66,11 +67,7 @@ pub(super) fn binary(op: BinaryOp, a: &str, b: &str, dtype: DType, wide: bool) -
     let (lane, s) = (Lane::of(dtype), suffix(wide));
     let float = lane == Lane::F32;
     let of_integers = |name: &str| match lane {
-        // Bytes are small enough for signed arithmetic.
-        Lane::U32 => {
-            let (i, u) = (Lane::I32.name(wide), Lane::U32.name(wide));
-            format!("{u}({name}_i{s}({i}({a}), {i}({b})))")
-        }
+        Lane::U32 => format!("{name}_u{s}({a}, {b})"),
         Lane::I64 => format!("{name}_l({a}, {b})"),
         _ => format!("{name}_i{s}({a}, {b})"),
     };
@@ -122,10 +119,10 @@ pub(super) fn cast(a: &str, from: DType, to: DType, wide: bool) -> String {
     match (source, target) {
         (a_lane, b_lane) if a_lane == b_lane => a.to_string(),
         (Lane::F32, Lane::I32) => format!("m_to_i32{}({a})", suffix(wide)),
-        (Lane::F32, Lane::U32) => {
-            let i = Lane::I32.name(wide);
-            format!("{t}(clamp(m_to_i32{}({a}), {i}(0), {i}(255)))", suffix(wide))
-        }
+        (Lane::F32, Lane::U32) if to == DType::U8 => format!("min(m_to_u32{}({a}), {t}(255u))", suffix(wide)),
+        (Lane::F32, Lane::U32) => format!("m_to_u32{}({a})", suffix(wide)),
+        // By halves: a conversion may take the highest bit for a sign.
+        (Lane::U32, Lane::I64) if from == DType::U32 => format!("m_join_words({a}, 0u)"),
         (Lane::F32, Lane::I64) => format!("m_to_i64({a})"),
         _ => format!("{t}({a})"),
     }
@@ -147,9 +144,9 @@ pub(super) fn literal(x: f64, dtype: DType) -> String {
                 x => format!("f32({x:?})"),
             }
         }
-        Lane::I32 => format!("i32({})", Scalar::Float(x).to_i64() as i32),
-        Lane::U32 => format!("{}u", if dtype == DType::Bool { u8::from(x != 0.0) } else { x as i64 as u8 }),
-        Lane::I64 => i64_literal(Scalar::Float(x).to_i64()),
+        Lane::I32 => format!("i32({})", x as i32),
+        Lane::U32 => format!("{}u", Scalar::Float(x).within(dtype).to_i64()),
+        Lane::I64 => i64_literal(x as i64),
     }
 }
 
@@ -169,6 +166,7 @@ pub(super) fn identity(op: ReduceOp, dtype: DType) -> String {
         (ReduceOp::Max, Lane::I32) => "i32(-2147483648)".into(),
         (ReduceOp::Min, Lane::I32) => "2147483647i".into(),
         (ReduceOp::Max, Lane::U32) => "0u".into(),
+        (ReduceOp::Min, Lane::U32) if dtype == DType::U32 => "4294967295u".into(),
         (ReduceOp::Min, Lane::U32) => "255u".into(),
         (ReduceOp::Max, Lane::I64) => i64_literal(i64::MIN),
         (ReduceOp::Min, Lane::I64) => i64_literal(i64::MAX),

@@ -56,7 +56,7 @@ pub(super) fn lane_dtype(dtype: DType) -> DType {
     match Lane::of(dtype) {
         Lane::F32 | Lane::F16 => DType::F32,
         Lane::I32 => DType::I32,
-        Lane::U32 => DType::Bool,
+        Lane::U32 => DType::U32,
         Lane::I64 => DType::I64,
     }
 }

@@ -45,7 +45,7 @@ impl Reduce<'_> {
             w.line(format!("store{four}_{name}({}, {value});", self.partial_at("split")));
             scratch += 1;
             if arg {
-                let name = w.slots.write_memory(Memory::Scratch(scratch), DType::Bool);
+                let name = w.slots.write_memory(Memory::Scratch(scratch), DType::U32);
                 w.line(format!("store_{name}({}, at_{v});", self.partial_at("split")));
                 scratch += 1;
             }
@@ -117,7 +117,7 @@ impl Reduce<'_> {
                     w.line(format!("let v{v} = {value};"));
                 }
                 Step::ArgReduce { max, .. } => {
-                    let places = w.slots.read_memory(Memory::Scratch(scratch), DType::Bool);
+                    let places = w.slots.read_memory(Memory::Scratch(scratch), DType::U32);
                     scratch += 1;
                     self.declare_fold(w, v);
                     w.line(walk);

@@ -186,7 +186,7 @@ fn fill(context: &Context, buffer: &GpuBuffer, dtype: DType) -> Result<()> {
         Stored::F16 => (0x83ff_83ff, 0x2000_2000),
         Stored::F16Word => (0x83ff, 0x2000),
         Stored::Bf16Word => (0x807f, 0x3f00),
-        Stored::I32 | Stored::I64 | Stored::Word => (0, 0),
+        Stored::I32 | Stored::I64 | Stored::U32 | Stored::Word => (0, 0),
     };
     let source =
         include_str!("fill.wgsl").replace("KEEP", &keep.to_string()).replace("SET", &set.to_string());

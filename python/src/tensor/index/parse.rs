@@ -324,7 +324,10 @@ pub fn on_device(py: Python<'_>, positions: &Positions, like: &Tensor, extent: u
     match positions {
         Positions::Known(all, shape) => run(py, || host(all, shape)?.try_to_device(device)),
         Positions::Pending(tensor) => run(py, || {
-            let wide = tensor.dtype().promote(DType::I32);
+            let wide = match tensor.dtype() {
+                dtype @ (DType::I64 | DType::U32) => dtype,
+                _ => DType::I32,
+            };
             let here = tensor.detach().try_to_dtype(wide)?.try_to_device(device)?;
             here.try_lt(0)?.try_where_(&here.try_add(extent as i64)?, &here)
         }),
