@@ -344,3 +344,22 @@ fn einsum_takes_diagonals_broadcasts_and_orders_its_result() {
     assert_eq!(Tensor::einsum("...ij,...jk->...ik", &[&a, &b]).shape()[..], [5, 2, 3, 3]);
     assert_eq!(Tensor::einsum("i,i,i->", &[&x.select(0, 1); 3]).item::<i32>(), 27 + 64 + 125);
 }
+
+/// A kernel may see the halves that it multiplies in eights, in fours and one by one.
+#[test]
+fn a_product_of_halves_and_what_it_is_made_of_can_be_added() {
+    let device = default_device();
+    for (rows, size) in [(256, 512), (130, 72)] {
+        let [a, b] = [[rows, size], [size, size]].map(|shape| Tensor::rand(shape) - 0.5);
+        let sum = |device: Device| {
+            let [a, b] = [&a, &b].map(|t| t.to_device(device).to_dtype(DType::F16));
+            a.realize();
+            b.realize();
+            let turned = a.flip([1]);
+            (a.matmul(&b) + &a + turned).to_dtype(DType::F32).to_vec::<f32>()
+        };
+        for (x, y) in sum(device).iter().zip(sum(Device::Cpu)) {
+            assert!((x - y).abs() <= 0.02, "{x} is not near {y}");
+        }
+    }
+}

@@ -45,6 +45,14 @@ fn products(dtype: DType) {
     with_gradients(&a.matmul(&b), &[&a, &b]);
 }
 
+/// One of halves that come in eights, in all layouts, with whole steps and sizes that no tile divides, and one with rests.
+fn products_in_eights() {
+    for [m, n, k] in [[288, 352, 512], [200, 328, 264]] {
+        let (a, b) = (random(&[m, k], DType::F16), random(&[k, n], DType::F16));
+        with_gradients(&a.matmul(&b), &[&a, &b]);
+    }
+}
+
 /// Products of few lanes, of long sums, of small matrices.
 fn odd_products() {
     for (a, b) in [([3, 301], [301, 70]), ([66, 1030], [1030, 37])] {
@@ -102,6 +110,7 @@ fn every_way_gives_what_the_default_one_gives() {
         products(DType::F32);
         if f16 {
             products(DType::F16);
+            products_in_eights();
         }
         odd_products();
         convolutions();

@@ -20,7 +20,9 @@ pub(super) fn finish(
 ) -> String {
     let [tall, broad] = tile.blocks();
     let fours = writer.width() == 4;
-    let wide = (1..=staged).rev().find(|&wide| broad.is_multiple_of(wide)).expect("there is room for one");
+    // A subgroup shares rows of 16, 32 or 64 out.
+    let side_by_side = |wide: &usize| *wide <= staged && broad.is_multiple_of(*wide);
+    let wide = [4, 2, 1].into_iter().find(side_by_side).expect("there is room for one");
     // Fours are found by their block, single ones by their column.
     let (stride, apart) = if fours { (BLOCK / 4, QUADS) } else { (BLOCK / 4 * wide, BLOCK / 4) };
     let mut text = writer.begin(product);
