@@ -41,12 +41,13 @@ ops! {
         })
     }
 
-    /// [`gelu`](Self::gelu) by the hyperbolic tangent (PyTorch's `approximate="tanh"`).
+    /// [`gelu`](Self::gelu) by the hyperbolic tangent (PyTorch's `approximate="tanh"`), as x·σ(2y), which is x·(1 + tanh y) / 2
+    /// but keeps its precision below zero.
     fn gelu_tanh | try_gelu_tanh(&self) -> Tensor {
         self.in_wide(|x| {
             let cube = x.try_square()?.try_mul(x)?.try_mul(0.044715)?;
-            let inner = x.try_add(&cube)?.try_mul((2.0 / std::f64::consts::PI).sqrt())?;
-            x.try_mul(0.5)?.try_mul(&inner.try_tanh()?.try_add(1.0)?)
+            let twice = x.try_add(&cube)?.try_mul((8.0 / std::f64::consts::PI).sqrt())?;
+            x.try_mul(&twice.try_sigmoid()?)
         })
     }
 
