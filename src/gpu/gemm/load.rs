@@ -9,8 +9,8 @@ use super::spread::{Order, Places, Spread, Unit};
 use super::wgsl::{scalar, sum, times, unsigned};
 use crate::gpu::dispatch::{Binding, Lane};
 
-/// Threads of a workgroup that have few registers each.
-const MANY: usize = 512;
+/// Threads of a workgroup that leave few registers to each.
+pub(super) const MANY: usize = 512;
 
 /// A tile of an operand as a workgroup reads it.
 #[derive(Clone, Copy, Debug)]

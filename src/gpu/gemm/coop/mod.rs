@@ -7,7 +7,7 @@ mod place;
 mod steps;
 
 use super::later;
-use super::load::{Loader, Part};
+use super::load::{Loader, MANY, Part};
 use super::order::Cut;
 use super::product::{Layout, Product, Source, output};
 use super::scales::Scales;
@@ -40,8 +40,8 @@ const RUN: usize = 64;
 /// Blocks of results that a subgroup finishes at once, at most.
 const MOST_STAGED: usize = 4;
 
-/// Threads of a workgroup that leave few registers to each.
-const MANY: usize = 512;
+/// Registers that a thread has for blocks, of the 255 there are.
+const ROOM: usize = 200;
 
 /// What a workgroup computes, and how many subgroups share its rows and its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl CoopTile {
     fn has_room_ahead(&self) -> bool {
         let [tall, broad] = self.blocks();
         let registers = 8 * tall * broad + 12 * (tall + broad);
-        self.k == 2 * BLOCK && self.buffers == 1 && self.threads() < MANY && registers <= 200
+        self.k == 2 * BLOCK && self.buffers == 1 && self.threads() < MANY && registers <= ROOM
     }
 
     fn threads(&self) -> usize {
@@ -150,11 +150,12 @@ impl Terms {
     }
 }
 
-/// Shapes and their speed, relative to the fastest one when the machine is full of them.
+/// Shapes and their speed, relative to that of sixteen subgroups, in products of which operands come from memory and
+/// results are finished.
 const TILES: [(CoopTile, f64); 11] = [
     (CoopTile::new(192, 192, 32, [4, 2], 1), 1.04),
     (CoopTile::new(128, 192, 32, [2, 4], 1), 1.01),
-    (CoopTile::new(128, 128, 32, [2, 2], 1).by_two(), 1.005),
+    (CoopTile { band: 4, ..CoopTile::new(128, 128, 32, [2, 2], 1).by_two() }, 1.005),
     (CoopTile::new(256, 128, 32, [4, 4], 1), 1.0),
     (CoopTile::new(128, 256, 32, [2, 8], 1), 0.99),
     (CoopTile::new(192, 128, 32, [4, 2], 1), 0.95),
