@@ -115,7 +115,7 @@ mod tests {
         let blocks = place(pieces, &rules, |slot, at| places[slot] = at);
         // Of every three blocks, the last is for what kernels set aside.
         assert_eq!(places, [0, 1024, 3 * 1024, 1024 + 640]);
-        assert_eq!(blocks, [640, 704, 0, 640]);
+        assert_eq!(blocks, [1024, 704, 0, 640]);
     }
 
     #[test]
