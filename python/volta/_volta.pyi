@@ -1127,7 +1127,6 @@ def triu_mask(rows: builtins.int, columns: builtins.int, diagonal: builtins.int 
     """A bool matrix: true on and above a diagonal."""
 
 uint32: dtype
-
 uint8: dtype
 
 def where(condition: Operand, input: Operand | None = None, other: Operand | None = None) -> Any:
