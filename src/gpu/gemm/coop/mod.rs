@@ -155,7 +155,7 @@ impl Terms {
 const TILES: [(CoopTile, f64); 11] = [
     (CoopTile::new(192, 192, 32, [4, 2], 1), 1.04),
     (CoopTile::new(128, 192, 32, [2, 4], 1), 1.01),
-    (CoopTile { band: 4, ..CoopTile::new(128, 128, 32, [2, 2], 1).by_two() }, 1.005),
+    (CoopTile::new(128, 128, 32, [2, 2], 1).by_two(), 1.005),
     (CoopTile::new(256, 128, 32, [4, 4], 1), 1.0),
     (CoopTile::new(128, 256, 32, [2, 8], 1), 0.99),
     (CoopTile::new(192, 128, 32, [4, 2], 1), 0.95),
