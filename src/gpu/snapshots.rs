@@ -12,7 +12,7 @@ use crate::optim::{Adam, Optimizer};
 use crate::plan::Plan;
 use crate::plan::kernel::Work;
 use crate::plan::memory::MemoryRules;
-use crate::tensor::{AttentionOptions, ConvOptions, Tensor};
+use crate::tensor::{AttentionOptions, ConvOptions, Tensor, realize_all};
 use crate::{Device, with_device};
 use naga::valid::Capabilities;
 use std::path::Path;
@@ -113,6 +113,12 @@ fn residual_product() {
     (a.matmul(&b) + a).realize();
 }
 
+/// Steps are stored in two, whichever way round operands lie.
+fn large_products() {
+    let [a, b] = [[4096, 128], [128, 4096]].map(|size| numbers(size).to_dtype(DType::F16).realize().clone());
+    realize_all(&[a.matmul(&b), a.matmul(&a.t()), b.t().matmul(&b), b.t().matmul(&a.t())]);
+}
+
 /// One operand is read once, and its rows do not begin at fours.
 fn thin_product(transposed: bool) {
     let wide = numbers([1022, 8190]);
@@ -171,6 +177,24 @@ fn shaders_are_those_of_the_snapshots() {
     );
 }
 
+#[test]
+fn large_products_store_their_steps_in_two() {
+    let all = shaders(&Caps::MOST, large_products);
+    assert!(all.iter().all(|shader| shader.source.contains("let eight = ")), "not all do");
+    // Rows along k cross over from half to half, and rows along lanes do not.
+    let ways = ["ab", "a", "b", ""].map(|crossed: &str| {
+        move |source: &str| {
+            ["a", "b"]
+                .iter()
+                .all(|name| source.contains(&format!("let {name}_slot1 = ")) == crossed.contains(name))
+        }
+    });
+    for way in ways {
+        let found = all.iter().filter(|shader| way(&shader.source)).count();
+        assert_eq!(found, 1);
+    }
+}
+
 /// The gradient of a norm's weight: what is summed over all rows reads two numbers of every row besides.
 #[test]
 fn columns_are_read_side_by_side_whatever_is_known_of_the_rows() {
@@ -189,6 +213,7 @@ fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
         ("f16 product", shaders(&Caps::MOST, || product(DType::F16, 512))),
         ("f16 product of odd rows", shaders(&Caps::MOST, odd_product)),
         ("f16 product with its operand added", shaders(&Caps::MOST, residual_product)),
+        ("f16 products in all layouts", shaders(&Caps::MOST, large_products)),
         ("f16 product of long sums", shaders(&Caps::MOST, || long_product(DType::F16))),
         ("f32 product of long sums", shaders(&Caps::MOST, || long_product(DType::F32))),
         ("f32 product by halves", shaders(&Caps::MOST, || product(DType::F32, 1024))),

@@ -75,5 +75,5 @@ pub(super) fn loader(strided: &Strided, part: Part, terms: usize, first_scale: &
     }
     let width = if wide { 4 } else { 1 };
     let guarded = fetch.clone();
-    Loader { part, spread, width, setup, fetch, guarded, declarations, settle }
+    Loader { part, spread, width, setup, fetch, guarded, in_two: None, declarations, settle }
 }

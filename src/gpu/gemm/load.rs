@@ -5,7 +5,7 @@
 //! are zero.
 
 use super::product::{Layout, Source, Strided};
-use super::spread::{Order, Places, Spread, Unit};
+use super::spread::{ACROSS, Order, Places, Spread, Unit};
 use super::wgsl::{scalar, sum, times, unsigned};
 use crate::gpu::dispatch::{Binding, Lane};
 
@@ -25,6 +25,8 @@ pub(super) struct Part {
     pub origin: &'static str,
     /// Whether what cannot be read four at a time should be gathered into fours along k.
     pub gather: bool,
+    /// Whether a step should be stored in two, a half of its ks after the other.
+    pub in_two: bool,
 }
 
 /// WGSL of the reads, and how they are spread.
@@ -38,6 +40,8 @@ pub(super) struct Loader {
     /// In a step that has all of its ks, and in one that may not.
     pub fetch: String,
     pub guarded: String,
+    /// `fetch` for steps that are stored in two: what is read once the first half of one is stored, and the second one.
+    pub in_two: Option<[String; 2]>,
     /// Declares the registers.
     pub declarations: String,
     /// Declares the units as they are stored, `NAME_value0` and on (and `NAME_next0`, the second four of an eight): what
@@ -110,9 +114,17 @@ fn strided_loader(strided: &Strided, part: Part) -> Loader {
     let fixed = line.map_or("0u".into(), |stride| times(&format!("{name}_k"), stride));
     let base = [unsigned(strided.offset), strided.items.position("item"), fixed];
     setup += &format!("let {name}_base = {};\n", sum(&base));
+    let crossed = order == Order::Crossed;
+    if crossed {
+        // From one half of a step to the other, which may be back.
+        let depth = part.tile[1];
+        setup += &format!("let {name}_over = {}u - {name}_k / {}u * {depth}u;\n", depth / 2, depth / 2);
+    }
     for added in lanes.distinct() {
         let lane = times(&format!("{name}_lane_at{added}"), strided.lane);
-        setup += &format!("let {name}_row{added} = {};\n", sum(&[format!("{name}_base"), lane]));
+        let is_over = crossed && !added.is_multiple_of(2 * ACROSS);
+        let over = if is_over { format!("{name}_over") } else { "0u".into() };
+        setup += &format!("let {name}_row{added} = {};\n", sum(&[format!("{name}_base"), lane, over]));
     }
     let mut at = String::new();
     match line {
@@ -136,7 +148,7 @@ fn strided_loader(strided: &Strided, part: Part) -> Loader {
         let wide = if width > 1 { width.to_string() } else { String::new() };
         format!("load{wide}_{name}({position})")
     };
-    let (fetch, guarded) = per_unit(&part, &spread, &ks, load);
+    let (fetch, guarded) = per_unit(&part, &spread, &ks, &load);
     let ty = part.register(unit);
     let each = |f: &dyn Fn(usize) -> String| (0..spread.count()).map(f).collect::<String>();
     let declarations = each(&|j| format!("var {name}{j}: {ty};\n"));
@@ -148,8 +160,13 @@ let {name}_next{j} = halves_of_words({name}{j}.zw);
         ),
         _ => format!("let {name}_value{j} = {name}{j};\n"),
     });
+    let asked = part.in_two && width == 8 && line.is_some();
+    let in_two = spread.in_two().filter(|_| asked).map(|halves| {
+        let read = |j: &usize| format!("{name}{j} = {};\n", load(*j));
+        halves.map(|units| at.clone() + &units.iter().map(read).collect::<String>())
+    });
     let (fetch, guarded) = (at.clone() + &fetch, at + &guarded);
-    Loader { part, spread, width, setup, fetch, guarded, declarations, settle }
+    Loader { part, spread, width, setup, fetch, guarded, in_two, declarations, settle }
 }
 
 /// Halves that are to be gathered for cooperative matrices come eight at a time, which takes half of the loads, if they
@@ -159,7 +176,9 @@ fn eights(strided: &Strided, part: &Part) -> Option<(Unit, Order)> {
         return None;
     }
     let found = if strided.runs_along_k(part.lanes, 8) {
-        (Unit::EightK, Order::Staggered)
+        let units = part.tile[0] * part.tile[1] / 8;
+        let crossed = part.in_two && units.is_multiple_of(2 * part.threads);
+        (Unit::EightK, if crossed { Order::Crossed } else { Order::Staggered })
     } else if strided.runs_along_lanes(part.lanes, 8) {
         (Unit::EightLane, Order::LanesFirst)
     } else {

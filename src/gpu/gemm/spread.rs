@@ -56,7 +56,13 @@ pub(super) enum Order {
     /// half of its threads, eights of a quarter), in rows padded by 8 elements of two bytes, stand in different
     /// banks.
     Staggered,
+    /// For steps that are stored in two: of every two units of a thread, one lies in either half, and which one
+    /// does depends on the thread. So all of a row is read at once, and all threads have as much to store.
+    Crossed,
 }
+
+/// Lanes between two units of which one lies in either half.
+pub(super) const ACROSS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
@@ -112,6 +118,20 @@ impl Spread {
         (lanes * depth < self.threads).then(|| format!("tid < {}u", lanes * depth))
     }
 
+    /// A thread's units that are all stored when either half of a step is. None if threads would differ.
+    pub fn in_two(&self) -> Option<[Vec<usize>; 2]> {
+        let count = self.count();
+        if self.order == Order::Crossed {
+            return Some([Vec::new(), (0..count).collect()]);
+        }
+        let half = self.depth / 2;
+        let ks_at_once = self.threads / common(self.units()[0], self.threads);
+        let alike = self.order == Order::LanesFirst && self.is_even() && half.is_multiple_of(ks_at_once);
+        let (_, ks) = self.places();
+        let of = |number: usize| (0..count).filter(|&j| ks.added[j] / half == number).collect();
+        alike.then(|| [of(0), of(1)])
+    }
+
     /// Lanes and ks of a thread's units, in elements.
     pub fn places(&self) -> (Places, Places) {
         let ([lanes, depth], t) = (self.units(), self.threads);
@@ -138,6 +158,13 @@ impl Spread {
                     vec![0; count],
                 )
             }
+            // What a quarter of a subgroup writes are two units of four rows, two apart, which are in different banks.
+            Order::Crossed => (
+                format!("tid / {depth}u % 2u * 4u + tid / {}u % 2u + tid / {}u * 8u", 2 * depth, 4 * depth),
+                (0..count).map(|j| j % 2 * ACROSS + j / 2 * (2 * t / depth)).collect(),
+                format!("tid % {depth}u"),
+                vec![0; count],
+            ),
             Order::KFirst | Order::Pairs | Order::Staggered => (
                 format!("tid / {depth}u"),
                 (0..count).map(|j| j * (t / depth)).collect(),

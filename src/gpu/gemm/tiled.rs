@@ -28,6 +28,7 @@ pub(super) fn lower(product: &Product, tile: Tile, parts: usize, dtype: DType, b
         threads,
         origin,
         gather: false,
+        in_two: false,
     };
     let a = Loader::new(&product.a, part("a", product.m, tile.m, "m0"));
     let b = Loader::new(&product.b, part("b", product.n, tile.n, "n0"));

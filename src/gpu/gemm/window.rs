@@ -130,7 +130,7 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
         flags.dedup();
         declarations += &flags.iter().map(|flag| format!("var {flag}: bool;\n")).collect::<String>();
         let (fetch, guarded) = (only_active(&spread, fetch), only_active(&spread, guarded));
-        Loader { part, spread, width: 1, setup, fetch, guarded, declarations, settle }
+        Loader { part, spread, width: 1, setup, fetch, guarded, in_two: None, declarations, settle }
     }
 
     /// Reads an element, in a step that may not have it only if it does.

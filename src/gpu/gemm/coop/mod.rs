@@ -79,12 +79,23 @@ impl CoopTile {
         self.straight && (parts > 1 || self.threads() >= MANY)
     }
 
-    /// Whether threads have registers for two halves of a step besides the one that is multiplied, and for the next step on
-    /// its way: a block takes 8 for its sums, and 4 for its halves.
+    /// Whether threads have registers for both halves of a step: a block takes 8 for its sums, and 4 for its halves.
+    fn has_room(&self) -> bool {
+        let [tall, broad] = self.blocks();
+        let registers = 8 * tall * broad + 8 * (tall + broad);
+        self.k == 2 * BLOCK && self.buffers == 1 && self.threads() < MANY && registers <= ROOM
+    }
+
+    /// Whether they have registers for the next step besides, all of it at once.
     fn has_room_ahead(&self) -> bool {
         let [tall, broad] = self.blocks();
-        let registers = 8 * tall * broad + 12 * (tall + broad);
-        self.k == 2 * BLOCK && self.buffers == 1 && self.threads() < MANY && registers <= ROOM
+        self.has_room() && 8 * tall * broad + 12 * (tall + broad) <= ROOM
+    }
+
+    /// Whether a step is stored in two, a half of its ks after the other, if operands lie so that they can be. Where another workgroup goes on
+    /// at every barrier, that is not worth it.
+    fn stores_in_two(&self) -> bool {
+        self.has_room() && self.together == 1
     }
 
     fn threads(&self) -> usize {
@@ -152,7 +163,9 @@ impl Terms {
 
 /// Shapes and their speed, relative to that of sixteen subgroups, in products of which operands come from memory and
 /// results are finished.
-const TILES: [(CoopTile, f64); 11] = [
+const TILES: [(CoopTile, f64); 13] = [
+    (CoopTile::new(128, 256, 32, [2, 4], 1), 1.041),
+    (CoopTile::new(256, 128, 32, [4, 2], 1), 1.04),
     (CoopTile::new(192, 192, 32, [4, 2], 1), 1.04),
     (CoopTile::new(128, 192, 32, [2, 4], 1), 1.01),
     (CoopTile::new(128, 128, 32, [2, 2], 1).by_two(), 1.005),
@@ -218,7 +231,7 @@ pub(super) fn lower(
     let even = tile.unrolled(parts) && product.steps.are_even(tile.k);
     let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even };
     let threads = tile.threads();
-    let part = |name, lanes, extent, origin| Part {
+    let part = |name, lanes, extent, origin, in_two| Part {
         name,
         lane: Lane::F16,
         lanes,
@@ -226,9 +239,20 @@ pub(super) fn lower(
         threads,
         origin,
         gather: true,
+        in_two,
     };
-    let a = loader(&product.a, part("a", product.m, tile.m, "m0"), terms, 0);
-    let b = loader(&product.b, part("b", product.n, tile.n, "n0"), terms, 1);
+    let load = |in_two| {
+        [
+            loader(&product.a, part("a", product.m, tile.m, "m0", in_two), terms, 0),
+            loader(&product.b, part("b", product.n, tile.n, "n0", in_two), terms, 1),
+        ]
+    };
+    let in_two = tile.stores_in_two() && matches!(terms, Terms::Halves) && cut.is_plain(product);
+    let mut loaders = load(in_two);
+    if in_two && loaders.iter().any(|loader| loader.in_two.is_none()) {
+        loaders = load(false);
+    }
+    let [a, b] = loaders;
     let mut lowered = before;
     let (writer, result) = if parts == 1 {
         let writer = Writer::finish(product);

@@ -2,7 +2,7 @@
 
 use super::PADDING;
 use crate::gpu::gemm::load::{Loader, only_active};
-use crate::gpu::gemm::spread::{Order, Unit};
+use crate::gpu::gemm::spread::{ACROSS, Order, Unit};
 use std::fmt::Write;
 
 /// An operand's tile in workgroup memory.
@@ -41,6 +41,9 @@ impl<'l> Place<'l> {
     pub fn slot(&self) -> String {
         let (name, row) = (self.name(), self.row);
         let (across, along) = if self.lanes_are_rows { ("lane", "k") } else { ("k", "lane") };
+        if self.is_crossed() {
+            return self.crossed_slots();
+        }
         // Drivers write eights at once if they see that these begin at an even four.
         let fours = if self.eights() { "/ 8u * 2u" } else { "/ 4u" };
         format!(
@@ -76,6 +79,57 @@ let {name}_part = {name}_{along} % 4u;
             }
         }
         only_active(spread, text)
+    }
+
+    fn is_crossed(&self) -> bool {
+        self.loader.spread.order == Order::Crossed
+    }
+
+    /// Declares `NAME_half`, in which a thread's even units lie, and where its first unit of either half goes.
+    fn crossed_slots(&self) -> String {
+        let (name, row, half) = (self.name(), self.row, self.loader.spread.depth / 2);
+        let slot = |number: usize, lanes: &str| {
+            format!(
+                "let {name}_slot{number} = ({name}_lane + {lanes} * {ACROSS}u) * {row}u \
+                 + {name}_k % {half}u / 8u * 2u + {}u;\n",
+                number * half / 4
+            )
+        };
+        format!("let {name}_half = {name}_k / {half}u;\n")
+            + &slot(0, &format!("{name}_half"))
+            + &slot(1, &format!("(1u - {name}_half)"))
+    }
+
+    /// Stores one half of a step.
+    pub fn deposit_half(&self, half: usize) -> String {
+        let (name, spread) = (self.name(), &self.loader.spread);
+        let (lanes, ks) = spread.places();
+        let store = |eight: String, at: String| {
+            format!(
+                "{{
+    let eight = {eight};
+    tile_{name}[{at}] = halves_of_words(eight.xy);
+    tile_{name}[{at} + 1u] = halves_of_words(eight.zw);
+}}
+"
+            )
+        };
+        if self.is_crossed() {
+            // Of two units the one of this half.
+            let one = |j: usize| {
+                let (even, odd) = (j + half, j + 1 - half);
+                store(
+                    format!("select({name}{even}, {name}{odd}, {name}_half == 1u)"),
+                    format!("{name}_slot{half} + {}u", lanes.added[j] * self.row),
+                )
+            };
+            return (0..spread.count()).step_by(2).map(one).collect();
+        }
+        let here = |&j: &usize| ks.added[j] / (spread.depth / 2) == half;
+        let one = |j: usize| {
+            store(format!("{name}{j}"), format!("{name}_slot + {}u", self.at(lanes.added[j], ks.added[j])))
+        };
+        (0..spread.count()).filter(here).map(one).collect()
     }
 
     /// A block as a matrix of role `role`: of A, lanes are rows; of B, ks are.

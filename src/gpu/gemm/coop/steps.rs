@@ -31,6 +31,11 @@ pub(super) fn steps(
     };
     let fetch = cut.step(product) + &fetch;
     let deposit = [a.deposit(), b.deposit()].concat();
+    if let (Some(of_a), Some(of_b)) = (&a.loader.in_two, &b.loader.in_two) {
+        let fetch = [0, 1].map(|half| cut.step(product) + &of_a[half] + &of_b[half]);
+        let deposit = [0, 1].map(|half| a.deposit_half(half) + &b.deposit_half(half));
+        return in_two(tile, places, fetch, deposit);
+    }
     if tile.has_room_ahead()
         && matches!(terms, Terms::Halves)
         && cut.is_plain(product)
@@ -105,38 +110,103 @@ pub(super) fn add_runs(tile: &CoopTile, anew: bool) -> String {
     text
 }
 
-/// The loop with every half of a step in registers before it is multiplied: while one half is, the next one comes from
-/// workgroup memory, and after the last one has, the next step goes there.
-fn ahead(tile: &CoopTile, [a, b]: &[Place; 2], fetch: &str, deposit: &str) -> String {
-    let [tall, broad] = tile.blocks();
-    let mut text =
-        "let into_a = 0u;\nlet into_b = 0u;\nlet read_a = first_a;\nlet read_b = first_b;\n".to_string();
-    for half in 0..2 {
-        for (name, role, count) in [("a", "A", tall), ("b", "B", broad)] {
-            for i in 0..count {
-                let _ = writeln!(text, "var {name}{half}_{i}: coop_mat16x16<f16, {role}>;");
+/// Blocks of both halves of a step in registers: their declarations, and how a half is read, and multiplied.
+struct Blocks<'p> {
+    tile: &'p CoopTile,
+    places: &'p [Place<'p>; 2],
+}
+
+impl Blocks<'_> {
+    fn declare(&self) -> String {
+        let mut text = "let read_a = first_a;\nlet read_b = first_b;\n".to_string();
+        for half in 0..2 {
+            for (name, role, count) in self.sides() {
+                for i in 0..count {
+                    let _ = writeln!(text, "var {name}{half}_{i}: coop_mat16x16<f16, {role}>;");
+                }
             }
         }
+        text
     }
-    let read = |half: usize| {
-        let across = (0..tall).map(|i| format!("a{half}_{i} = {};\n", a.block("A", i * BLOCK, half * BLOCK)));
-        let along = (0..broad).map(|j| format!("b{half}_{j} = {};\n", b.block("B", j * BLOCK, half * BLOCK)));
-        across.chain(along).collect::<String>()
-    };
-    let multiply = |half: usize| {
+
+    fn sides(&self) -> [(&'static str, &'static str, usize); 2] {
+        let [tall, broad] = self.tile.blocks();
+        [("a", "A", tall), ("b", "B", broad)]
+    }
+
+    fn read(&self, half: usize) -> String {
+        let mut text = String::new();
+        for ((name, role, count), place) in self.sides().into_iter().zip(self.places) {
+            for i in 0..count {
+                let _ = writeln!(text, "{name}{half}_{i} = {};", place.block(role, i * BLOCK, half * BLOCK));
+            }
+        }
+        text
+    }
+
+    fn multiply(&self, half: usize) -> String {
         let one = |(i, j)| format!("c{i}_{j} = coopMultiplyAdd(a{half}_{i}, b{half}_{j}, c{i}_{j});\n");
-        tile.each_block().map(one).collect::<String>()
-    };
-    // What is beyond the last step is the last one again.
-    let fetch =
-        |step: &str| format!("{{\n    let step = min({step}, last - 1u);\n{}}}\n", indented(fetch, 1));
-    let store = |step: &str| format!("{{\n{}}}\n", indented(deposit, 1)) + &fetch(step);
-    let barrier = "workgroupBarrier();\n";
-    text += &[fetch("first"), store("first + 1u"), barrier.into(), read(0), read(1), barrier.into()].concat();
-    text += &[store("first + 2u"), multiply(0), barrier.into()].concat();
-    let turn =
-        [read(0), multiply(1), read(1), barrier.into(), store("now + 2u"), multiply(0), barrier.into()];
-    let _ =
-        write!(text, "for (var now = first + 1u; now < last; now++) {{\n{}}}\n", indented(&turn.concat(), 1));
-    text + &multiply(1)
+        self.tile.each_block().map(one).collect()
+    }
+}
+
+/// Reads a step; what is beyond the last one is the last one again.
+fn fetch_step(fetch: &str, step: &str) -> String {
+    format!("{{\n    let step = min({step}, last - 1u);\n{}}}\n", indented(fetch, 1))
+}
+
+const BARRIER: &str = "workgroupBarrier();\n";
+
+/// The loop with every half of a step in registers before it is multiplied: while one half is, the next one comes from
+/// workgroup memory, and after the last one has, the next step goes there.
+fn ahead(tile: &CoopTile, places: &[Place; 2], fetch: &str, deposit: &str) -> String {
+    let blocks = Blocks { tile, places };
+    let (read, multiply) = (|half| blocks.read(half), |half| blocks.multiply(half));
+    let barrier = || BARRIER.to_string();
+    let store = |step: &str| format!("{{\n{}}}\n", indented(deposit, 1)) + &fetch_step(fetch, step);
+    let begin = [
+        "let into_a = 0u;\nlet into_b = 0u;\n".into(),
+        blocks.declare(),
+        fetch_step(fetch, "first"),
+        store("first + 1u"),
+        barrier(),
+        read(0),
+        read(1),
+        barrier(),
+        store("first + 2u"),
+        multiply(0),
+        barrier(),
+    ];
+    let turn = [read(0), multiply(1), read(1), barrier(), store("now + 2u"), multiply(0), barrier()];
+    format!(
+        "{}for (var now = first + 1u; now < last; now++) {{\n{}}}\n{}",
+        begin.concat(),
+        indented(&turn.concat(), 1),
+        multiply(1)
+    )
+}
+
+/// The same with steps that are stored in two, a half while the other one is multiplied: one barrier for each.
+fn in_two(tile: &CoopTile, places: &[Place; 2], fetch: [String; 2], deposit: [String; 2]) -> String {
+    let blocks = Blocks { tile, places };
+    let fetch = |half: usize, step: &str| fetch_step(&fetch[half], step);
+    let both = |step: &str| fetch(0, step) + &fetch(1, step);
+    let begin = [
+        blocks.declare(),
+        both("first"),
+        deposit.concat(),
+        both("first + 1u"),
+        BARRIER.into(),
+        blocks.read(0),
+        BARRIER.into(),
+    ];
+    let turn = [0, 1].map(|half| {
+        let (read, multiply) = (blocks.read(1 - half), blocks.multiply(half));
+        [&*deposit[half], &read, &multiply, &fetch(half, "now + 2u"), BARRIER].concat()
+    });
+    format!(
+        "{}for (var now = first; now < last; now++) {{\n{}}}\n",
+        begin.concat(),
+        indented(&turn.concat(), 1)
+    )
 }
