@@ -33,8 +33,9 @@ elementwise! {
     ELEMENTWISE_MUL(input_a at 0, input_b at 1; output at 2) = "input_a[idx] * input_b[idx]";
     /// `a / b`.
     ELEMENTWISE_DIV(input_a at 0, input_b at 1; output at 2) = "input_a[idx] / input_b[idx]";
-    /// `max(x, 0)`; NaN stays.
-    RELU(input at 0; output at 1) = "select(input[idx], 0.0, input[idx] < 0.0)";
+    /// `max(x, 0)`; NaN stays, which is known by its bits: some drivers make a maximum of a comparison, and lose it.
+    RELU(input at 0; output at 1) =
+        "select(max(input[idx], 0.0), input[idx], (bitcast<u32>(input[idx]) & 0x7fffffffu) > 0x7f800000u)";
     /// `1 / (1 + exp(-x))`, of an exponential that does not overflow.
     SIGMOID(input at 0; output at 1) =
         "select(1.0, exp(-abs(input[idx])), input[idx] < 0.0) / (1.0 + exp(-abs(input[idx])))";

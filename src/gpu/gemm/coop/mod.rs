@@ -228,7 +228,9 @@ pub(super) fn lower(
     before: Lowered,
     terms: &Terms,
 ) -> Lowered {
-    let even = tile.unrolled(parts) && product.steps.are_even(tile.k);
+    // A step that splits what it reads is long enough by itself.
+    let later = terms.later(0) || terms.later(1);
+    let even = tile.unrolled(parts) && !later && product.steps.are_even(tile.k);
     let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even };
     let threads = tile.threads();
     let part = |name, lanes, extent, origin, in_two| Part {
