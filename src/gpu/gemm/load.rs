@@ -148,7 +148,7 @@ fn strided_loader(strided: &Strided, part: Part) -> Loader {
         let wide = if width > 1 { width.to_string() } else { String::new() };
         format!("load{wide}_{name}({position})")
     };
-    let (fetch, guarded) = per_unit(&part, &spread, &ks, &load);
+    let (fetch, guarded) = per_unit(&part, &spread, &ks, load);
     let ty = part.register(unit);
     let each = |f: &dyn Fn(usize) -> String| (0..spread.count()).map(f).collect::<String>();
     let declarations = each(&|j| format!("var {name}{j}: {ty};\n"));
