@@ -1,6 +1,7 @@
 //! A GPU that was opened: its device and queue, what it can do, its memory, its pipelines, and what went wrong.
 
 use super::adapter;
+use super::ahead::Dispatches;
 use super::disk_cache::DiskCache;
 use super::dispatch::Caps;
 use super::inject::Injected;
@@ -12,8 +13,9 @@ use super::tune::Kept;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::memory::MemoryRules;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// The number by which adapters of NVIDIA are known.
 const NVIDIA: u32 = 0x10de;
@@ -36,6 +38,8 @@ pub(super) struct Context {
     /// Whether pipelines are compiled to be tried and not to be kept.
     pub on_trial: AtomicBool,
     pub pace: Pace,
+    /// Plans that are encoded once more when there is time.
+    to_encode: Mutex<VecDeque<Weak<Dispatches>>>,
     /// What was tuned.
     kept: Mutex<Kept>,
     fault: Arc<Mutex<Option<wgpu::Error>>>,
@@ -176,6 +180,7 @@ impl Context {
             disk_cache: DiskCache::open(&device, &info),
             on_trial: AtomicBool::new(false),
             kept: Mutex::new(Kept::open(&info, &caps)),
+            to_encode: Mutex::default(),
             name: info.name,
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,
@@ -195,6 +200,11 @@ impl Context {
     /// What was tuned.
     pub fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plans that are encoded once more when there is time.
+    pub fn to_encode(&self) -> MutexGuard<'_, VecDeque<Weak<Dispatches>>> {
+        self.to_encode.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its name, for errors.

@@ -10,6 +10,7 @@
 //! apart from all this: a device, buffers and tensors without the engine.
 
 mod adapter;
+mod ahead;
 mod answer;
 mod aside;
 mod assemble;

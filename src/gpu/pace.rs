@@ -40,12 +40,12 @@ const AT_ONCE: usize = 48;
 
 /// The dispatches that a new submission starts with, in order, from the seconds of each; the first one always does, and
 /// is not named. A submission ends before it would take longer than `most`, or after a dispatch that takes longer by
-/// itself, or when there are enough of them.
-pub(super) fn cuts(seconds: &[f64], most: f64) -> Vec<usize> {
+/// itself, or, if the device is to begin `early`, when there are enough of them.
+pub(super) fn cuts(seconds: &[f64], most: f64, early: bool) -> Vec<usize> {
     let (mut cuts, mut since, mut until) = (Vec::new(), 0.0, BEGIN_EARLY);
     for (k, &next) in seconds.iter().enumerate() {
         let long = since > 0.0 && since + next > most;
-        let many = k >= until && seconds.len() - k >= BEGIN_EARLY;
+        let many = early && k >= until && seconds.len() - k >= BEGIN_EARLY;
         if long || many {
             cuts.push(k);
             (since, until) = (0.0, k + AT_ONCE);
@@ -61,19 +61,19 @@ mod tests {
 
     #[test]
     fn short_plans_are_one_submission() {
-        assert!(cuts(&[], 0.5).is_empty());
-        assert!(cuts(&[0.1; 5], 0.5).is_empty());
-        assert!(cuts(&[3.0], 0.5).is_empty());
+        assert!(cuts(&[], 0.5, true).is_empty());
+        assert!(cuts(&[0.1; 5], 0.5, true).is_empty());
+        assert!(cuts(&[3.0], 0.5, true).is_empty());
     }
 
     #[test]
     fn no_submission_takes_longer_than_it_must_and_none_is_empty() {
-        assert_eq!(cuts(&[0.2; 7], 0.5), [2, 4, 6]);
-        assert_eq!(cuts(&[0.1, 2.0, 0.1, 0.1], 0.5), [1, 2]);
-        assert_eq!(cuts(&[0.0, 0.0, 2.0, 0.0, 2.0], 0.5), [3]);
+        assert_eq!(cuts(&[0.2; 7], 0.5, true), [2, 4, 6]);
+        assert_eq!(cuts(&[0.1, 2.0, 0.1, 0.1], 0.5, true), [1, 2]);
+        assert_eq!(cuts(&[0.0, 0.0, 2.0, 0.0, 2.0], 0.5, true), [3]);
         for seconds in [vec![0.3, 0.1, 0.4, 0.6, 0.05, 0.05, 0.9], vec![0.01; 500]] {
             let mut edges = vec![0];
-            edges.extend(cuts(&seconds, 0.5));
+            edges.extend(cuts(&seconds, 0.5, true));
             edges.push(seconds.len());
             for edge in edges.windows(2) {
                 let part = &seconds[edge[0]..edge[1]];
@@ -85,9 +85,11 @@ mod tests {
 
     #[test]
     fn the_device_begins_early_and_then_gets_more_at_once() {
-        assert!(cuts(&[0.0; 31], 0.5).is_empty());
-        assert_eq!(cuts(&[0.0; 32], 0.5), [16]);
-        assert_eq!(cuts(&[0.0; 150], 0.5), [16, 64, 112]);
+        assert!(cuts(&[0.0; 31], 0.5, true).is_empty());
+        assert_eq!(cuts(&[0.0; 32], 0.5, true), [16]);
+        assert_eq!(cuts(&[0.0; 150], 0.5, true), [16, 64, 112]);
+        assert!(cuts(&[0.0; 150], 0.5, false).is_empty());
+        assert_eq!(cuts(&[0.125; 10], 0.5, false), [4, 8]);
     }
 
     #[test]
@@ -102,7 +104,7 @@ mod tests {
         };
         let submissions = |kind: AdapterKind| {
             let pace = Pace::of(kind);
-            cuts(&[pace.seconds(&kernel(100_000_000_000)); 20], LONGEST).len() + 1
+            cuts(&[pace.seconds(&kernel(100_000_000_000)); 20], LONGEST, true).len() + 1
         };
         assert_eq!(submissions(AdapterKind::Software), 20);
         assert_eq!(submissions(AdapterKind::Integrated), 20);

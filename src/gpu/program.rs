@@ -1,12 +1,12 @@
 //! A plan on a GPU: its kernels as pipelines, its memory as bindings, one submission a run, or several if it takes long.
 
+use super::ahead::{Bound, Dispatches, Pieces, Ready, ranges};
 use super::assemble::{Assembly, Draft, Source, Target, assemble, describe_plan};
 use super::context::Context;
 use super::guard::Guard;
 use super::map::Uniform;
 use super::memory::{GpuBuffer, Piece};
 use super::pace::{LONGEST, cuts};
-use super::pipeline::Pipeline;
 use super::profile::{self, Stopwatch};
 #[cfg(not(target_arch = "wasm32"))]
 use super::transfer;
@@ -27,7 +27,7 @@ const REMEMBERED: usize = 8;
 
 pub(super) struct GpuProgram {
     context: Arc<Context>,
-    dispatches: Vec<Ready>,
+    dispatches: Arc<Dispatches>,
     /// Bytes of the arena's blocks.
     arena: Vec<usize>,
     uniforms: Option<wgpu::Buffer>,
@@ -35,14 +35,8 @@ pub(super) struct GpuProgram {
     written: Mutex<Vec<u8>>,
     words: Vec<(usize, Uniform)>,
     guard: Option<Guard>,
-    /// Dispatches that a new submission starts with.
+    /// Dispatches that a new submission starts with where the device begins while the others are encoded.
     cuts: Vec<usize>,
-}
-
-struct Ready {
-    pipeline: Arc<Pipeline>,
-    draft: Draft,
-    remembered: Mutex<Vec<(SmallVec<[u64; 12]>, wgpu::BindGroup)>>,
 }
 
 impl GpuProgram {
@@ -50,10 +44,11 @@ impl GpuProgram {
         let target = Target { who: &context.who(), caps: &context.caps, rules: &context.rules, choices };
         let assembly = assemble(plan, &target, guarded)?;
         let Assembly { drafts, shaders, arena, words, uniform_bytes, notes } = assembly;
-        let cuts = cuts(&estimates(&drafts, plan, &context), LONGEST);
+        let estimates = estimates(&drafts, plan, &context);
+        let [cuts, long] = [true, false].map(|early| cuts(&estimates, LONGEST, early));
         let pipelines = context.pipelines(&shaders)?.into_iter().zip(drafts);
         let ready = |(pipeline, draft)| Ready { pipeline, draft, remembered: Mutex::default() };
-        let dispatches = pipelines.map(ready).collect();
+        let dispatches = Dispatches::new(pipelines.map(ready).collect(), long);
         let guard = notes.map(|notes| Guard::new(&context, notes)).transpose()?;
         let uniforms = (uniform_bytes > 0).then(|| {
             context.device.create_buffer(&wgpu::BufferDescriptor {
@@ -142,35 +137,34 @@ impl Program for GpuProgram {
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, &self.arena).map_err(named)?;
-        let mut encoder = context.device.create_command_encoder(&Default::default());
-        if let Some(guard) = &self.guard {
-            encoder.clear_buffer(&guard.memory.buffer, 0, None);
-        }
         let submitting = span("submit");
-        let stopwatch = is_profiled().then(|| Stopwatch::new(context, self.dispatches.len())).flatten();
+        let count = self.dispatches.ready.len();
+        let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
         let begun = stopwatch.as_ref().map(|_| Instant::now());
-        let mut pass = None;
-        for (k, ready) in self.dispatches.iter().enumerate() {
-            if self.cuts.binary_search(&k).is_ok() {
-                drop(pass.take());
-                let next = context.device.create_command_encoder(&Default::default());
-                context.queue.submit([std::mem::replace(&mut encoder, next).finish()]);
+        let mut bound = self.dispatches.bound();
+        let again =
+            self.bind(&mut bound, inputs, &outputs, blocks) && stopwatch.is_none() && self.guard.is_none();
+        let mut times = None;
+        if again && !bound.commands.is_empty() {
+            bound.commands.drain(..).for_each(|commands| _ = context.queue.submit([commands]));
+        } else {
+            for some in ranges(&self.cuts, count) {
+                let mut encoder = context.device.create_command_encoder(&Default::default());
+                if let Some(guard) = self.guard.as_ref().filter(|_| some.start == 0) {
+                    encoder.clear_buffer(&guard.memory.buffer, 0, None);
+                }
+                let last = some.end == count;
+                self.dispatches.encode(&mut encoder, some, &bound.groups, stopwatch.as_ref());
+                if let Some(stopwatch) = stopwatch.as_ref().filter(|_| last) {
+                    times = Some(stopwatch.resolve(context, &mut encoder));
+                }
+                context.queue.submit([encoder.finish()]);
             }
-            let group = self.bind_group(ready, inputs, &outputs, blocks);
-            let writes = stopwatch.as_ref().map(|s| s.writes(k));
-            if pass.is_none() || writes.is_some() {
-                drop(pass.take());
-                let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes: writes };
-                pass = Some(encoder.begin_compute_pass(&descriptor).forget_lifetime());
-            }
-            let pass = pass.as_mut().expect("begun above");
-            pass.set_pipeline(&ready.pipeline.pipeline);
-            pass.set_bind_group(0, &group, &[]);
-            pass.dispatch_workgroups(ready.draft.groups[0], ready.draft.groups[1], 1);
         }
-        drop(pass);
-        let times = stopwatch.map(|s| s.resolve(context, &mut encoder));
-        context.queue.submit([encoder.finish()]);
+        if again {
+            self.dispatches.again(context);
+        }
+        drop(bound);
         drop(submitting);
         // Lets go of what is done; does not wait.
         let _ = context.device.poll(wgpu::PollType::Poll);
@@ -179,7 +173,7 @@ impl Program for GpuProgram {
             let device = Device::Gpu(context.index);
             // A kernel may be several dispatches.
             let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
-            for (ready, (start, time)) in self.dispatches.iter().zip(profile::read(context, &times)?) {
+            for (ready, (start, time)) in self.dispatches.ready.iter().zip(profile::read(context, &times)?) {
                 if let Some(k) = ready.draft.kernel {
                     kernels[k] += time;
                     trace_kernel(&plan.kernels[k], device, begun + start, time);
@@ -206,7 +200,7 @@ impl GpuProgram {
         let timestamp_writes = stopwatch.as_ref().map(|s| s.writes(0));
         let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
         let mut pass = encoder.begin_compute_pass(&descriptor);
-        for ready in (0..times).flat_map(|_| &self.dispatches) {
+        for ready in (0..times).flat_map(|_| &self.dispatches.ready) {
             pass.set_pipeline(&ready.pipeline.pipeline);
             pass.set_bind_group(0, &self.bind_group(ready, inputs, outputs, blocks), &[]);
             pass.dispatch_workgroups(ready.draft.groups[0], ready.draft.groups[1], 1);
@@ -220,6 +214,25 @@ impl GpuProgram {
         let measured = ticks.map(|ticks| profile::read(context, &ticks)).transpose()?;
         let measured = measured.and_then(|times| times.first().map(|&(_, time)| time));
         Ok(measured.filter(|time| !time.is_zero()).unwrap_or(elapsed))
+    }
+
+    /// Binds the dispatches to this memory; whether they were bound to it before.
+    fn bind(
+        &self,
+        bound: &mut Bound,
+        inputs: &[Storage],
+        outputs: &[Storage],
+        blocks: &[Option<Piece>],
+    ) -> bool {
+        let storages = inputs.iter().chain(outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
+        let pieces: Pieces = storages.chain(blocks.iter().flatten()).map(|piece| piece.id).collect();
+        if bound.pieces == pieces {
+            return true;
+        }
+        let ready = self.dispatches.ready.iter();
+        let groups = ready.map(|ready| self.bind_group(ready, inputs, outputs, blocks)).collect();
+        *bound = Bound { pieces, groups, commands: Vec::new() };
+        false
     }
 
     fn bind_group(

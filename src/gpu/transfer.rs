@@ -1,5 +1,7 @@
 //! Values to the device and back. Only a read waits, and only natively.
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::ahead::encode_one;
 use super::answer::{Answer, answer};
 use super::context::Context;
 use super::memory::GpuBuffer;
@@ -133,6 +135,7 @@ pub(super) fn wait(context: &Context) -> Result<()> {
     while start.elapsed() < PATIENCE {
         match context.device.poll(wgpu::PollType::Poll) {
             Ok(status) if status.is_queue_empty() => return context.check(waiting),
+            Ok(_) if encode_one(context) => {}
             Ok(_) => std::hint::spin_loop(),
             Err(_) => break,
         }
