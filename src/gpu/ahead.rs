@@ -79,7 +79,6 @@ impl Dispatches {
         waiting.push_back(Arc::downgrade(self));
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn encode_ahead(&self, context: &Context) {
         let bound = &mut *self.bound();
         if !bound.commands.is_empty() {
@@ -99,8 +98,8 @@ pub(super) fn ranges(cuts: &[usize], count: usize) -> impl Iterator<Item = Range
     std::iter::once(0).chain(cuts.iter().copied()).zip(ends).map(|(first, end)| first..end)
 }
 
-/// Encodes one of the plans that wait for it; false if there is none.
-#[cfg(not(target_arch = "wasm32"))]
+/// Encodes one of the plans that wait for it; false if there is none. A browser's tab does not wait, and has no time for it.
+#[cfg_attr(target_arch = "wasm32", expect(dead_code))]
 pub(super) fn encode_one(context: &Context) -> bool {
     let next: Option<Weak<Dispatches>> = context.to_encode().pop_front();
     let Some(next) = next else { return false };
