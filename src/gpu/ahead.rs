@@ -1,5 +1,5 @@
 //! The dispatches of a plan, and commands of them that are encoded before they are asked for: while the host waits for a
-//! device, it encodes once more what ran. A step that finds its memory where the step before it did only submits.
+//! device, it encodes once more what ran. A step that finds its memory where an earlier one did only submits.
 
 use super::assemble::Draft;
 use super::context::Context;
@@ -15,6 +15,9 @@ pub(super) type Pieces = SmallVec<[u64; 32]>;
 /// Plans that wait to be encoded, at most: those of a step.
 const MOST_WAITING: usize = 8;
 
+/// Bindings of a plan that are known, at most: a step's results may lie in a few buffers by turns.
+const MOST_BOUND: usize = 4;
+
 pub(super) struct Ready {
     pub pipeline: Arc<Pipeline>,
     pub draft: Draft,
@@ -25,16 +28,35 @@ pub(super) struct Dispatches {
     pub ready: Vec<Ready>,
     /// Dispatches that a new submission starts with if none is to take long.
     pub cuts: Vec<usize>,
-    bound: Mutex<Bound>,
+    bound: Mutex<Vec<Bound>>,
 }
 
-/// What the dispatches were bound to last.
-#[derive(Default)]
+/// What the dispatches were bound to in a run.
 pub(super) struct Bound {
-    pub pieces: Pieces,
+    pieces: Pieces,
     pub groups: Vec<wgpu::BindGroup>,
+    /// Whether they were bound to it more than once.
+    pub again: bool,
     /// Commands with these bindings, one for each submission, if they were encoded ahead.
     pub commands: Vec<wgpu::CommandBuffer>,
+}
+
+/// The bindings to these pieces, made if they are not known.
+pub(super) fn find(
+    all: &mut Vec<Bound>,
+    pieces: Pieces,
+    bind: impl FnOnce() -> Vec<wgpu::BindGroup>,
+) -> &mut Bound {
+    let known = all.iter().position(|bound| bound.pieces == pieces);
+    let place = known.unwrap_or_else(|| {
+        if all.len() == MOST_BOUND {
+            all.remove(0);
+        }
+        all.push(Bound { pieces, groups: bind(), again: false, commands: Vec::new() });
+        all.len() - 1
+    });
+    all[place].again = known.is_some();
+    &mut all[place]
 }
 
 impl Dispatches {
@@ -42,7 +64,7 @@ impl Dispatches {
         Arc::new(Dispatches { ready, cuts, bound: Mutex::default() })
     }
 
-    pub fn bound(&self) -> MutexGuard<'_, Bound> {
+    pub fn bound(&self) -> MutexGuard<'_, Vec<Bound>> {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -80,14 +102,12 @@ impl Dispatches {
     }
 
     fn encode_ahead(&self, context: &Context) {
-        let bound = &mut *self.bound();
-        if !bound.commands.is_empty() {
-            return;
-        }
-        for some in ranges(&self.cuts, self.ready.len()) {
-            let mut encoder = context.device.create_command_encoder(&Default::default());
-            self.encode(&mut encoder, some, &bound.groups, None);
-            bound.commands.push(encoder.finish());
+        for bound in self.bound().iter_mut().filter(|bound| bound.again && bound.commands.is_empty()) {
+            for some in ranges(&self.cuts, self.ready.len()) {
+                let mut encoder = context.device.create_command_encoder(&Default::default());
+                self.encode(&mut encoder, some, &bound.groups, None);
+                bound.commands.push(encoder.finish());
+            }
         }
     }
 }
@@ -130,8 +150,9 @@ mod tests {
         let inputs = [1.0f32, 2.0, 4.0].map(|x| Tensor::full([300], x).realize().clone());
         let state = Tensor::full([300], 0.0f32).realize().assignable();
         let mut wanted = 0.0;
-        // The same input often enough for its commands to be used, then others.
-        for (step, number) in [0, 0, 0, 0, 1, 1, 1, 0, 2, 1, 2, 2, 2, 2].into_iter().enumerate() {
+        // The same input often enough for its commands to be used, then others, and by turns.
+        let numbers = [0, 0, 0, 0, 1, 1, 1, 0, 2, 1, 2, 2, 2, 2, 0, 1, 0, 1, 0, 1, 2, 0, 1, 2];
+        for (step, number) in numbers.into_iter().enumerate() {
             state.assign(&(&state * 0.5 + &inputs[number]));
             wanted = wanted * 0.5 + [1.0, 2.0, 4.0][number];
             let twice = &state * 2.0;

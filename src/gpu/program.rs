@@ -1,6 +1,6 @@
 //! A plan on a GPU: its kernels as pipelines, its memory as bindings, one submission a run, or several if it takes long.
 
-use super::ahead::{Bound, Dispatches, Pieces, Ready, ranges};
+use super::ahead::{self, Dispatches, Ready, ranges};
 use super::assemble::{Assembly, Draft, Source, Target, assemble, describe_plan};
 use super::context::Context;
 use super::guard::Guard;
@@ -141,9 +141,14 @@ impl Program for GpuProgram {
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
         let begun = stopwatch.as_ref().map(|_| Instant::now());
-        let mut bound = self.dispatches.bound();
-        let again =
-            self.bind(&mut bound, inputs, &outputs, blocks) && stopwatch.is_none() && self.guard.is_none();
+        let storages = inputs.iter().chain(&outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
+        let pieces = storages.chain(blocks.iter().flatten()).map(|piece| piece.id).collect();
+        let mut all_bound = self.dispatches.bound();
+        let bound = ahead::find(&mut all_bound, pieces, || {
+            let ready = self.dispatches.ready.iter();
+            ready.map(|ready| self.bind_group(ready, inputs, &outputs, blocks)).collect()
+        });
+        let again = bound.again && stopwatch.is_none() && self.guard.is_none();
         let mut times = None;
         if again && !bound.commands.is_empty() {
             bound.commands.drain(..).for_each(|commands| _ = context.queue.submit([commands]));
@@ -164,7 +169,7 @@ impl Program for GpuProgram {
         if again {
             self.dispatches.again(context);
         }
-        drop(bound);
+        drop(all_bound);
         drop(submitting);
         // Lets go of what is done; does not wait.
         let _ = context.device.poll(wgpu::PollType::Poll);
@@ -214,25 +219,6 @@ impl GpuProgram {
         let measured = ticks.map(|ticks| profile::read(context, &ticks)).transpose()?;
         let measured = measured.and_then(|times| times.first().map(|&(_, time)| time));
         Ok(measured.filter(|time| !time.is_zero()).unwrap_or(elapsed))
-    }
-
-    /// Binds the dispatches to this memory; whether they were bound to it before.
-    fn bind(
-        &self,
-        bound: &mut Bound,
-        inputs: &[Storage],
-        outputs: &[Storage],
-        blocks: &[Option<Piece>],
-    ) -> bool {
-        let storages = inputs.iter().chain(outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
-        let pieces: Pieces = storages.chain(blocks.iter().flatten()).map(|piece| piece.id).collect();
-        if bound.pieces == pieces {
-            return true;
-        }
-        let ready = self.dispatches.ready.iter();
-        let groups = ready.map(|ready| self.bind_group(ready, inputs, outputs, blocks)).collect();
-        *bound = Bound { pieces, groups, commands: Vec::new() };
-        false
     }
 
     fn bind_group(
