@@ -27,7 +27,7 @@ pub(super) struct Ready {
 pub(super) struct Dispatches {
     pub ready: Vec<Ready>,
     /// Dispatches that a new submission starts with if none is to take long.
-    pub cuts: Vec<usize>,
+    cuts: Vec<usize>,
     bound: Mutex<Vec<Bound>>,
 }
 

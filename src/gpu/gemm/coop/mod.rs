@@ -79,23 +79,22 @@ impl CoopTile {
         self.straight && (parts > 1 || self.threads() >= MANY)
     }
 
-    /// Whether threads have registers for both halves of a step: a block takes 8 for its sums, and 4 for its halves.
-    fn has_room(&self) -> bool {
+    /// Whether threads have registers for so many halves of a step: a block takes 8 for its sums, and 4 for its halves.
+    fn has_room(&self, halves: usize) -> bool {
         let [tall, broad] = self.blocks();
-        let registers = 8 * tall * broad + 8 * (tall + broad);
+        let registers = 8 * tall * broad + 4 * halves * (tall + broad);
         self.k == 2 * BLOCK && self.buffers == 1 && self.threads() < MANY && registers <= ROOM
     }
 
-    /// Whether they have registers for the next step besides, all of it at once.
-    fn has_room_ahead(&self) -> bool {
-        let [tall, broad] = self.blocks();
-        self.has_room() && 8 * tall * broad + 12 * (tall + broad) <= ROOM
+    /// Whether both halves of a step are in registers, and the next step is on its way.
+    fn is_ahead(&self) -> bool {
+        self.has_room(3)
     }
 
-    /// Whether a step is stored in two, a half of its ks after the other, if operands lie so that they can be. Where another workgroup goes on
-    /// at every barrier, that is not worth it.
+    /// Whether a step is stored in two, a half of its ks after the other, if operands lie so that it can be. Where another
+    /// workgroup goes on at every barrier, that is not worth it.
     fn stores_in_two(&self) -> bool {
-        self.has_room() && self.together == 1
+        self.has_room(2) && self.together == 1
     }
 
     fn threads(&self) -> usize {

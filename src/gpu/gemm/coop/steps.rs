@@ -36,11 +36,7 @@ pub(super) fn steps(
         let deposit = [0, 1].map(|half| a.deposit_half(half) + &b.deposit_half(half));
         return in_two(tile, places, fetch, deposit);
     }
-    if tile.has_room_ahead()
-        && matches!(terms, Terms::Halves)
-        && cut.is_plain(product)
-        && a.eights()
-        && b.eights()
+    if tile.is_ahead() && matches!(terms, Terms::Halves) && cut.is_plain(product) && a.eights() && b.eights()
     {
         return ahead(tile, places, &fetch, &deposit);
     }
