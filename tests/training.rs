@@ -2,7 +2,10 @@
 //! kept. The counters are those of the whole process, so the tests take turns.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use volta::{Counters, Tensor, counters, cross_entropy, default_device, last_plan, no_grad, realize_all};
+use volta::{
+    Counters, Device, Tensor, counters, cross_entropy, default_device, last_plan, no_grad, realize_all,
+    reset_peak, with_device,
+};
 
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -21,6 +24,7 @@ fn counted<R>(f: impl FnOnce() -> R) -> (R, Counters) {
         uploads: after.uploads - before.uploads,
         reads: after.reads - before.reads,
         pool_bytes: after.pool_bytes,
+        peak_bytes: after.peak_bytes,
     };
     (result, spent)
 }
@@ -256,4 +260,67 @@ fn a_backward_pass_lets_activations_go() {
     let after = counters().pool_bytes;
     assert!(after <= before + (1 << 20), "the pool grew from {before} to {after}");
     assert!(losses.iter().all(|l| l.item::<f32>() == losses[0].item::<f32>()));
+}
+
+/// The loss of a model with a large vocabulary, and the gradients of its weights.
+fn with_many_words() -> (Vec<f32>, Vec<Vec<f32>>) {
+    let ramp = |count: usize, rate: f64| {
+        (Tensor::arange(0, count as i64).to_dtype(volta::DType::F32) * rate).sin().mul(0.2)
+    };
+    let (rows, width, words) = (512, 16, 8200);
+    let weights = [
+        ramp(width * width, 1.3).reshape([width, width]).requires_grad(true),
+        ramp(width * words, 0.7).reshape([width, words]).requires_grad(true),
+        ramp(words, 0.9).requires_grad(true),
+    ];
+    let (x, target) = (ramp(rows * width, 2.1).reshape([rows, width]), Tensor::arange(0, rows as i64) * 11);
+    realize_all(&weights);
+    realize_all(&[x.clone(), target.clone()]);
+    let mut hidden = x;
+    // Enough of them for a device to begin early.
+    for _ in 0..8 {
+        hidden = hidden.matmul(&weights[0]).tanh() + &hidden;
+    }
+    let loss = cross_entropy(&(hidden.matmul(&weights[1]) + &weights[2]), &target);
+    let (_, spent) = counted(|| {
+        loss.backward();
+        realize_all(&weights.each_ref().map(|w| w.grad().expect("a gradient")));
+    });
+    // The forward pass, the gradient of the logits, and the rest.
+    let plans = if default_device().is_gpu() { 3 } else { 1 };
+    assert_eq!(spent.plans_compiled + spent.plans_replayed, plans, "{spent:?}");
+    let gradients = weights.each_ref().map(|w| w.grad().expect("a gradient").to_vec::<f32>());
+    (loss.to_vec(), gradients.to_vec())
+}
+
+#[test]
+fn a_device_goes_on_behind_large_logits_and_computes_what_a_cpu_does() {
+    let _alone = alone();
+    let (loss, gradients) = with_many_words();
+    let (wanted, slopes) = with_device(Device::Cpu, with_many_words);
+    assert!((loss[0] - wanted[0]).abs() < 1e-5, "{loss:?} {wanted:?}");
+    for (k, (found, wanted)) in gradients.iter().zip(&slopes).enumerate() {
+        let largest = wanted.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+        for (a, b) in found.iter().zip(wanted) {
+            assert!((a - b).abs() < 1e-4 * largest, "weights {k}: {a} {b}, of {largest}");
+        }
+    }
+}
+
+#[test]
+fn the_peak_is_that_of_tensors_and_of_what_is_in_between() {
+    let _alone = alone();
+    let unit = 1 << 22;
+    let x = Tensor::rand([1024, 1024]);
+    x.realize();
+    reset_peak();
+    x.matmul(&x).square().sum().realize();
+    let peak = counters().peak_bytes;
+    assert!((2 * unit..=5 * unit).contains(&peak), "{peak}");
+    let more = Tensor::zeros([4, 1024, 1024]) + 1.0;
+    more.realize();
+    reset_peak();
+    (&x + 1.0).realize();
+    let peak = counters().peak_bytes;
+    assert!((6 * unit..=7 * unit).contains(&peak), "{peak}");
 }

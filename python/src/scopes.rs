@@ -99,7 +99,14 @@ fn counters() -> BTreeMap<&'static str, u64> {
         ("uploads", c.uploads),
         ("reads", c.reads),
         ("pool_bytes", c.pool_bytes),
+        ("peak_bytes", c.peak_bytes),
     ])
+}
+
+/// Counts the most bytes in use anew.
+#[pyfunction]
+fn reset_peak() {
+    volta::reset_peak();
 }
 
 /// The kernels of the plan that this thread ran last, as a table.
@@ -133,6 +140,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyProfile>()?;
     module.add_function(wrap_pyfunction!(set_autocast, &module)?)?;
     module.add_function(wrap_pyfunction!(counters, &module)?)?;
+    module.add_function(wrap_pyfunction!(reset_peak, &module)?)?;
     module.add_function(wrap_pyfunction!(last_plan, &module)?)?;
     module.add_function(wrap_pyfunction!(measure_peak, &module)?)?;
     module.add_function(wrap_pyfunction!(set_guards, &module)?)?;

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from ._volta import _scopes as _native
 
 __all__ = [
-    "Counters", "KernelTime", "OpTime", "counters", "guards_enabled", "last_plan", "measure_peak", "profile", "set_guards",
+    "Counters", "KernelTime", "OpTime", "counters", "guards_enabled", "last_plan", "measure_peak", "profile",
+    "reset_peak", "set_guards",
 ]  # fmt: skip
 
 
@@ -39,6 +40,7 @@ class Counters(NamedTuple):
     """Totals since the program started, of all threads."""
 
     kernels_run: int
+    peak_bytes: int
     plans_compiled: int
     plans_replayed: int
     pool_bytes: int
@@ -47,8 +49,14 @@ class Counters(NamedTuple):
 
 
 def counters() -> Counters:
-    """What the engine has done so far: plans compiled and replayed, kernels run, copies both ways, bytes held."""
+    """What the engine has done so far: plans compiled and replayed, kernels run, copies both ways, bytes held and
+    the most that were in use at once."""
     return Counters(**_native.counters())
+
+
+def reset_peak() -> None:
+    """Counts `peak_bytes` anew from the next plan on."""
+    _native.reset_peak()
 
 
 def last_plan() -> str | None:
@@ -112,12 +120,12 @@ class profile:
 
     @property
     def counters(self) -> Counters:
-        """What the engine did meanwhile, in all threads; `pool_bytes` are those at the end."""
+        """What the engine did meanwhile, in all threads; `pool_bytes` and `peak_bytes` are those at the end."""
         if self._start is None:
             raise RuntimeError("nothing was profiled yet")
         end = self._end or counters()
         done = {name: getattr(end, name) - getattr(self._start, name) for name in Counters._fields}
-        return Counters(**{**done, "pool_bytes": end.pool_bytes})
+        return Counters(**{**done, "pool_bytes": end.pool_bytes, "peak_bytes": end.peak_bytes})
 
     def by_op(self) -> str:
         """A table of the ops that the program called, forward and gradient apart."""

@@ -10,6 +10,7 @@ pub(crate) use mode::is_enabled;
 pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 
 use crate::call::Call;
+use crate::engine::{begin, realize};
 use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::op::{Differentiated, gradient};
@@ -27,10 +28,16 @@ pub struct BackwardOptions {
     pub create_graph: bool,
 }
 
-/// Walks back from `outputs`, handing every finished gradient to `visit`, which says whether to go on.
+/// Bytes of a gradient that keep a fast device busy for longer than it takes to give it more to do.
+const LARGE: usize = 16 << 20;
+
+/// Walks back from `outputs`, handing every finished gradient to `visit`, which says whether to go on. A device that has
+/// begun with the forward pass goes on behind the first product, while the rest is recorded, if it `follows` and the gradient
+/// there is a large one, as that of a language model's logits is.
 fn walk(
     outputs: &[(Tensor, Tensor)],
     options: BackwardOptions,
+    mut follows: bool,
     mut visit: impl FnMut(&Arc<Node>, &Tensor) -> Result<bool>,
 ) -> Result<()> {
     let keep = options.retain_graph || options.create_graph;
@@ -78,8 +85,19 @@ fn walk(
                 add(&mut waiting, node, g)?;
             }
         }
-        if !keep {
-            used.push(node);
+        if keep {
+            continue;
+        }
+        let passed = follows && node.op.stands_alone();
+        follows &= !passed;
+        used.push(node);
+        if passed
+            && g.numel() * g.dtype().size() >= LARGE
+            && let Some((_, next)) = sources.first().and_then(|source| waiting.get(&source.node().id))
+        {
+            // What the rest of the walk does not ask for is neither kept nor computed.
+            used.drain(..).for_each(|node| node.release_tape());
+            realize(&[&next.node()])?;
         }
     }
     used.iter().for_each(|node| node.release_tape());
@@ -144,9 +162,9 @@ impl Tensor {
     pub fn try_backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let _call = Call::enter("backward");
         let start = seed(self, gradient)?;
-        crate::engine::begin(&self.node())?;
+        let begun = begin(&self.node())?;
         in_mode(options, || {
-            walk(&[(self.clone(), start)], options, |node, g| {
+            walk(&[(self.clone(), start)], options, begun, |node, g| {
                 if let Some(slot) = &node.leaf {
                     slot.add(g)?;
                 }
@@ -188,7 +206,7 @@ pub fn try_grad(
     let first = wanted.iter().copied().min().unwrap_or(0);
     let mut found: Vec<Option<Tensor>> = vec![None; inputs.len()];
     in_mode(options, || {
-        walk(&start, options, |node, g| {
+        walk(&start, options, false, |node, g| {
             for (slot, &id) in found.iter_mut().zip(&wanted) {
                 if id == node.id {
                     *slot = Some(g.clone());

@@ -1,7 +1,7 @@
 //! Memory for buffers, kept for the next step when one is dropped.
 
 use super::huge;
-use crate::engine::change_pool_bytes;
+use crate::engine::{change_pool_bytes, see_used_bytes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Buffer;
 use std::alloc::{Layout, alloc, dealloc};
@@ -79,6 +79,7 @@ fn with_pool<R>(f: impl FnOnce(&mut Pool) -> R) -> R {
     let before = pool.free_bytes + pool.used_bytes;
     let result = f(pool);
     change_pool_bytes((pool.free_bytes + pool.used_bytes) as i64 - before as i64);
+    see_used_bytes(pool.used_bytes as u64);
     result
 }
 

@@ -8,6 +8,7 @@ static KERNELS: AtomicU64 = AtomicU64::new(0);
 static UPLOADS: AtomicU64 = AtomicU64::new(0);
 static READS: AtomicU64 = AtomicU64::new(0);
 static POOL_BYTES: AtomicI64 = AtomicI64::new(0);
+static PEAK_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Totals since the program started, of all threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub struct Counters {
     pub reads: u64,
     /// Bytes that the devices' memory pools hold now, in use and free.
     pub pool_bytes: u64,
+    /// The most bytes of one device that were in use at once, by tensors and inside of plans, since the program started or
+    /// [`reset_peak`] was called.
+    pub peak_bytes: u64,
 }
 
 /// The totals now.
@@ -35,7 +39,18 @@ pub fn counters() -> Counters {
         uploads: UPLOADS.load(Relaxed),
         reads: READS.load(Relaxed),
         pool_bytes: POOL_BYTES.load(Relaxed).max(0) as u64,
+        peak_bytes: PEAK_BYTES.load(Relaxed),
     }
+}
+
+/// Counts `peak_bytes` anew from the next plan on.
+pub fn reset_peak() {
+    PEAK_BYTES.store(0, Relaxed);
+}
+
+/// So many bytes of a device are in use.
+pub(crate) fn see_used_bytes(bytes: u64) {
+    PEAK_BYTES.fetch_max(bytes, Relaxed);
 }
 
 pub(super) fn count_compile() {

@@ -16,8 +16,8 @@ mod trace;
 pub use by_op::{OpReport, OpTime};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use collect::plans_of;
-pub use counters::{Counters, counters};
-pub(crate) use counters::{change_pool_bytes, count_kernels, count_read, count_upload};
+pub use counters::{Counters, counters, reset_peak};
+pub(crate) use counters::{change_pool_bytes, count_kernels, count_read, count_upload, see_used_bytes};
 pub use peak::{Peak, measure_peak};
 pub use preview::plan_only;
 pub use profile::{KernelTime, Profile, Profiler, profile};
@@ -83,10 +83,14 @@ pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
 /// Recorded nodes from which on a device may begin while more of them are recorded.
 const MANY: usize = 32;
 
-/// Lets a device that works beside the host begin with what is recorded so far, if that is much.
-pub(crate) fn begin(node: &Arc<Node>) -> Result<()> {
+/// Lets a device that works beside the host begin with what is recorded so far, if that is much. Whether it does.
+pub(crate) fn begin(node: &Arc<Node>) -> Result<bool> {
     let alone = guards_enabled() || preview::is_on() || recorded() < MANY;
-    if alone || !executor(node.device)?.works_beside() { Ok(()) } else { realize(&[node]) }
+    let begins = !alone && executor(node.device)?.works_beside();
+    if begins {
+        realize(&[node])?;
+    }
+    Ok(begins)
 }
 
 /// Computes these nodes and all that this thread has pending and still holds.

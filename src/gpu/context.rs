@@ -44,8 +44,9 @@ pub(super) struct Context {
     kept: Mutex<Kept>,
     fault: Arc<Mutex<Option<wgpu::Error>>>,
     lost: Arc<OnceLock<String>>,
-    /// Bytes that were allocated and not given back.
+    /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub given: Arc<AtomicU64>,
+    pub used: AtomicU64,
     pub injected: Injected,
 }
 
@@ -193,6 +194,7 @@ impl Context {
             fault,
             lost,
             given: Arc::default(),
+            used: AtomicU64::new(0),
             injected: Injected::default(),
         })
     }

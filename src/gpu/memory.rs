@@ -106,7 +106,9 @@ impl GpuBuffer {
         let mut buffer = GpuBuffer { pieces: Vec::with_capacity(1), context: context.clone() };
         let mut rest = bytes;
         loop {
-            buffer.pieces.push(take(context, class(rest.min(block), block))?);
+            let piece = take(context, class(rest.min(block), block))?;
+            context.used.fetch_add(piece.bytes, Relaxed);
+            buffer.pieces.push(piece);
             rest = rest.saturating_sub(block);
             if rest == 0 {
                 return Ok(buffer);
@@ -132,6 +134,7 @@ impl Drop for GpuBuffer {
         }
         let mut pool = locked(&self.context.pool);
         for piece in self.pieces.drain(..) {
+            self.context.used.fetch_sub(piece.bytes, Relaxed);
             pool.free.entry(piece.bytes).or_default().insert(piece.id, piece);
         }
     }

@@ -13,12 +13,13 @@ use super::transfer;
 use super::tune::Choices;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::engine::{is_profiled, record_time, span, trace_kernel};
+use crate::engine::{is_profiled, record_time, see_used_bytes, span, trace_kernel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Program};
 use smallvec::SmallVec;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -137,6 +138,7 @@ impl Program for GpuProgram {
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, &self.arena).map_err(named)?;
+        see_used_bytes(context.used.load(Relaxed) + self.arena.iter().sum::<usize>() as u64);
         let submitting = span("submit");
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
