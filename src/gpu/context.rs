@@ -172,6 +172,7 @@ impl Context {
             longest_row: 1 << 16,
             few_rows: 2048,
             columns: true,
+            beside: true,
             sizes,
         };
         Ok(Context {

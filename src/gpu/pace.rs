@@ -96,6 +96,7 @@ mod tests {
     fn slower_kinds_are_cut_more_often() {
         let kernel = |flops| Kernel {
             work: crate::plan::kernel::Work::Map(Vec::new()),
+            turn: 0,
             label: String::new(),
             parts: Vec::new(),
             flops,

@@ -84,13 +84,18 @@ impl GpuProgram {
     }
 }
 
-/// The time that each dispatch takes, roughly: its share of its kernel's.
+/// The time that each dispatch takes, roughly: its shares of its kernels'.
 fn estimates(drafts: &[Draft], plan: &Plan, context: &Context) -> Vec<f64> {
-    let mut shared = vec![0; plan.kernels.len()];
-    drafts.iter().filter_map(|d| d.kernel).for_each(|k| shared[k] += 1);
-    let seconds =
-        |d: &Draft| d.kernel.map_or(0.0, |k| context.pace.seconds(&plan.kernels[k]) / f64::from(shared[k]));
-    drafts.iter().map(seconds).collect()
+    let shares = shares(drafts, plan, context);
+    drafts.iter().map(|d| d.kernels.iter().map(|&k| shares[k]).sum()).collect()
+}
+
+/// What a dispatch of each kernel takes, roughly.
+fn shares<'d>(drafts: impl IntoIterator<Item = &'d Draft>, plan: &Plan, context: &Context) -> Vec<f64> {
+    let mut shared = vec![0.0; plan.kernels.len()];
+    drafts.into_iter().flat_map(|d| &d.kernels).for_each(|&k| shared[k] += 1.0);
+    let seconds = |kernel| context.pace.seconds(kernel).max(f64::MIN_POSITIVE);
+    plan.kernels.iter().zip(shared).map(|(kernel, shared)| seconds(kernel) / shared).collect()
 }
 
 fn argument_words(argument: Argument, dtype: DType) -> [u32; 2] {
@@ -178,12 +183,18 @@ impl Program for GpuProgram {
         context.check(|| "running a plan".into()).map_err(named)?;
         if let (Some(times), Some(begun)) = (times, begun) {
             let device = Device::Gpu(context.index);
-            // A kernel may be several dispatches.
+            // A kernel may be several dispatches, and a dispatch several kernels, which then share its time as they
+            // would take it by themselves.
+            let shares = shares(self.dispatches.ready.iter().map(|ready| &ready.draft), plan, context);
             let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
             for (ready, (start, time)) in self.dispatches.ready.iter().zip(profile::read(context, &times)?) {
-                if let Some(k) = ready.draft.kernel {
+                let all: f64 = ready.draft.kernels.iter().map(|&k| shares[k]).sum();
+                let mut start = begun + start;
+                for &k in &ready.draft.kernels {
+                    let time = time.mul_f64(shares[k] / all);
                     kernels[k] += time;
-                    trace_kernel(&plan.kernels[k], device, begun + start, time);
+                    trace_kernel(&plan.kernels[k], device, start, time);
+                    start += time;
                 }
             }
             plan.kernels.iter().zip(kernels).for_each(|(kernel, time)| record_time(kernel, device, time));

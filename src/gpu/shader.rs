@@ -20,7 +20,7 @@ pub(super) struct Declared {
 /// A name under which a body reads or writes declared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Accessor {
-    pub name: &'static str,
+    pub name: String,
     pub declared: usize,
     pub dtype: DType,
     pub lane: Lane,
@@ -106,7 +106,7 @@ impl Frame<'_> {
             if wide && d.width == 1 {
                 continue;
             }
-            let (name, lane, s) = (a.name, a.lane.name(wide), suffix(wide));
+            let (name, lane, s) = (&a.name, a.lane.name(wide), suffix(wide));
             let width = if wide { 4 } else { 1 };
             if a.reads {
                 let _ = writeln!(text, "fn load{s}_{name}(i: u32) -> {lane} {{");

@@ -33,9 +33,10 @@ fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
     with_last_plan(|plan| of_plan(plan, caps))
 }
 
-fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
+/// What a GPU of the tests asks for.
+pub(super) fn rules() -> MemoryRules {
     let sizes = DType::ALL.map(DType::size);
-    let rules = MemoryRules {
+    MemoryRules {
         alignment: 256,
         block: 1 << 31,
         shelves: 1,
@@ -43,8 +44,13 @@ fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
         longest_row: 1 << 16,
         few_rows: 2048,
         columns: true,
+        beside: true,
         sizes,
-    };
+    }
+}
+
+fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
+    let rules = rules();
     let choices = Choices::default();
     let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices };
     assemble(plan, &target, false).expect("the plan has shaders").shaders

@@ -3,7 +3,7 @@
 use super::kernel::Slot;
 use super::memory::MemoryRules;
 
-/// A value that lives from one kernel to another, both included.
+/// A value that lives from one turn of kernels to another, both included.
 pub(super) struct Piece {
     pub slot: Slot,
     pub bytes: usize,
@@ -82,6 +82,7 @@ mod tests {
             longest_row: 0,
             few_rows: 0,
             columns: false,
+            beside: false,
             sizes,
         };
         let of = |(slot, &(bytes, from, to)): (usize, &(usize, usize, usize))| Piece {
@@ -107,6 +108,7 @@ mod tests {
             longest_row: 0,
             few_rows: 0,
             columns: false,
+            beside: false,
             sizes,
         };
         let piece = |slot, bytes, shelf| Piece { slot, bytes, from: 0, to: 0, shelf };

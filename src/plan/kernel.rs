@@ -360,6 +360,8 @@ pub(crate) enum Work {
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     pub work: Work,
+    /// Kernels of one turn do not wait for each other.
+    pub turn: usize,
     pub label: String,
     /// What it computes, in order.
     pub parts: Vec<Part>,

@@ -58,6 +58,8 @@ pub(crate) struct MemoryRules {
     pub few_rows: usize,
     /// Whether a kernel that walks over rows may fold columns in passing.
     pub columns: bool,
+    /// Whether small kernels run side by side.
+    pub beside: bool,
     /// Bytes of an element of each type.
     pub sizes: [usize; DType::ALL.len()],
 }
@@ -98,11 +100,14 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     let bytes = |slot: Slot| rules.bytes(graph, slot);
     let count = graph.nodes.len();
     let mut places = vec![Place::Nowhere; count];
-    let mut last_read = vec![0; count];
+    // The turn in which a slot is read for the last time, and how many read it then.
+    let mut last_read = vec![(0, 0); count];
     let mut inputs = Vec::new();
-    for (k, kernel) in kernels.iter().enumerate() {
+    for kernel in kernels {
         for slot in kernel.reads() {
-            last_read[slot] = k;
+            let (last, readers) = &mut last_read[slot];
+            *readers = if *last == kernel.turn { *readers + 1 } else { 1 };
+            *last = kernel.turn;
             if graph.nodes[slot].input && places[slot] == Place::Nowhere {
                 places[slot] = Place::Input(inputs.len());
                 inputs.push(slot);
@@ -119,17 +124,18 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     let mut dying: Vec<(usize, Slot)> = Vec::new();
     // Inputs that were given away and are read for the last time: their memory is as good as the arena's then.
     let given = |slot: &Slot| graph.nodes[*slot].donated;
-    dying.extend(inputs.iter().copied().filter(given).map(|slot| (last_read[slot], slot)));
+    dying.extend(inputs.iter().copied().filter(given).map(|slot| (last_read[slot].0, slot)));
     let mut idle: Vec<usize> = Vec::new();
-    for (k, kernel) in kernels.iter().enumerate() {
+    for kernel in kernels {
+        let now = kernel.turn;
         dying.retain(|&(last, slot)| {
             if let Place::Input(input) = places[slot]
-                && last < k
+                && last < now
                 && !taken[input]
             {
                 idle.push(input);
             }
-            last >= k
+            last >= now
         });
         let inner = hidden_product(kernel, graph, &bytes);
         let new = |places: &[Place], slot: Slot| places[slot] == Place::Nowhere && Some(slot) != inner;
@@ -141,7 +147,7 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
                 if over_of.iter().any(|o| o.0 == slot) {
                     continue;
                 }
-                if let Some(input) = donor(graph, kernel, slot, made_of_it, &places, &last_read, k, &taken) {
+                if let Some(input) = donor(graph, kernel, slot, made_of_it, &places, &last_read, &taken) {
                     taken[input] = true;
                     over_of.push((slot, input));
                 }
@@ -156,7 +162,7 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
                 let over = over_of.iter().find(|o| o.0 == slot).map(|o| o.1);
                 outputs.push(Output { slot, bytes: bytes(slot), over });
             } else {
-                let last = last_read[slot].max(k);
+                let last = last_read[slot].0.max(now);
                 // The memory of an input serves what is not much smaller, too.
                 let fits = |input: usize| (bytes(slot)..=2 * bytes(slot)).contains(&bytes(inputs[input]));
                 let rooms = (0..idle.len()).filter(|&room| fits(idle[room]));
@@ -168,7 +174,7 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
                     places[slot] = Place::Arena(0);
                     let shelf = shelf(kernel, rules, &shelves);
                     shelves[slot] = Some(shelf);
-                    pieces.push(Piece { slot, bytes: bytes(slot), from: k, to: last, shelf });
+                    pieces.push(Piece { slot, bytes: bytes(slot), from: now, to: last, shelf });
                 }
             }
         }
@@ -208,17 +214,15 @@ fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> us
     (alike && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
 }
 
-/// An input that `slot` may overwrite: given away, read here for the last time, and only where it is written. If asked
+/// An input that `slot` may overwrite: given away, read for the last time, here alone, and only where it is written. If asked
 /// for, one that it is made of.
-#[allow(clippy::too_many_arguments, reason = "they are the state of the loop around it")]
 fn donor(
     graph: &PlanGraph,
     kernel: &Kernel,
     slot: Slot,
     made_of_it: bool,
     places: &[Place],
-    last_read: &[usize],
-    now: usize,
+    last_read: &[(usize, usize)],
     taken: &[bool],
 ) -> Option<usize> {
     let Work::Map(maps) = &kernel.work else { return None };
@@ -237,7 +241,7 @@ fn donor(
             && (!made_of_it || sources.contains(candidate))
             && node.dtype == graph.nodes[slot].dtype
             && node.shape.numel() == graph.nodes[slot].shape.numel()
-            && last_read[*candidate] == now
+            && last_read[*candidate] == (kernel.turn, 1)
             && !elsewhere
             && map.reads().filter(|a| a.slot == *candidate).all(|a| a.position == *written)
     };

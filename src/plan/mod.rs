@@ -60,7 +60,8 @@ pub(crate) fn compile(
     let order = fusion.order(!fuse, age);
     let mut arguments = Vec::new();
     let mut kernels = Vec::new();
-    for g in order {
+    for (turn, g) in order.into_iter().enumerate().flat_map(|(t, turn)| turn.into_iter().map(move |g| (t, g)))
+    {
         let group = &fusion.groups[g];
         let mut work = match &group.body {
             Body::Map { maps, .. } => Work::Map(maps.clone()),
@@ -74,7 +75,7 @@ pub(crate) fn compile(
             }
             Work::Special(s) => s.epilogue.iter_mut().for_each(|m| number_arguments(m, &mut arguments)),
         }
-        kernels.push(describe(graph, work, &group.members, &group.outputs));
+        kernels.push(Kernel { turn, ..describe(graph, work, &group.members, &group.outputs) });
     }
     let layout = memory::lay_out(graph, &kernels, rules);
     let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(graph, n)).collect();
@@ -110,7 +111,8 @@ fn describe(graph: &PlanGraph, work: Work, members: &[usize], outputs: &[usize])
     };
     let computed = computed_inside(graph, members);
     let parts: Vec<Part> = computed.into_iter().map(part).collect();
-    let mut kernel = Kernel { work, label: String::new(), parts, flops: 0, bytes_read: 0, bytes_written: 0 };
+    let mut kernel =
+        Kernel { work, turn: 0, label: String::new(), parts, flops: 0, bytes_read: 0, bytes_written: 0 };
     let bytes = |slots: Vec<usize>| -> u64 {
         slots.iter().map(|&s| (graph.nodes[s].shape.numel() * graph.nodes[s].dtype.size()) as u64).sum()
     };

@@ -1,13 +1,31 @@
-//! The order of kernels: everyone finds what it reads, and memory that is of no use any more is free early.
+//! The order of kernels: everyone finds what it reads, memory that is of no use any more is free early, and where a device
+//! has room for several small kernels at once, those that nobody waits for run side by side.
 
 use super::fuse::{Body, Fusion};
+use super::kernel::{MapKernel, Special, Step};
+
+/// Bytes that a kernel reads and writes at most if a device has room for others beside it, and turns of its loops.
+const SMALL: usize = 8 << 20;
+const SHORT: usize = 1 << 29;
+/// Kernels that run side by side at most, and bytes that those may read which wait until there are more of them.
+const MOST_BESIDE: usize = 24;
+const MOST_HELD: usize = 32 << 20;
+
+/// A kernel in the making that may run.
+#[derive(Clone, Copy)]
+struct Ready {
+    age: u64,
+    group: usize,
+    /// Nobody but the last kernels needs it: there is time until others are there that can run beside it.
+    has_time: bool,
+}
 
 impl Fusion<'_> {
-    /// Groups as the user wrote the ops, as far as they do not wait for each other. Unless they should stay `as_written`,
-    /// those that leave no more in memory than they find there go first, and of them the one that frees the most: the
-    /// gradient of a weight, which may be one kernel with the update that asks for it, runs when the last value that it
-    /// is made of is there.
-    pub fn order(&self, as_written: bool, age: impl Fn(usize) -> u64) -> Vec<usize> {
+    /// Groups as the user wrote the ops, as far as they do not wait for each other, and those together that run side by
+    /// side. Unless they should stay `as_written`, those that leave no more in memory than they find there go first, and
+    /// of them the one that frees the most: the gradient of a weight, which may be one kernel with the update that asks
+    /// for it, runs when the last value that it is made of is there.
+    pub fn order(&self, as_written: bool, age: impl Fn(usize) -> u64) -> Vec<Vec<usize>> {
         let alive: Vec<usize> =
             (0..self.groups.len()).filter(|&g| !matches!(self.groups[g].body, Body::Gone)).collect();
         let mut waiting = vec![0usize; self.groups.len()];
@@ -25,29 +43,64 @@ impl Fusion<'_> {
                 followers[p].push(g);
             }
         }
-        let born = |g: usize| self.groups[g].members.iter().map(|&m| age(m)).min().unwrap_or(0);
-        let mut ready: Vec<(u64, usize)> =
-            alive.iter().filter(|&&g| waiting[g] == 0).map(|&g| (born(g), g)).collect();
+        let bytes = |slots: &[usize]| slots.iter().map(|&s| self.rules.bytes(self.graph, s)).sum::<usize>();
+        let beside = self.rules.beside && !as_written;
+        let small: Vec<bool> =
+            (0..self.groups.len()).map(|g| beside && self.is_small(g, &reads[g])).collect();
+        let ready = |g: usize| Ready {
+            age: self.groups[g].members.iter().map(|&m| age(m)).min().unwrap_or(0),
+            group: g,
+            has_time: small[g] && followers[g].iter().all(|&f| followers[f].is_empty()),
+        };
+        let mut all_ready: Vec<Ready> =
+            alive.iter().filter(|&&g| waiting[g] == 0).map(|&g| ready(g)).collect();
         let mut order = Vec::with_capacity(alive.len());
-        while !ready.is_empty() {
-            let urgency = |k: &usize| {
-                let (age, g) = ready[*k];
-                let change = if as_written { 0 } else { self.change(g, &reads[g], &readers) };
-                (change > 0, change.min(0), age, g)
+        while !all_ready.is_empty() {
+            let with_time: Vec<usize> = all_ready.iter().filter(|r| r.has_time).map(|r| r.group).collect();
+            let held: usize = with_time.iter().map(|&g| bytes(&reads[g])).sum();
+            let enough = with_time.len() >= MOST_BESIDE || held > MOST_HELD;
+            let urgency = |r: &Ready| {
+                let change = if as_written { 0 } else { self.change(r.group, &reads[r.group], &readers) };
+                (r.has_time != enough, change > 0, change.min(0), r.age, r.group)
             };
-            let next = (0..ready.len()).min_by_key(urgency).expect("one is ready");
-            let (_, g) = ready.swap_remove(next);
-            order.push(g);
-            reads[g].iter().for_each(|&slot| readers[slot] -= 1);
-            for &f in &followers[g] {
-                waiting[f] -= 1;
-                if waiting[f] == 0 {
-                    ready.push((born(f), f));
+            let next = *all_ready.iter().min_by_key(|r| urgency(r)).expect("one is ready");
+            let beside = |r: &Ready| r.has_time == next.has_time && small[r.group] && small[next.group];
+            let mut turn = vec![next];
+            turn.extend(all_ready.iter().filter(|r| r.group != next.group && beside(r)));
+            turn[1..].sort_unstable_by_key(|r| (r.age, r.group));
+            turn.truncate(MOST_BESIDE);
+            let turn: Vec<usize> = turn.iter().map(|r| r.group).collect();
+            all_ready.retain(|r| !turn.contains(&r.group));
+            for &g in &turn {
+                reads[g].iter().for_each(|&slot| readers[slot] -= 1);
+                for &f in &followers[g] {
+                    waiting[f] -= 1;
+                    if waiting[f] == 0 {
+                        all_ready.push(ready(f));
+                    }
                 }
             }
+            order.push(turn);
         }
-        assert_eq!(order.len(), alive.len(), "kernels wait for each other");
+        assert_eq!(order.iter().map(Vec::len).sum::<usize>(), alive.len(), "kernels wait for each other");
         order
+    }
+
+    /// Whether a device has room for others beside this group, which reads these slots: it is soon done, and takes little of
+    /// the memory of workgroups.
+    fn is_small(&self, g: usize, reads: &[usize]) -> bool {
+        let turns = match &self.groups[g].body {
+            // Random numbers are many instructions, and asked for once.
+            Body::Map { maps, .. } if !maps.iter().any(draws) => maps.iter().map(MapKernel::iterations).sum(),
+            Body::Special(s) if s.special == Special::Matmul => {
+                let terms = s.operands[0].shape.last().copied().unwrap_or(1);
+                s.output.shape.numel().saturating_mul(terms)
+            }
+            _ => return false,
+        };
+        // Rows that are looked up are not the whole table.
+        let seen = |slot: &usize| self.rules.bytes(self.graph, *slot).min(turns.saturating_mul(8));
+        turns <= SHORT && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL
     }
 
     /// Bytes that are in memory after `g`, which reads these slots, and were not before.
@@ -60,4 +113,8 @@ impl Fusion<'_> {
         let freed: i64 = reads.iter().filter(goes).map(bytes).sum();
         self.groups[g].outputs.iter().map(bytes).sum::<i64>() - freed
     }
+}
+
+fn draws(map: &MapKernel) -> bool {
+    map.code.iter().any(|i| matches!(i.step, Step::Random { .. }))
 }

@@ -102,7 +102,7 @@ impl Builder<'_> {
         self.depth += 1;
         for Detour { works, slots } in detours {
             let bytes = slots.iter().map(|&(dtype, numel)| (numel * self.size(dtype)) as u64);
-            let places = self.place_scratch(&bytes.collect::<Vec<u64>>()).0;
+            let places = self.place_scratch(&bytes.collect::<Vec<u64>>(), 0).places;
             let slices = places.iter().zip(&slots);
             self.aside.extend(slices.map(|(&(at, bytes), &(dtype, _))| Slice { at, bytes, dtype }));
             for work in works {

@@ -1,9 +1,11 @@
 //! A plan as shaders, and the memory that each of them sees. Needs no device: what it is made for is said by the
 //! adapter's abilities and limits.
 
+mod beside;
 mod crowded;
+mod text;
 
-use super::dispatch::{Binding, Caps, Dispatch, Lowered, Memory};
+use super::dispatch::{Binding, Caps, Dispatch, Lane, Lowered, Memory};
 use super::guard::{self as check, COUNT_NONFINITE, Notes};
 use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
 use super::pieces::{Pieces, Windows};
@@ -58,8 +60,8 @@ pub(super) struct Draft {
     pub groups: [u32; 2],
     /// Bytes of uniform memory from an offset.
     pub uniforms: Option<(u64, u64)>,
-    /// The kernel it belongs to; a guard's check belongs to none.
-    pub kernel: Option<usize>,
+    /// The kernels it belongs to; a guard's check belongs to none.
+    pub kernels: Vec<usize>,
 }
 
 /// All of a plan.
@@ -92,11 +94,17 @@ pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<As
     if guarded {
         guard::inputs(plan).for_each(|slot| builder.count_nonfinite(slot));
     }
-    for (k, kernel) in plan.kernels.iter().enumerate() {
-        builder.add(k, kernel)?;
-        if let Some(notes) = &notes {
+    let mut first = 0;
+    for turn in plan.kernels.chunk_by(|a, b| a.turn == b.turn) {
+        let (k, end) = (first, first + turn.len());
+        match turn {
+            [kernel] => builder.add(k, kernel)?,
+            _ => builder.add_turn(k..end)?,
+        }
+        if let (Some(notes), [kernel]) = (&notes, turn) {
             builder.check(kernel, notes.indices_of(k, kernel))?;
         }
+        first = end;
     }
     let Builder { drafts, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
     let mut arena = plan.layout.arena.clone();
@@ -118,6 +126,26 @@ struct Builder<'a> {
     depth: usize,
 }
 
+/// Where each piece of a kernel's own memory begins, with its bytes, and where all of it ends.
+struct Scratch {
+    places: Vec<(usize, usize)>,
+    end: usize,
+}
+
+/// A binding, and the memory that it names.
+#[derive(Clone)]
+struct Seen {
+    name: String,
+    dtype: DType,
+    lane: Lane,
+    width: u32,
+    reads: bool,
+    writes: bool,
+    /// The numbers of the pieces that are seen, and where they are.
+    pieces: Vec<usize>,
+    sources: Vec<Source>,
+}
+
 /// A slot on the shelf behind the plan's.
 struct Slice {
     at: usize,
@@ -129,26 +157,32 @@ impl Builder<'_> {
     fn add(&mut self, k: usize, kernel: &Kernel) -> Result<()> {
         let named = |error: Error| error.with_context(&describe(kernel));
         check_count(self.target, kernel).map_err(named)?;
-        let Target { caps, rules, .. } = self.target;
         match &kernel.work {
             Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => {
                 maps.iter().try_for_each(|map| self.add_crowded(k, kernel, &map.simplified())).map_err(named)
             }
-            Work::Map(maps) => {
-                let lowered = map::lower(maps, caps, rules.slots.min(MOST_TOGETHER));
-                self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
-            }
-            Work::Rows(maps) => {
-                let lowered = map::lower_rows(maps, caps);
-                self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
-            }
+            work => match (self.lowered(kernel), work) {
+                (None, Work::Special(s)) => self.add_large(k, kernel, s).map_err(named),
+                (lowered, _) => {
+                    let lowered = lowered.expect("it sees few enough pieces");
+                    self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
+                }
+            },
+        }
+    }
+
+    /// A kernel's dispatches, unless they would see too many pieces of memory.
+    fn lowered(&self, kernel: &Kernel) -> Option<MapLowered> {
+        let Target { caps, rules, .. } = self.target;
+        match &kernel.work {
+            Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => None,
+            Work::Map(maps) => Some(map::lower(maps, caps, rules.slots.min(MOST_TOGETHER))),
+            Work::Rows(maps) => Some(map::lower_rows(maps, caps)),
             Work::Special(s) => {
                 let default = || write_epilogues(s, kernel, special::lower(s, caps, None));
                 let lowered = self.lower_tuned(s, kernel).unwrap_or_else(default);
-                if self.seen(kernel, &lowered, &Windows::new()) <= rules.slots || !self.is_large(kernel) {
-                    return self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named);
-                }
-                self.add_large(k, kernel, s).map_err(named)
+                let few = self.seen(kernel, &lowered, &Windows::new()) <= rules.slots;
+                (few || !self.is_large(kernel)).then_some(lowered)
             }
         }
     }
@@ -177,8 +211,10 @@ impl Builder<'_> {
 
     /// The most pieces of memory that one of the dispatches sees.
     fn seen(&self, kernel: &Kernel, lowered: &MapLowered, windows: &Windows) -> usize {
-        let scratch = self.place_scratch(&lowered.scratch).0;
-        let of = |d: &MapDispatch| self.declare(kernel, &d.dispatch.bindings, &scratch, windows).2.len();
+        let scratch = self.place_scratch(&lowered.scratch, 0).places;
+        let of = |d: &MapDispatch| {
+            self.declare(&self.see(kernel, &d.dispatch.bindings, &scratch, windows)).2.len()
+        };
         lowered.dispatches.iter().map(of).max().unwrap_or(0)
     }
 
@@ -189,18 +225,18 @@ impl Builder<'_> {
         lowered: MapLowered,
         windows: &Windows,
     ) -> Result<()> {
-        let (scratch, end) = self.place_scratch(&lowered.scratch);
-        self.scratch_bytes = self.scratch_bytes.max(end);
+        let scratch = self.place_scratch(&lowered.scratch, 0);
+        self.scratch_bytes = self.scratch_bytes.max(scratch.end);
         for dispatch in lowered.dispatches {
-            self.add_dispatch(Some(k), kernel, dispatch, &scratch, windows)?;
+            self.add_dispatch(Some(k), kernel, dispatch, &scratch.places, windows)?;
         }
         Ok(())
     }
 
-    /// Where a kernel's own memory is on the shelf behind the plan's, and where it ends.
-    fn place_scratch(&self, sizes: &[u64]) -> (Vec<(usize, usize)>, usize) {
+    /// Where a kernel's own memory is on the shelf behind the plan's, from byte `first` on.
+    fn place_scratch(&self, sizes: &[u64], first: usize) -> Scratch {
         let MemoryRules { alignment, block, .. } = *self.target.rules;
-        let mut end = self.aside.last().map_or(0, |slice| slice.at + slice.bytes);
+        let mut end = first.max(self.aside.last().map_or(0, |slice| slice.at + slice.bytes));
         let mut places = Vec::new();
         for &bytes in sizes {
             let bytes = bytes as usize;
@@ -212,32 +248,34 @@ impl Builder<'_> {
             places.push((end, bytes));
             end += bytes;
         }
-        (places, end.next_multiple_of(alignment))
+        Scratch { places, end: end.next_multiple_of(alignment) }
     }
 
     fn add_dispatch(
         &mut self,
         k: Option<usize>,
         kernel: &Kernel,
-        MapDispatch { dispatch, uniforms }: MapDispatch,
+        dispatch: MapDispatch,
         scratch: &[(usize, usize)],
         windows: &Windows,
     ) -> Result<()> {
-        let Dispatch { body, bindings, groups } = dispatch;
+        let seen = self.see(kernel, &dispatch.dispatch.bindings, scratch, windows);
+        self.add_seen(k, kernel, dispatch, &seen)
+    }
+
+    /// Adds a dispatch that sees this memory.
+    fn add_seen(
+        &mut self,
+        k: Option<usize>,
+        kernel: &Kernel,
+        MapDispatch { dispatch, uniforms }: MapDispatch,
+        seen: &[Seen],
+    ) -> Result<()> {
+        let Dispatch { body, groups, .. } = dispatch;
         if groups == 0 {
             return Ok(());
         }
-        let (declared, accessors, sources) = self.declare(kernel, &bindings, scratch, windows);
-        let frame = Frame {
-            declared: &declared,
-            accessors: &accessors,
-            arguments: uniforms.len(),
-            block: self.target.rules.block,
-            caps: self.target.caps,
-        };
-        let source = frame.source(&body);
-        let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces.len()]).collect();
-        debug_assert_eq!(writable.len(), frame.bindings());
+        let (source, writable, sources) = self.source(&body, &uniforms, seen);
         if writable.len() > self.target.rules.slots {
             return Err(self.too_many(writable.len(), "a kernel"));
         }
@@ -251,13 +289,28 @@ impl Builder<'_> {
         // As few workgroups too many as there can be.
         let down = groups.div_ceil(MOST_GROUPS);
         let groups = [groups.div_ceil(down) as u32, down as u32];
-        self.push(k, shader, sources, groups, &uniforms);
+        self.push(k.into_iter().collect(), shader, sources, groups, &uniforms);
         Ok(())
+    }
+
+    /// The shader around a body that sees this memory; with a flag and the memory of each of its bindings.
+    fn source(&self, body: &str, uniforms: &[Uniform], seen: &[Seen]) -> (String, Vec<bool>, Vec<Source>) {
+        let (declared, accessors, sources) = self.declare(seen);
+        let frame = Frame {
+            declared: &declared,
+            accessors: &accessors,
+            arguments: uniforms.len(),
+            block: self.target.rules.block,
+            caps: self.target.caps,
+        };
+        let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces.len()]).collect();
+        debug_assert_eq!(writable.len(), frame.bindings());
+        (frame.source(body), writable, sources)
     }
 
     fn push(
         &mut self,
-        kernel: Option<usize>,
+        kernels: Vec<usize>,
         shader: Shader,
         sources: Vec<Source>,
         groups: [u32; 2],
@@ -271,7 +324,7 @@ impl Builder<'_> {
             (start as u64, bytes as u64)
         });
         self.shaders.push(shader);
-        self.drafts.push(Draft { sources, groups, uniforms, kernel });
+        self.drafts.push(Draft { sources, groups, uniforms, kernels });
     }
 
     /// Checks what a kernel wrote, and its indices.
@@ -302,41 +355,51 @@ impl Builder<'_> {
                     what: "guards".into(),
                     kernel: "guards".into(),
                 };
-                self.push(None, shader, vec![source, Source::Guard], groups, &uniforms);
+                self.push(Vec::new(), shader, vec![source, Source::Guard], groups, &uniforms);
             }
         }
     }
 
-    /// The pieces of memory behind the names: names of one piece of memory share its bindings.
-    fn declare(
+    /// The memory behind the names of a kernel's bindings.
+    fn see(
         &self,
         kernel: &Kernel,
         bindings: &[Binding],
         scratch: &[(usize, usize)],
         windows: &Windows,
-    ) -> (Vec<Declared>, Vec<Accessor>, Vec<Source>) {
-        let mut declared: Vec<(Declared, Vec<Source>)> = Vec::new();
-        let mut accessors = Vec::new();
-        for b in bindings {
+    ) -> Vec<Seen> {
+        let see = |b: &Binding| {
             let mut sources = self.sources(kernel, b.memory, scratch);
             let named = slot_of(kernel, b.memory);
-            let seen = windows.iter().find(|(slot, _)| named == Some(*slot));
+            let window = windows.iter().find(|(slot, _)| named == Some(*slot));
             let mut pieces: Vec<usize> = (0..sources.len()).collect();
-            if let Some((_, seen)) = seen {
-                pieces.retain(|piece| seen.contains(piece));
+            if let Some((_, window)) = window {
+                pieces.retain(|piece| window.contains(piece));
                 sources = pieces.iter().map(|&piece| sources[piece]).collect();
             }
-            let stored = Stored::of(b.dtype, self.target.caps.f16);
-            let k = declared.iter().position(|(_, s)| *s == sources).unwrap_or_else(|| {
-                declared.push((Declared { stored, width: 1, writable: false, pieces }, sources));
+            let Binding { name, dtype, lane, width, reads, writes, .. } = *b;
+            Seen { name: name.into(), dtype, lane, width, reads, writes, pieces, sources }
+        };
+        bindings.iter().map(see).collect()
+    }
+
+    /// What a shader declares: names of one piece of memory share its bindings.
+    fn declare(&self, seen: &[Seen]) -> (Vec<Declared>, Vec<Accessor>, Vec<Source>) {
+        let mut declared: Vec<(Declared, Vec<Source>)> = Vec::new();
+        let mut accessors = Vec::new();
+        for Seen { name, dtype, lane, width, reads, writes, pieces, sources } in seen {
+            let stored = Stored::of(*dtype, self.target.caps.f16);
+            let k = declared.iter().position(|(_, s)| s == sources).unwrap_or_else(|| {
+                let pieces = pieces.clone();
+                declared.push((Declared { stored, width: 1, writable: false, pieces }, sources.clone()));
                 declared.len() - 1
             });
             let d = &mut declared[k].0;
             debug_assert_eq!(d.stored, stored, "one piece of memory in two forms");
-            d.width = d.width.max(b.width);
-            d.writable |= b.writes;
-            let Binding { name, dtype, lane, reads, writes, .. } = *b;
-            accessors.push(Accessor { name, declared: k, dtype, lane, reads, writes });
+            d.width = d.width.max(*width);
+            d.writable |= writes;
+            let (name, dtype, lane) = (name.clone(), *dtype, *lane);
+            accessors.push(Accessor { name, declared: k, dtype, lane, reads: *reads, writes: *writes });
         }
         // A buffer that is written somewhere in a dispatch is writable wherever the dispatch sees it.
         let written: Vec<usize> = declared

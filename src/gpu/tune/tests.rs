@@ -174,17 +174,7 @@ fn the_cpu_is_not_tuned() {
 
 /// The shaders of a plan for a small adapter, with these choices.
 fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
-    let sizes = DType::ALL.map(DType::size);
-    let rules = crate::plan::memory::MemoryRules {
-        alignment: 256,
-        block: 1 << 31,
-        shelves: 1,
-        slots: 8,
-        longest_row: 1 << 16,
-        few_rows: 2048,
-        columns: true,
-        sizes,
-    };
+    let rules = crate::plan::memory::MemoryRules { slots: 8, ..crate::gpu::snapshots::rules() };
     let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices };
     let assembly = assemble(plan, &target, false).expect("the plan has shaders");
     assembly.shaders.into_iter().map(|s| s.source).collect()

@@ -1,0 +1,244 @@
+//! Kernels of one turn, side by side: their first dispatches are one, and so are their second ones, as far as a dispatch
+//! can see the memory of all.
+
+use super::text::{Parts, shared_bytes, side_by_side, tagged};
+use super::{Builder, MOST_GROUPS, Scratch, Seen, Source, describe};
+use crate::error::Result;
+use crate::gpu::map::{MapDispatch, MapLowered, Uniform};
+use crate::gpu::pieces::Windows;
+use crate::gpu::pipeline::Shader;
+use crate::plan::kernel::Kernel;
+use std::ops::Range;
+
+/// Bindings of a dispatch for several kernels, at most.
+const MOST_SEEN: usize = 256;
+
+/// Workgroups that keep a large device busy: nobody gains by being beside so many.
+const BUSY: u64 = 384;
+
+/// Bytes of a shader's text at most: of drivers, some take a second for twice as much.
+const MOST_TEXT: usize = 40_000;
+
+/// A kernel that can share its dispatches.
+struct Member {
+    k: usize,
+    lowered: MapLowered,
+    scratch: Scratch,
+}
+
+/// One of its dispatches, and the memory that it sees.
+struct Share {
+    k: usize,
+    part: MapDispatch,
+    seen: Vec<Seen>,
+}
+
+impl Builder<'_> {
+    /// The kernels of a turn: those that can, together.
+    pub(super) fn add_turn(&mut self, turn: Range<usize>) -> Result<()> {
+        let plan = self.plan;
+        let mut members: Vec<Member> = Vec::new();
+        for k in turn {
+            let lowered = self.lowered(&plan.kernels[k]).filter(|_| self.target.rules.beside);
+            let Some(lowered) = lowered else {
+                self.add_members(std::mem::take(&mut members))?;
+                self.add(k, &plan.kernels[k])?;
+                continue;
+            };
+            let first = members.last().map_or(0, |member| member.scratch.end);
+            let member = Member { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
+            // What takes over memory that another one reads has to wait for it.
+            if members.iter().any(|other| self.meet(&member, other)) {
+                self.add_members(std::mem::take(&mut members))?;
+            }
+            members.push(member);
+        }
+        self.add_members(members)
+    }
+
+    /// Whether one of two kernels writes what the other one reads or writes.
+    fn meet(&self, one: &Member, other: &Member) -> bool {
+        let uses = |member: &Member| -> Vec<(bool, Source)> {
+            let seen = member.lowered.dispatches.iter().flat_map(|d| self.see_all(member, d));
+            seen.flat_map(|s| s.sources.into_iter().map(move |source| (s.writes, source))).collect()
+        };
+        let others = uses(other);
+        uses(one).iter().any(|(writes, source)| {
+            others.iter().any(|(also_writes, o)| (*writes || *also_writes) && overlap(source, o))
+        })
+    }
+
+    fn see_all(&self, member: &Member, dispatch: &MapDispatch) -> Vec<Seen> {
+        let kernel = &self.plan.kernels[member.k];
+        self.see(kernel, &dispatch.dispatch.bindings, &member.scratch.places, &Windows::new())
+    }
+
+    /// Kernels that do not meet, one dispatch of each at a time.
+    fn add_members(&mut self, members: Vec<Member>) -> Result<()> {
+        let end = members.last().map_or(0, |member| member.scratch.end);
+        self.scratch_bytes = self.scratch_bytes.max(end);
+        let last = members.iter().map(|member| member.lowered.dispatches.len()).max().unwrap_or(0);
+        let mut stages: Vec<Vec<Share>> = (0..last).map(|_| Vec::new()).collect();
+        for mut member in members {
+            for (stage, part) in std::mem::take(&mut member.lowered.dispatches).into_iter().enumerate() {
+                let seen = self.see_all(&member, &part);
+                stages[stage].push(Share { k: member.k, part, seen });
+            }
+        }
+        for mut shares in stages {
+            while !shares.is_empty() {
+                shares = self.add_together(shares)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a dispatch for the first of these and all that can share it with the first. Gives the others.
+    fn add_together(&mut self, shares: Vec<Share>) -> Result<Vec<Share>> {
+        let most = self.target.rules.slots.min(MOST_SEEN);
+        let (mut chosen, mut parts): (Vec<usize>, Vec<Parts>) = (Vec::new(), Vec::new());
+        let (mut seen, mut groups, mut text) = (Vec::new(), 0, 0);
+        for (n, share) in shares.iter().enumerate() {
+            let Some(part) = Parts::of(&share.part.dispatch) else { continue };
+            let all: Vec<Seen> =
+                seen.iter().cloned().chain(share.seen.iter().map(|s| s.of_part(chosen.len()))).collect();
+            let more = groups + share.part.dispatch.groups;
+            let longer = text + share.part.dispatch.body.len();
+            let fits = groups < BUSY
+                && more <= MOST_GROUPS
+                && longer <= MOST_TEXT
+                && parts.first().is_none_or(|first| first.threads == part.threads)
+                && self.declare(&all).2.len() <= most;
+            if !fits {
+                continue;
+            }
+            parts.push(part);
+            if shared_bytes(&parts) > self.target.caps.workgroup_bytes as usize {
+                parts.pop();
+                continue;
+            }
+            chosen.push(n);
+            (seen, groups, text) = (all, more, longer);
+        }
+        if chosen.len() < 2 {
+            let mut shares = shares;
+            let Share { k, part, seen } = shares.remove(chosen.first().copied().unwrap_or(0));
+            self.add_seen(Some(k), &self.plan.kernels[k], part, &seen)?;
+            return Ok(shares);
+        }
+        let (mut uniforms, mut starts) = (Vec::new(), Vec::new());
+        for &n in &chosen {
+            starts.push(uniforms.len() / 2);
+            uniforms.extend(shares[n].part.uniforms.iter().copied());
+            if uniforms.len() % 2 == 1 {
+                uniforms.push(Uniform::Count(0));
+            }
+        }
+        let body = side_by_side(&parts, &starts);
+        let kernels: Vec<usize> = chosen.iter().map(|&n| shares[n].k).collect();
+        let (source, writable, sources) = self.source(&body, &uniforms, &seen);
+        let all: Vec<&Kernel> = kernels.iter().map(|&k| &self.plan.kernels[k]).collect();
+        let shader = Shader {
+            source,
+            writable,
+            arguments: !uniforms.is_empty(),
+            what: all.iter().map(|kernel| kernel.label.as_str()).collect::<Vec<_>>().join(", "),
+            kernel: all.iter().map(|kernel| describe(kernel)).collect::<Vec<_>>().join("; "),
+        };
+        self.push(kernels, shader, sources, [groups as u32, 1], &uniforms);
+        let mut n = 0;
+        let mut shares = shares;
+        shares.retain(|_| {
+            n += 1;
+            !chosen.contains(&(n - 1))
+        });
+        Ok(shares)
+    }
+}
+
+impl Seen {
+    /// Under the name that it has among several parts.
+    fn of_part(&self, part: usize) -> Seen {
+        Seen { name: tagged(part, &self.name), ..self.clone() }
+    }
+}
+
+/// Whether two pieces of memory have bytes in common.
+fn overlap(a: &Source, b: &Source) -> bool {
+    match (a, b) {
+        (
+            Source::Arena { block, start, bytes },
+            Source::Arena { block: other, start: first, bytes: more },
+        ) => block == other && start < &(first + more) && first < &(start + bytes),
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Target, assemble};
+    use crate::engine::with_last_plan;
+    use crate::gpu::dispatch::Caps;
+    use crate::gpu::snapshots::{rules, validate};
+    use crate::gpu::tune::Choices;
+    use crate::plan::Plan;
+    use crate::tensor::{Tensor, realize_all};
+    use crate::{Device, with_device};
+
+    /// The texts of all shaders of a plan whose kernels all have the same turn, and the kernels of each.
+    fn shaders(mut plan: Plan, caps: &Caps, slots: usize) -> Vec<(String, Vec<usize>)> {
+        plan.kernels.iter_mut().for_each(|kernel| kernel.turn = 0);
+        let (rules, choices) = (crate::plan::memory::MemoryRules { slots, ..rules() }, Choices::default());
+        let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices };
+        let assembly = assemble(&plan, &target, false).expect("the plan has shaders");
+        let texts = assembly.shaders.into_iter().map(|shader| shader.source);
+        texts.zip(assembly.drafts.into_iter().map(|draft| draft.kernels)).collect()
+    }
+
+    /// A plan of two products and two sums of columns that have nothing to do with each other.
+    fn four() -> Plan {
+        with_device(Device::Cpu, || {
+            let made = |shape: [usize; 2]| Tensor::rand(shape).realize().clone();
+            let (a, b, c) = (made([70, 80]), made([80, 90]), made([90, 60]));
+            let all = [a.matmul(&b), b.matmul(&c), a.sum_dim([0], false), (c * 2.0).sum_dim([0], false)];
+            realize_all(&all);
+        });
+        with_last_plan(Plan::clone)
+    }
+
+    #[test]
+    fn kernels_of_a_turn_share_dispatches_as_far_as_these_see_their_memory() {
+        let plan = four();
+        assert_eq!(plan.kernels.len(), 4);
+        for caps in [&Caps::LEAST, &Caps::MOST] {
+            let together = shaders(plan.clone(), caps, 64);
+            assert!(together.len() < 4, "{} dispatches", together.len());
+            assert!(together.iter().any(|(_, kernels)| kernels.len() > 1));
+            for (text, _) in &together {
+                validate(text, naga::valid::Capabilities::all());
+            }
+            let narrow = shaders(plan.clone(), caps, 4);
+            assert!(narrow.len() > together.len() && narrow.iter().all(|(_, kernels)| kernels.len() <= 2));
+            let mut seen: Vec<usize> = narrow.into_iter().flat_map(|(_, kernels)| kernels).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen, [0, 1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn whoever_takes_over_memory_waits_for_those_who_read_it() {
+        let plan = with_device(Device::Cpu, || {
+            let x = Tensor::rand([300]).realize().assignable();
+            let y = &x * 2.0;
+            x.assign(&(&x + 1.0));
+            realize_all(&[y.reshape([3, 100]).sum_dim([0], false), x.clone()]);
+            with_last_plan(Plan::clone)
+        });
+        if plan.kernels.len() == 2 && plan.layout.outputs.iter().any(|output| output.over.is_some()) {
+            assert!(shaders(plan, &Caps::LEAST, 64).iter().all(|(_, kernels)| kernels.len() == 1));
+        } else {
+            panic!("{} kernels, none of which takes over memory", plan.kernels.len());
+        }
+    }
+}
