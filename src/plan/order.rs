@@ -3,13 +3,18 @@
 
 use super::fuse::{Body, Fusion};
 use super::kernel::{MapKernel, Special, Step};
+use std::collections::BTreeSet;
 
 /// Bytes that a kernel reads and writes at most if a device has room for others beside it, and turns of its loops.
 const SMALL: usize = 8 << 20;
 const SHORT: usize = 1 << 29;
-/// Kernels that run side by side at most, and bytes that those may read which wait until there are more of them.
+/// Kernels that run side by side at most. Bytes that those may keep in memory which wait until there are more of them, also
+/// as a part of all that the plan writes; and bytes that one may add to memory which does not wait. What was written chunk by
+/// chunk should run so.
 const MOST_BESIDE: usize = 24;
 const MOST_HELD: usize = 32 << 20;
+const PART_HELD: usize = 20;
+const MOST_ADDED: i64 = 16 << 10;
 
 /// A kernel in the making that may run.
 #[derive(Clone, Copy)]
@@ -43,7 +48,16 @@ impl Fusion<'_> {
                 followers[p].push(g);
             }
         }
-        let bytes = |slots: &[usize]| slots.iter().map(|&s| self.rules.bytes(self.graph, s)).sum::<usize>();
+        // What kernels that wait keep in memory.
+        let held_by = |groups: &[usize]| {
+            let inside = |slot: &usize| !self.graph.nodes[*slot].input && !self.graph.nodes[*slot].keep;
+            let slots: BTreeSet<usize> =
+                groups.iter().flat_map(|&g| reads[g].iter().copied().filter(inside)).collect();
+            slots.into_iter().map(|slot| self.rules.bytes(self.graph, slot)).sum::<usize>()
+        };
+        let written = alive.iter().flat_map(|&g| &self.groups[g].outputs);
+        let written: usize = written.map(|&slot| self.rules.bytes(self.graph, slot)).sum();
+        let most_held = MOST_HELD.min(written / PART_HELD);
         let beside = self.rules.beside && !as_written;
         let small: Vec<bool> =
             (0..self.groups.len()).map(|g| beside && self.is_small(g, &reads[g])).collect();
@@ -57,14 +71,17 @@ impl Fusion<'_> {
         let mut order = Vec::with_capacity(alive.len());
         while !all_ready.is_empty() {
             let with_time: Vec<usize> = all_ready.iter().filter(|r| r.has_time).map(|r| r.group).collect();
-            let held: usize = with_time.iter().map(|&g| bytes(&reads[g])).sum();
-            let enough = with_time.len() >= MOST_BESIDE || held > MOST_HELD;
+            let enough = with_time.len() >= MOST_BESIDE || held_by(&with_time) > most_held;
+            let change = |r: &Ready| self.change(r.group, &reads[r.group], &readers);
             let urgency = |r: &Ready| {
-                let change = if as_written { 0 } else { self.change(r.group, &reads[r.group], &readers) };
+                let change = if as_written { 0 } else { change(r) };
                 (r.has_time != enough, change > 0, change.min(0), r.age, r.group)
             };
             let next = *all_ready.iter().min_by_key(|r| urgency(r)).expect("one is ready");
-            let beside = |r: &Ready| r.has_time == next.has_time && small[r.group] && small[next.group];
+            let beside = |r: &Ready| {
+                let alike = r.has_time == next.has_time && small[r.group] && small[next.group];
+                alike && (r.has_time || change(r) <= MOST_ADDED)
+            };
             let mut turn = vec![next];
             turn.extend(all_ready.iter().filter(|r| r.group != next.group && beside(r)));
             turn[1..].sort_unstable_by_key(|r| (r.age, r.group));

@@ -149,10 +149,11 @@ pub(super) fn side_by_side(parts: &[Parts], arguments: &[usize]) -> String {
         names.extend(accessors.iter().map(|(old, new)| (old.as_str(), new.clone())));
         text += &renamed(&part.functions, &names, arguments[p]);
         let end = first + part.groups;
-        let _ = match n + 1 == parts.len() {
-            true => writeln!(cases, "{{"),
-            false => writeln!(cases, "if (dispatched.x < {end}u) {{"),
-        };
+        let is_last = n + 1 == parts.len();
+        if !is_last {
+            let _ = write!(cases, "if (dispatched.x < {end}u) ");
+        }
+        cases += "{\n";
         for (builtin, name) in &part.parameters {
             let value = match *builtin {
                 "workgroup_id" => format!("vec3<u32>(dispatched.x - {first}u, 0u, 0u)"),
@@ -162,7 +163,7 @@ pub(super) fn side_by_side(parts: &[Parts], arguments: &[usize]) -> String {
             let _ = writeln!(cases, "let {name} = {value};");
         }
         cases += renamed(part.main, &names, arguments[p]).trim_start_matches('\n');
-        cases += if n + 1 == parts.len() { "}\n" } else { "} else " };
+        cases += if is_last { "}\n" } else { "} else " };
         first = end;
     }
     let asked = |builtin: &str| parts.iter().any(|p| p.parameters.iter().any(|(b, _)| *b == builtin));
