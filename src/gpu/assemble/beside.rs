@@ -4,6 +4,7 @@
 use super::text::{Parts, shared_bytes, side_by_side, tagged};
 use super::{Builder, MOST_GROUPS, Scratch, Seen, Source, describe};
 use crate::error::Result;
+use crate::gpu::dispatch::Dispatch;
 use crate::gpu::map::{MapDispatch, MapLowered, Uniform};
 use crate::gpu::pieces::Windows;
 use crate::gpu::pipeline::Shader;
@@ -93,50 +94,31 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Adds a dispatch for the first of these and all that can share it with the first. Gives the others.
+    /// Adds a dispatch for one of these and all that can share it. Gives the others.
     fn add_together(&mut self, shares: Vec<Share>) -> Result<Vec<Share>> {
-        let most = self.target.rules.slots.min(MOST_SEEN);
-        let (mut chosen, mut parts): (Vec<usize>, Vec<Parts>) = (Vec::new(), Vec::new());
-        let (mut seen, mut groups, mut text) = (Vec::new(), 0, 0);
-        for (n, share) in shares.iter().enumerate() {
-            let Some(part) = Parts::of(&share.part.dispatch) else { continue };
-            let all: Vec<Seen> =
-                seen.iter().cloned().chain(share.seen.iter().map(|s| s.of_part(chosen.len()))).collect();
-            let more = groups + share.part.dispatch.groups;
-            let longer = text + share.part.dispatch.body.len();
-            let fits = groups < BUSY
-                && more <= MOST_GROUPS
-                && longer <= MOST_TEXT
-                && parts.first().is_none_or(|first| first.threads == part.threads)
-                && self.declare(&all).2.len() <= most;
-            if !fits {
-                continue;
-            }
-            parts.push(part);
-            if shared_bytes(&parts) > self.target.caps.workgroup_bytes as usize {
-                parts.pop();
-                continue;
-            }
-            chosen.push(n);
-            (seen, groups, text) = (all, more, longer);
+        let chosen = self.choose(&shares);
+        let (mut together, mut others) = (Vec::new(), Vec::new());
+        for (n, share) in shares.into_iter().enumerate() {
+            let list = if chosen.contains(&n) { &mut together } else { &mut others };
+            list.push(share);
         }
-        if chosen.len() < 2 {
-            let mut shares = shares;
-            let Share { k, part, seen } = shares.remove(chosen.first().copied().unwrap_or(0));
+        if together.len() == 1 {
+            let Share { k, part, seen } = together.remove(0);
             self.add_seen(Some(k), &self.plan.kernels[k], part, &seen)?;
-            return Ok(shares);
+            return Ok(others);
         }
         let (mut uniforms, mut starts) = (Vec::new(), Vec::new());
-        for &n in &chosen {
+        for share in &together {
             starts.push(uniforms.len() / 2);
-            uniforms.extend(shares[n].part.uniforms.iter().copied());
+            uniforms.extend(share.part.uniforms.iter().copied());
             if uniforms.len() % 2 == 1 {
                 uniforms.push(Uniform::Count(0));
             }
         }
+        let parts: Vec<Parts> = together.iter().filter_map(|share| Parts::of(&share.part.dispatch)).collect();
         let body = side_by_side(&parts, &starts);
-        let kernels: Vec<usize> = chosen.iter().map(|&n| shares[n].k).collect();
-        let (source, writable, sources) = self.source(&body, &uniforms, &seen);
+        let (source, writable, sources) = self.source(&body, &uniforms, &seen_by(&together));
+        let kernels: Vec<usize> = together.iter().map(|share| share.k).collect();
         let all: Vec<&Kernel> = kernels.iter().map(|&k| &self.plan.kernels[k]).collect();
         let shader = Shader {
             source,
@@ -145,22 +127,45 @@ impl Builder<'_> {
             what: all.iter().map(|kernel| kernel.label.as_str()).collect::<Vec<_>>().join(", "),
             kernel: all.iter().map(|kernel| describe(kernel)).collect::<Vec<_>>().join("; "),
         };
+        let groups: u64 = together.iter().map(|share| share.part.dispatch.groups).sum();
         self.push(kernels, shader, sources, [groups as u32, 1], &uniforms);
-        let mut n = 0;
-        let mut shares = shares;
-        shares.retain(|_| {
-            n += 1;
-            !chosen.contains(&(n - 1))
-        });
-        Ok(shares)
+        Ok(others)
+    }
+
+    /// Those that can share a dispatch, one of them at least.
+    fn choose(&self, shares: &[Share]) -> Vec<usize> {
+        let most = self.target.rules.slots.min(MOST_SEEN);
+        let (mut chosen, mut parts): (Vec<usize>, Vec<Parts>) = (Vec::new(), Vec::new());
+        let (mut groups, mut text) = (0, 0);
+        for (n, share) in shares.iter().enumerate() {
+            let Dispatch { body, groups: more, .. } = &share.part.dispatch;
+            let Some(part) = Parts::of(&share.part.dispatch) else { continue };
+            let alike = parts.first().is_none_or(|first| first.threads == part.threads);
+            let few = groups < BUSY && groups + more <= MOST_GROUPS && text + body.len() <= MOST_TEXT;
+            parts.push(part);
+            let with_it: Vec<&Share> = chosen.iter().chain([&n]).map(|&n| &shares[n]).collect();
+            let fits = alike
+                && few
+                && shared_bytes(&parts) <= self.target.caps.workgroup_bytes as usize
+                && self.declare(&seen_by(with_it)).2.len() <= most;
+            if fits {
+                chosen.push(n);
+                (groups, text) = (groups + more, text + body.len());
+            } else {
+                parts.pop();
+            }
+        }
+        // What cannot share a dispatch has one of its own.
+        if chosen.is_empty() { vec![0] } else { chosen }
     }
 }
 
-impl Seen {
-    /// Under the name that it has among several parts.
-    fn of_part(&self, part: usize) -> Seen {
-        Seen { name: tagged(part, &self.name), ..self.clone() }
-    }
+/// The memory that a dispatch for these sees, under the names that it has for their parts.
+fn seen_by<'s>(shares: impl IntoIterator<Item = &'s Share>) -> Vec<Seen> {
+    let tag = |(part, share): (usize, &'s Share)| {
+        share.seen.iter().map(move |s| Seen { name: tagged(part, &s.name), ..s.clone() })
+    };
+    shares.into_iter().enumerate().flat_map(tag).collect()
 }
 
 /// Whether two pieces of memory have bytes in common.
