@@ -159,7 +159,11 @@ fn fault(scope: wgpu::ErrorScopeGuard) -> Option<wgpu::Error> {
     None
 }
 
-/// `make` of every number under `count`, by as many threads as there are processors.
+/// Bytes of stack for a driver's compiler, which may recurse deeply: a thread that asks for a plan may have little left.
+#[cfg(not(target_arch = "wasm32"))]
+const STACK: usize = 32 << 20;
+
+/// `make` of every number under `count`, by as many threads as there are processors, none of them the caller's.
 #[cfg(not(target_arch = "wasm32"))]
 fn side_by_side<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
@@ -175,8 +179,10 @@ fn side_by_side<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<
         }
     };
     let mut all = std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
+        let helper = || std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work).ok();
+        let helpers: Vec<_> = (0..threads).map_while(|_| helper()).collect();
+        // Where a system gives no thread, the caller's does it.
+        let mut all = if helpers.is_empty() { work() } else { Vec::new() };
         for helper in helpers {
             all.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
@@ -200,5 +206,16 @@ mod tests {
     fn what_is_made_side_by_side_comes_in_order() {
         assert_eq!(side_by_side(100, |k| k * k), (0..100).map(|k| k * k).collect::<Vec<_>>());
         assert!(side_by_side(0, |k| k).is_empty());
+    }
+
+    #[test]
+    fn whoever_makes_it_has_a_large_stack() {
+        // More than a thread has that asks for nothing.
+        fn deep(levels: usize) -> usize {
+            let room = std::hint::black_box([1u8; 4096]);
+            let below = if levels == 0 { 0 } else { deep(levels - 1) };
+            below + usize::from(room[levels % 4096])
+        }
+        assert_eq!(side_by_side(2, |k| deep(1000 * (k + 1))), [1001, 2001]);
     }
 }
