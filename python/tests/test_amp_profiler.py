@@ -130,7 +130,7 @@ def test_a_profile_tells_kernels_ops_and_what_the_engine_did(tmp_path):
     assert "kernels" in volta.profiler.last_plan()
     volta.profiler.reset_peak()
     (x + 1).sum().item()
-    assert 2 * 4 * 64**2 <= volta.profiler.counters().peak_bytes <= prof.counters.peak_bytes + (1 << 20)
+    assert 4 * 64**2 <= volta.profiler.counters().peak_bytes <= prof.counters.peak_bytes + (1 << 20)
     assert repr(prof).startswith("<profile of")
 
 
