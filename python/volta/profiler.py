@@ -55,7 +55,7 @@ def counters() -> Counters:
 
 
 def reset_peak() -> None:
-    """Counts `peak_bytes` anew from the next plan on."""
+    """Counts `peak_bytes` anew, from the next tensor or plan on."""
     _native.reset_peak()
 
 

@@ -79,7 +79,6 @@ fn with_pool<R>(f: impl FnOnce(&mut Pool) -> R) -> R {
     let before = pool.free_bytes + pool.used_bytes;
     let result = f(pool);
     change_pool_bytes((pool.free_bytes + pool.used_bytes) as i64 - before as i64);
-    see_used_bytes(pool.used_bytes as u64);
     result
 }
 
@@ -100,21 +99,26 @@ impl HostBuffer {
     /// At least `bytes` of memory, with whatever was in it before.
     pub fn new(bytes: usize) -> Result<HostBuffer> {
         let wanted = class(bytes);
-        let (reused, released) = with_pool(|pool| pool.take(wanted));
+        let ((reused, released), used) = with_pool(|pool| (pool.take(wanted), pool.used_bytes));
         for piece in released {
             piece.give_back();
         }
         if let Some(Piece { data, bytes }) = reused {
+            see_used_bytes(used as u64);
             return Ok(HostBuffer { data, bytes, owner: None, writable: true });
         }
         // SAFETY: the size is not zero.
         let Some(data) = NonNull::new(unsafe { alloc(layout(wanted)) }) else {
-            with_pool(|pool| pool.used_bytes -= wanted);
+            with_pool(|pool| {
+                pool.used_bytes -= wanted;
+                pool.peak_used = pool.used_bytes;
+            });
             return Err(Error::new(
                 ErrorKind::Memory,
                 format!("{wanted} bytes of memory could not be had: use smaller batches or free tensors"),
             ));
         };
+        see_used_bytes(used as u64);
         if wanted >= huge::LARGE {
             huge::advise(data.as_ptr(), wanted);
         }
@@ -216,6 +220,14 @@ mod tests {
             assert!(c >= bytes && c <= (bytes + bytes / 8).max(64) + 64, "{bytes} became {c}");
             assert_eq!(HostBuffer::new(bytes).unwrap().as_ptr() as usize % ALIGNMENT, 0);
         }
+    }
+
+    #[test]
+    fn memory_that_is_not_given_is_not_the_most_that_was_in_use() {
+        let impossible = 1 << 60;
+        let error = HostBuffer::new(impossible).err().expect("nobody has so much");
+        assert_eq!(error.kind(), ErrorKind::Memory);
+        assert!(crate::engine::counters().peak_bytes < impossible as u64);
     }
 
     /// Memory that no step can reuse must not stay beside the memory of the next one.

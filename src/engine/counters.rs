@@ -43,7 +43,7 @@ pub fn counters() -> Counters {
     }
 }
 
-/// Counts `peak_bytes` anew from the next plan on.
+/// Counts `peak_bytes` anew, from the next tensor or plan on.
 pub fn reset_peak() {
     PEAK_BYTES.store(0, Relaxed);
 }

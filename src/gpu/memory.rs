@@ -2,7 +2,7 @@
 //! plans, which all plans share because they run one after the other.
 
 use super::context::Context;
-use crate::engine::change_pool_bytes;
+use crate::engine::{change_pool_bytes, see_used_bytes};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Buffer;
 use std::any::Any;
@@ -107,7 +107,7 @@ impl GpuBuffer {
         let mut rest = bytes;
         loop {
             let piece = take(context, class(rest.min(block), block))?;
-            context.used.fetch_add(piece.bytes, Relaxed);
+            see_used_bytes(context.used.fetch_add(piece.bytes, Relaxed) + piece.bytes);
             buffer.pieces.push(piece);
             rest = rest.saturating_sub(block);
             if rest == 0 {
