@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::engine::{begin, realize};
 use crate::error::{Result, bail};
 use crate::graph::Node;
-use crate::op::{Differentiated, gradient};
+use crate::op::{Differentiated, Op, gradient};
 use crate::tensor::Tensor;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -88,12 +88,15 @@ fn walk(
         if keep {
             continue;
         }
-        let passed = follows && node.op.stands_alone();
-        follows &= !passed;
+        let is_first_product = follows && matches!(node.op, Op::Matmul | Op::Conv(..));
+        follows &= !is_first_product;
         used.push(node);
-        if passed
-            && g.numel() * g.dtype().size() >= LARGE
-            && let Some((_, next)) = sources.first().and_then(|source| waiting.get(&source.node().id))
+        let is_large = g.numel() * g.dtype().size() >= LARGE;
+        drop(g);
+        let mut on_the_way = sources.iter().map(Tensor::node).filter(|source| source.leaf.is_none());
+        if is_first_product
+            && is_large
+            && let Some((_, next)) = on_the_way.find_map(|source| waiting.get(&source.id))
         {
             // What the rest of the walk does not ask for is neither kept nor computed.
             used.drain(..).for_each(|node| node.release_tape());
