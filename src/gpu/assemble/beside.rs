@@ -1,13 +1,12 @@
 //! Kernels of one turn, side by side: their first dispatches are one, and so are their second ones, as far as a dispatch
 //! can see the memory of all.
 
-use super::text::{Parts, shared_bytes, side_by_side, tagged};
+use super::text::{Parts, joint_body, shared_bytes, tagged};
 use super::{Builder, MOST_GROUPS, Scratch, Seen, Source, describe};
 use crate::error::Result;
 use crate::gpu::dispatch::Dispatch;
 use crate::gpu::map::{MapDispatch, MapLowered, Uniform};
 use crate::gpu::pieces::Windows;
-use crate::gpu::pipeline::Shader;
 use crate::plan::kernel::Kernel;
 use std::ops::Range;
 
@@ -19,6 +18,9 @@ const BUSY: u64 = 384;
 
 /// Bytes of a shader's text at most: of drivers, some take a second for twice as much.
 const MOST_TEXT: usize = 40_000;
+
+/// Bytes of their own memory that kernels have side by side; one alone may have more.
+const MOST_SCRATCH: usize = 32 << 20;
 
 /// A kernel that can share its dispatches.
 struct Member {
@@ -47,10 +49,11 @@ impl Builder<'_> {
                 continue;
             };
             let first = members.last().map_or(0, |member| member.scratch.end);
-            let member = Member { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
+            let mut member = Member { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
             // What takes over memory that another one reads has to wait for it.
-            if members.iter().any(|other| self.meet(&member, other)) {
+            if member.scratch.end > MOST_SCRATCH || members.iter().any(|other| self.meet(&member, other)) {
                 self.add_members(std::mem::take(&mut members))?;
+                member.scratch = self.place_scratch(&member.lowered.scratch, 0);
             }
             members.push(member);
         }
@@ -104,8 +107,9 @@ impl Builder<'_> {
         }
         if together.len() == 1 {
             let Share { k, part, seen } = together.remove(0);
-            self.add_seen(Some(k), &self.plan.kernels[k], part, &seen)?;
-            return Ok(others);
+            let kernel = &self.plan.kernels[k];
+            let added = self.add_seen(Some(k), kernel, part, &seen);
+            return added.map(|()| others).map_err(|error| error.with_context(&describe(kernel)));
         }
         let (mut uniforms, mut starts) = (Vec::new(), Vec::new());
         for share in &together {
@@ -116,19 +120,15 @@ impl Builder<'_> {
             }
         }
         let parts: Vec<Parts> = together.iter().filter_map(|share| Parts::of(&share.part.dispatch)).collect();
-        let body = side_by_side(&parts, &starts);
-        let (source, writable, sources) = self.source(&body, &uniforms, &seen_by(&together));
-        let kernels: Vec<usize> = together.iter().map(|share| share.k).collect();
-        let all: Vec<&Kernel> = kernels.iter().map(|&k| &self.plan.kernels[k]).collect();
-        let shader = Shader {
-            source,
-            writable,
-            arguments: !uniforms.is_empty(),
-            what: all.iter().map(|kernel| kernel.label.as_str()).collect::<Vec<_>>().join(", "),
-            kernel: all.iter().map(|kernel| describe(kernel)).collect::<Vec<_>>().join("; "),
-        };
-        let groups: u64 = together.iter().map(|share| share.part.dispatch.groups).sum();
-        self.push(kernels, shader, sources, [groups as u32, 1], &uniforms);
+        let body = joint_body(&parts, &starts);
+        let all: Vec<&Kernel> = together.iter().map(|share| &self.plan.kernels[share.k]).collect();
+        let names = [
+            all.iter().map(|kernel| kernel.label.as_str()).collect::<Vec<_>>().join(", "),
+            all.iter().map(|kernel| describe(kernel)).collect::<Vec<_>>().join("; "),
+        ];
+        let kernels = together.iter().map(|share| share.k).collect();
+        let groups = together.iter().map(|share| share.part.dispatch.groups).sum();
+        self.add_body(kernels, names, &body, &uniforms, &seen_by(&together), groups)?;
         Ok(others)
     }
 

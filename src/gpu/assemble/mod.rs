@@ -275,21 +275,29 @@ impl Builder<'_> {
         if groups == 0 {
             return Ok(());
         }
-        let (source, writable, sources) = self.source(&body, &uniforms, seen);
+        let names = [kernel.label.clone(), describe(kernel)];
+        self.add_body(k.into_iter().collect(), names, &body, &uniforms, seen, groups)
+    }
+
+    /// Adds the dispatch of a body for these kernels, with the names of their ops, and with shapes.
+    fn add_body(
+        &mut self,
+        kernels: Vec<usize>,
+        [what, kernel]: [String; 2],
+        body: &str,
+        uniforms: &[Uniform],
+        seen: &[Seen],
+        groups: u64,
+    ) -> Result<()> {
+        let (source, writable, sources) = self.source(body, uniforms, seen);
         if writable.len() > self.target.rules.slots {
             return Err(self.too_many(writable.len(), "a kernel"));
         }
-        let shader = Shader {
-            source,
-            writable,
-            arguments: !uniforms.is_empty(),
-            what: kernel.label.clone(),
-            kernel: describe(kernel),
-        };
+        let shader = Shader { source, writable, arguments: !uniforms.is_empty(), what, kernel };
         // As few workgroups too many as there can be.
         let down = groups.div_ceil(MOST_GROUPS);
         let groups = [groups.div_ceil(down) as u32, down as u32];
-        self.push(k.into_iter().collect(), shader, sources, groups, &uniforms);
+        self.push(kernels, shader, sources, groups, uniforms);
         Ok(())
     }
 

@@ -130,7 +130,7 @@ pub(super) fn shared_bytes(parts: &[Parts]) -> usize {
 
 /// The body of a dispatch that does the work of all, of which each finds its arguments behind so many fours of words. What
 /// few workgroups do takes them long: so they begin.
-pub(super) fn side_by_side(parts: &[Parts], arguments: &[usize]) -> String {
+pub(super) fn joint_body(parts: &[Parts], arguments: &[usize]) -> String {
     let (arrays, array_names) = share_arrays(parts);
     let mut text = String::new();
     for (k, Array { element, length, .. }) in arrays.iter().enumerate() {
