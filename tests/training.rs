@@ -23,8 +23,7 @@ fn counted<R>(f: impl FnOnce() -> R) -> (R, Counters) {
         kernels_run: after.kernels_run - before.kernels_run,
         uploads: after.uploads - before.uploads,
         reads: after.reads - before.reads,
-        pool_bytes: after.pool_bytes,
-        peak_bytes: after.peak_bytes,
+        ..after
     };
     (result, spent)
 }

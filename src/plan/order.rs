@@ -5,7 +5,7 @@ use super::fuse::{Body, Fusion};
 use super::kernel::{MapKernel, Special, Step};
 use std::collections::BTreeSet;
 
-/// Bytes that a kernel reads and writes at most if a device has room for others beside it, and turns of its loops.
+/// Bytes that a kernel reads and writes at most if a device has room for others beside it, and iterations of its loops.
 const SMALL: usize = 8 << 20;
 const SHORT: usize = 1 << 29;
 /// Kernels that run side by side at most. Bytes that those may keep in memory which wait until there are more of them, also
@@ -58,9 +58,9 @@ impl Fusion<'_> {
         let written = alive.iter().flat_map(|&g| &self.groups[g].outputs);
         let written: usize = written.map(|&slot| self.rules.bytes(self.graph, slot)).sum();
         let most_held = MOST_HELD.min(written / PART_HELD);
-        let beside = self.rules.beside && !as_written;
+        let shares = self.rules.beside && !as_written;
         let small: Vec<bool> =
-            (0..self.groups.len()).map(|g| beside && self.is_small(g, &reads[g])).collect();
+            (0..self.groups.len()).map(|g| shares && self.is_small(g, &reads[g])).collect();
         let ready = |g: usize| Ready {
             age: self.groups[g].members.iter().map(|&m| age(m)).min().unwrap_or(0),
             group: g,
@@ -78,12 +78,12 @@ impl Fusion<'_> {
                 (r.has_time != enough, change > 0, change.min(0), r.age, r.group)
             };
             let next = *all_ready.iter().min_by_key(|r| urgency(r)).expect("one is ready");
-            let beside = |r: &Ready| {
+            let joins = |r: &Ready| {
                 let alike = r.has_time == next.has_time && small[r.group] && small[next.group];
                 alike && (r.has_time || change(r) <= MOST_ADDED)
             };
             let mut turn = vec![next];
-            turn.extend(all_ready.iter().filter(|r| r.group != next.group && beside(r)));
+            turn.extend(all_ready.iter().filter(|r| r.group != next.group && joins(r)));
             turn[1..].sort_unstable_by_key(|r| (r.age, r.group));
             turn.truncate(MOST_BESIDE);
             let turn: Vec<usize> = turn.iter().map(|r| r.group).collect();
@@ -106,7 +106,7 @@ impl Fusion<'_> {
     /// Whether a device has room for others beside this group, which reads these slots: it is soon done, and takes little of
     /// the memory of workgroups.
     fn is_small(&self, g: usize, reads: &[usize]) -> bool {
-        let turns = match &self.groups[g].body {
+        let iterations = match &self.groups[g].body {
             // Random numbers are many instructions, and asked for once.
             Body::Map { maps, .. } if !maps.iter().any(draws) => maps.iter().map(MapKernel::iterations).sum(),
             Body::Special(s) if s.special == Special::Matmul => {
@@ -116,8 +116,8 @@ impl Fusion<'_> {
             _ => return false,
         };
         // Rows that are looked up are not the whole table.
-        let seen = |slot: &usize| self.rules.bytes(self.graph, *slot).min(turns.saturating_mul(8));
-        turns <= SHORT && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL
+        let seen = |slot: &usize| self.rules.bytes(self.graph, *slot).min(iterations.saturating_mul(8));
+        iterations <= SHORT && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL
     }
 
     /// Bytes that are in memory after `g`, which reads these slots, and were not before.

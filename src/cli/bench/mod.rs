@@ -43,6 +43,9 @@ pub struct Options {
 /// step can take three times as long for most of a second.
 const WARM_UP: Duration = Duration::from_secs(1);
 
+/// What is compiled later than this does not make the warm-up longer.
+const MOST_COMPILING: Duration = Duration::from_secs(20);
+
 /// What a workload yields besides time.
 enum Work {
     Flops(f64),
@@ -169,12 +172,13 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
     let ms = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
     step();
     let first = ms(start);
-    let (mut warm, mut compiled) = (Instant::now(), 0);
+    let (begun, mut compiled) = (Instant::now(), 0);
+    let mut warm = begun;
     for k in 0.. {
         step();
         // A device that waited for shaders has to speed up again.
         let known = counters().plans_compiled;
-        if std::mem::replace(&mut compiled, known) != known {
+        if std::mem::replace(&mut compiled, known) != known && begun.elapsed() < MOST_COMPILING {
             warm = Instant::now();
         }
         if k >= (options.iters / 4).max(5) && warm.elapsed() > WARM_UP {
