@@ -2,6 +2,8 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use std::sync::OnceLock;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{Mutex, PoisonError};
 
 /// What kind of device an adapter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +83,24 @@ fn asked_for() -> Option<String> {
     std::env::var("VOLTA_ADAPTER").ok().filter(|name| !name.is_empty()).map(|name| name.to_lowercase())
 }
 
+/// What drivers answer when they are asked for adapters or devices, by one thread at a time: NVIDIA's was seen to crash where
+/// several asked at once.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) async fn ask<F: Future>(question: impl FnOnce() -> F) -> F::Output {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    super::now(question())
+}
+
+/// What the browser answers.
+#[cfg(target_arch = "wasm32")]
+pub(super) async fn ask<F: Future>(question: impl FnOnce() -> F) -> F::Output {
+    question().await
+}
+
 /// All adapters, those with an index first, in its order: the one asked for, then the best real ones.
 pub(super) async fn list() -> Vec<(Option<usize>, wgpu::Adapter)> {
-    let all = instance().enumerate_adapters(wgpu::Backends::all()).await;
+    let all = ask(|| instance().enumerate_adapters(wgpu::Backends::all())).await;
     let known = |a: wgpu::Adapter| {
         let info = a.get_info();
         (kind(&info), info.name, a)

@@ -51,7 +51,8 @@ pub(super) struct Context {
 }
 
 static CONTEXTS: Mutex<Vec<Option<Arc<Context>>>> = Mutex::new(Vec::new());
-static GENERATIONS: AtomicU64 = AtomicU64::new(1);
+/// Devices that were opened so far.
+pub(super) static GENERATIONS: AtomicU64 = AtomicU64::new(0);
 
 fn contexts() -> MutexGuard<'static, Vec<Option<Arc<Context>>>> {
     CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -61,13 +62,28 @@ fn opened(index: usize) -> Option<Arc<Context>> {
     contexts().get(index)?.clone().filter(|c| !c.is_lost())
 }
 
+/// All that are open.
+#[cfg(unix)]
+pub(super) fn all_opened() -> Vec<Arc<Context>> {
+    contexts().iter().flatten().cloned().collect()
+}
+
 /// The context of `gpu:index`, opened if it is not, or if it was lost.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) fn open(index: usize) -> Result<Arc<Context>> {
-    match opened(index) {
-        Some(context) => Ok(context),
-        None => super::now(open_async(index)),
+    static OPENING: Mutex<()> = Mutex::new(());
+    if let Some(context) = opened(index) {
+        return Ok(context);
     }
+    // Of threads that begin at once, one opens it for all.
+    let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    super::now(open_if_needed(index))
+}
+
+/// As [`open`]: natively nothing waits.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) async fn open_async(index: usize) -> Result<Arc<Context>> {
+    open(index)
 }
 
 /// The context of `gpu:index`, which must be open: a browser's tab cannot wait.
@@ -81,7 +97,10 @@ pub(super) fn open(index: usize) -> Result<Arc<Context>> {
     })
 }
 
-pub(super) async fn open_async(index: usize) -> Result<Arc<Context>> {
+#[cfg(target_arch = "wasm32")]
+pub(super) use open_if_needed as open_async;
+
+pub(super) async fn open_if_needed(index: usize) -> Result<Arc<Context>> {
     if let Some(context) = opened(index) {
         return Ok(context);
     }
@@ -90,7 +109,7 @@ pub(super) async fn open_async(index: usize) -> Result<Arc<Context>> {
     if all.len() <= index {
         all.resize(index + 1, None);
     }
-    // Another thread may have been faster.
+    // Somebody else may have been faster, in a tab.
     if let Some(there) = all[index].clone().filter(|c| !c.is_lost()) {
         return Ok(there);
     }
@@ -134,7 +153,7 @@ impl Context {
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             trace: wgpu::Trace::Off,
         };
-        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| {
+        let (device, queue) = adapter::ask(|| adapter.request_device(&descriptor)).await.map_err(|e| {
             Error::new(ErrorKind::Device, format!("gpu:{index} ({}) could not be opened: {e}", info.name))
         })?;
         let fault: Arc<Mutex<Option<wgpu::Error>>> = Arc::default();
@@ -177,7 +196,7 @@ impl Context {
         };
         Ok(Context {
             index,
-            generation: GENERATIONS.fetch_add(1, Ordering::Relaxed),
+            generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
             pace: Pace::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
             on_trial: AtomicBool::new(false),
@@ -208,6 +227,13 @@ impl Context {
     /// Plans that are encoded once more when there is time.
     pub fn to_encode(&self) -> MutexGuard<'_, VecDeque<Weak<Dispatches>>> {
         self.to_encode.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the device something to do.
+    pub fn submit(&self, commands: wgpu::CommandBuffer) {
+        #[cfg(unix)]
+        super::leave::wait_at_the_end();
+        self.queue.submit([commands]);
     }
 
     /// Its name, for errors.

@@ -1,4 +1,4 @@
-//! Faults on demand, for tests: what a driver does once in a long while, now.
+//! For tests: faults on demand, which a driver has once in a long while, and how often a device was opened.
 
 use super::context;
 use crate::error::Result;
@@ -22,6 +22,12 @@ impl Default for Injected {
             bad_map: AtomicBool::new(false),
         }
     }
+}
+
+/// How many devices were opened so far, in all. For tests.
+#[doc(hidden)]
+pub fn devices_opened() -> u64 {
+    context::GENERATIONS.load(Relaxed)
 }
 
 /// Destroys the device of `gpu:index`, as if its driver had reset it. For tests.

@@ -158,7 +158,7 @@ impl Program for GpuProgram {
         let again = bound.again && stopwatch.is_none() && self.guard.is_none();
         let mut times = None;
         if again && !bound.commands.is_empty() {
-            bound.commands.drain(..).for_each(|commands| _ = context.queue.submit([commands]));
+            bound.commands.drain(..).for_each(|commands| context.submit(commands));
         } else {
             for some in ranges(&self.cuts, count) {
                 let mut encoder = context.device.create_command_encoder(&Default::default());
@@ -170,7 +170,7 @@ impl Program for GpuProgram {
                 if let Some(stopwatch) = stopwatch.as_ref().filter(|_| last) {
                     times = Some(stopwatch.resolve(context, &mut encoder));
                 }
-                context.queue.submit([encoder.finish()]);
+                context.submit(encoder.finish());
             }
         }
         if again {
@@ -226,7 +226,7 @@ impl GpuProgram {
         drop(pass);
         let ticks = stopwatch.map(|s| s.resolve(context, &mut encoder));
         let start = Instant::now();
-        context.queue.submit([encoder.finish()]);
+        context.submit(encoder.finish());
         transfer::wait(context)?;
         let elapsed = start.elapsed();
         let measured = ticks.map(|ticks| profile::read(context, &ticks)).transpose()?;

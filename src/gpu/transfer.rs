@@ -74,7 +74,7 @@ fn stage<'a>(
         let part = size.saturating_sub(k * block).min(block);
         encoder.copy_buffer_to_buffer(piece, 0, &buffer, (k * block) as u64, part as u64);
     }
-    context.queue.submit([encoder.finish()]);
+    context.submit(encoder.finish());
     let (giver, mapped) = answer();
     buffer.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
     context.check(|| format!("reading {bytes} bytes"))?;

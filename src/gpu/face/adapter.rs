@@ -9,17 +9,16 @@ pub(super) async fn find() -> Result<wgpu::Adapter, String> {
 }
 
 /// Opens an adapter with all that it can hold.
-pub(super) async fn open(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), String> {
+pub(super) async fn open(gpu: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), String> {
     let descriptor = wgpu::DeviceDescriptor {
         label: Some("volta"),
         required_features: wgpu::Features::empty(),
-        required_limits: adapter.limits(),
+        required_limits: gpu.limits(),
         experimental_features: wgpu::ExperimentalFeatures::disabled(),
         memory_hints: wgpu::MemoryHints::Performance,
         trace: wgpu::Trace::Off,
     };
-    adapter
-        .request_device(&descriptor)
+    adapter::ask(|| gpu.request_device(&descriptor))
         .await
-        .map_err(|error| format!("{} could not be opened: {error}", adapter.get_info().name))
+        .map_err(|error| format!("{} could not be opened: {error}", gpu.get_info().name))
 }

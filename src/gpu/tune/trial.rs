@@ -207,6 +207,6 @@ fn fill(context: &Context, buffer: &GpuBuffer, dtype: DType) -> Result<()> {
             pass.dispatch_workgroups(GROUPS, 1, 1);
         }
     }
-    context.queue.submit([encoder.finish()]);
+    context.submit(encoder.finish());
     context.check(|| "filling memory to tune with".into())
 }
