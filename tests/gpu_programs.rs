@@ -30,6 +30,7 @@ fn program() {
     match task.as_str() {
         "begin" => begin(),
         "end" => end(),
+        "again" => again(),
         other => panic!("there is no {other}"),
     }
 }
@@ -76,6 +77,20 @@ fn end() {
     });
 }
 
+/// A thread that does nothing but to submit what another one has made.
+fn again() {
+    let device = Device::gpu().unwrap();
+    let x = with_device(device, || Tensor::rand([256, 256]));
+    x.realize();
+    let work = || drop((&x * 2.0).realize());
+    // Plans that run often are encoded while the host waits.
+    for _ in 0..8 {
+        work();
+        device.synchronize().unwrap();
+        std::thread::scope(|scope| drop(scope.spawn(work)));
+    }
+}
+
 #[test]
 fn threads_that_begin_at_once_share_a_device() {
     (0..3).for_each(|_| run("begin", false));
@@ -85,4 +100,10 @@ fn threads_that_begin_at_once_share_a_device() {
 fn what_nobody_waits_for_does_not_break_the_end() {
     run("end", true);
     run("end", false);
+}
+
+#[test]
+fn threads_that_only_submit_come_to_an_end() {
+    run("again", true);
+    run("again", false);
 }

@@ -17,11 +17,16 @@ struct Leaving;
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        for context in context::all_opened() {
-            let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(PATIENCE) };
-            // A device that is lost, or takes longer, is left alone.
-            let _ = context.device.poll(wait);
-        }
+        // What belongs to this thread may be gone by now, also what wgpu has there: another one waits.
+        let waiting = std::thread::Builder::new().spawn(|| {
+            for context in context::all_opened() {
+                let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(PATIENCE) };
+                // A device that is lost, or takes longer, is left alone.
+                let _ = context.device.poll(wait);
+            }
+        });
+        // Without threads there is nobody to wait.
+        let _ = waiting.map(|thread| thread.join());
     }
 }
 
