@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::engine::{begin, realize};
 use crate::error::{Result, bail};
 use crate::graph::Node;
-use crate::op::{Differentiated, Op, gradient};
+use crate::op::{Differentiated, gradient};
 use crate::tensor::Tensor;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -88,7 +88,7 @@ fn walk(
         if keep {
             continue;
         }
-        let is_first_product = follows && matches!(node.op, Op::Matmul | Op::Conv(..));
+        let is_first_product = follows && node.op.is_product();
         follows &= !is_first_product;
         used.push(node);
         let is_large = g.numel() * g.dtype().size() >= LARGE;

@@ -32,7 +32,7 @@ use crate::plan::executor::{Executor, Program};
 use crate::plan::report::PlanReport;
 use cache::Cache;
 use capture::Capture;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -58,6 +58,8 @@ struct Engine {
 
 thread_local! {
     static LAST: RefCell<Option<Arc<Prepared>>> = const { RefCell::new(None) };
+    /// How often a device has begun with a part of this thread's forward pass.
+    static BEGUN: Cell<u32> = const { Cell::new(0) };
 }
 
 /// One plan at a time: while it runs, its nodes are neither here nor there.
@@ -83,10 +85,32 @@ pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
 /// Recorded nodes from which on a device may begin while more of them are recorded.
 const MANY: usize = 32;
 
-/// Lets a device that works beside the host begin with what is recorded so far, if that is much. Whether it does.
+/// Recorded nodes from which on it begins with a forward pass that is still being recorded. The next part is twice as long, and
+/// so on: devices take longer for a node than the host does, and what lies between two parts is stored.
+const ENOUGH: usize = 64;
+
+/// Lets a device that works beside the host begin with what is recorded so far, if that is much, or if it has begun with
+/// what came before. Whether it does.
 pub(crate) fn begin(node: &Arc<Node>) -> Result<bool> {
-    let alone = guards_enabled() || preview::is_on() || recorded() < MANY;
-    let begins = !alone && executor(node.device)?.works_beside();
+    let has_begun = BEGUN.replace(0) > 0;
+    begin_if(has_begun || recorded() >= MANY, node)
+}
+
+/// As [`begin`], in the middle of a forward pass, at the operand of a product with a result of so many elements. Where that has
+/// no less of them, the operand takes little memory until the backward pass.
+pub(crate) fn begin_on_the_way(operand: &Arc<Node>, results: usize) -> Result<()> {
+    let begun = BEGUN.get();
+    let is_on_the_way = || operand.tracked && operand.leaf.is_none() && operand.storage().is_none();
+    let due = recorded() >> begun.min(16) >= ENOUGH && operand.shape.numel() <= results && is_on_the_way();
+    if begin_if(due, operand)? {
+        BEGUN.set(begun + 1);
+    }
+    Ok(())
+}
+
+fn begin_if(due: bool, node: &Arc<Node>) -> Result<bool> {
+    let alone = guards_enabled() || preview::is_on();
+    let begins = due && !alone && executor(node.device)?.works_beside();
     if begins {
         realize(&[node])?;
     }

@@ -355,6 +355,11 @@ impl Op {
         if self.renames() { all.min(1) } else { all }
     }
 
+    /// Whether it multiplies large operands.
+    pub fn is_product(&self) -> bool {
+        matches!(self, Op::Matmul | Op::Conv(..))
+    }
+
     /// Whether it has a kernel of its own, that others may at most follow.
     pub fn stands_alone(&self) -> bool {
         matches!(

@@ -5,6 +5,7 @@ use crate::autograd;
 use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
+use crate::engine::begin_on_the_way;
 use crate::error::{Result, bail};
 use crate::graph::{Node, Recipe, Sources, register};
 use crate::op::Op;
@@ -135,6 +136,9 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
             "{} has no gradient, and an operand requires one: detach it, or compute this under no_grad",
             op.name()
         );
+    }
+    if tracked && op.is_product() {
+        begin_on_the_way(&nodes[0], shape.numel())?;
     }
     Ok(Tensor::from_node(Node::record(Recipe { op, sources: nodes, shape, dtype, device, tracked })))
 }
