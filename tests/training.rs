@@ -261,6 +261,16 @@ fn a_backward_pass_lets_activations_go() {
     assert!(losses.iter().all(|l| l.item::<f32>() == losses[0].item::<f32>()));
 }
 
+/// Gradients are equal but for a ten thousandth of the largest of a tensor.
+fn assert_near(found: &[Vec<f32>], wanted: &[Vec<f32>]) {
+    for (k, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        let largest = wanted.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+        for (a, b) in found.iter().zip(wanted) {
+            assert!((a - b).abs() < 1e-4 * largest, "weights {k}: {a} {b}, of {largest}");
+        }
+    }
+}
+
 /// The loss of a model with a large vocabulary, and the gradients of its weights.
 fn with_many_words() -> (Vec<f32>, Vec<Vec<f32>>) {
     let ramp = |count: usize, rate: f64| {
@@ -298,12 +308,34 @@ fn a_device_goes_on_behind_large_logits_and_computes_what_a_cpu_does() {
     let (loss, gradients) = with_many_words();
     let (wanted, slopes) = with_device(Device::Cpu, with_many_words);
     assert!((loss[0] - wanted[0]).abs() < 1e-5, "{loss:?} {wanted:?}");
-    for (k, (found, wanted)) in gradients.iter().zip(&slopes).enumerate() {
-        let largest = wanted.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
-        for (a, b) in found.iter().zip(wanted) {
-            assert!((a - b).abs() < 1e-4 * largest, "weights {k}: {a} {b}, of {largest}");
-        }
-    }
+    assert_near(&gradients, &slopes);
+}
+
+/// The loss of forty layers and the gradients of their weights, and how many plans ran while the loss was recorded.
+fn with_many_layers() -> (f32, Vec<Vec<f32>>, u64) {
+    let weight = |k: usize| {
+        let values = (0..64).map(|i| ((7 * i + 3 * k) % 11) as f32 / 11.0 - 0.5).collect();
+        Tensor::from_vec(values, [8, 8]).requires_grad(true)
+    };
+    let weights: Vec<Tensor> = (0..40).map(weight).collect();
+    let x = Tensor::from_vec((0..32).map(|i| i as f32 / 32.0).collect(), [4, 8]);
+    let forward = || weights.iter().fold(x.clone(), |x, w| x.matmul(w).tanh() + &x).square().mean();
+    let (loss, spent) = counted(forward);
+    loss.backward();
+    let gradients = weights.iter().map(|w| w.grad().expect("a gradient").to_vec()).collect();
+    let (_, unasked) = counted(|| no_grad(forward));
+    assert_eq!(unasked.plans_compiled + unasked.plans_replayed, 0, "nobody waits for what has no gradient");
+    (loss.item(), gradients, spent.plans_compiled + spent.plans_replayed)
+}
+
+#[test]
+fn a_device_begins_with_a_long_forward_pass_and_computes_what_a_cpu_does() {
+    let _alone = alone();
+    let (loss, gradients, plans) = with_many_layers();
+    let (wanted, slopes, none) = with_device(Device::Cpu, with_many_layers);
+    assert_eq!((plans > 0, none), (default_device().is_gpu(), 0), "{plans} plans");
+    assert!((loss - wanted).abs() < 1e-4 * wanted.abs(), "{loss} {wanted}");
+    assert_near(&gradients, &slopes);
 }
 
 #[test]
