@@ -82,12 +82,9 @@ pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
     run(roots, Vec::new())
 }
 
-/// Recorded nodes from which on a device may begin while more of them are recorded.
+/// Recorded nodes from which on a device may begin while more of them are recorded. Each further part of a forward pass is
+/// twice as long: devices take longer for a node than the host does, and what lies between two parts is stored.
 const MANY: usize = 32;
-
-/// Recorded nodes from which on it begins with a forward pass that is still being recorded. The next part is twice as long, and
-/// so on: devices take longer for a node than the host does, and what lies between two parts is stored.
-const ENOUGH: usize = 64;
 
 /// Lets a device that works beside the host begin with what is recorded so far, if that is much, or if it has begun with
 /// what came before. Whether it does.
@@ -101,7 +98,7 @@ pub(crate) fn begin(node: &Arc<Node>) -> Result<bool> {
 pub(crate) fn begin_on_the_way(operand: &Arc<Node>, results: usize) -> Result<()> {
     let begun = BEGUN.get();
     let is_on_the_way = || operand.tracked && operand.leaf.is_none() && operand.storage().is_none();
-    let due = recorded() >> begun.min(16) >= ENOUGH && operand.shape.numel() <= results && is_on_the_way();
+    let due = recorded() >> begun.min(16) >= MANY && operand.shape.numel() <= results && is_on_the_way();
     if begin_if(due, operand)? {
         BEGUN.set(begun + 1);
     }
