@@ -3,7 +3,7 @@
 //! names an adapter (`llvmpipe` will do) or there is a GPU; says so and passes where there is none.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use volta::gpu::{fail_next_map, limit_memory, lose_device, spoil_next_shader};
+use volta::gpu::{device_bytes, fail_next_map, limit_memory, lose_device, spoil_next_shader};
 use volta::{DType, Device, Error, ErrorKind, Optimizer, SGD, Tensor, mse_loss, with_device};
 
 /// The device, for one test at a time.
@@ -77,6 +77,25 @@ on_gpu! {
         drop(four);
         assert_eq!(megabytes(6).unwrap().sum().item::<f32>(), (3 << 20) as f32);
         limit_memory(0, u64::MAX).unwrap();
+    }
+
+    memory_that_is_given_back_is_free_though_plans_were_bound_to_it() {
+        lose_device(0).unwrap();
+        let megabytes = |n: usize| Tensor::rand([n << 18]).realize().clone();
+        let x = megabytes(64);
+        for _ in 0..3 {
+            (&x * 2.0).realize();
+        }
+        drop(x);
+        let before = device_bytes(0).unwrap();
+        limit_memory(0, 160 << 20).unwrap();
+        // It takes the place of both.
+        let y = megabytes(96);
+        assert!(y.sum().item::<f32>() > 0.0);
+        limit_memory(0, u64::MAX).unwrap();
+        if let (Some(before), Some(after)) = (before, device_bytes(0).unwrap()) {
+            assert!(before >= 128 << 20 && after < 128 << 20, "{before} bytes, then {after}");
+        }
     }
 
     a_shader_that_the_driver_refuses_is_an_error_with_its_op() {

@@ -1,4 +1,4 @@
-//! For tests: faults on demand, which a driver has once in a long while, and how often a device was opened.
+//! For tests: faults on demand, which a driver has once in a long while, and what a device was asked for.
 
 use super::context;
 use crate::error::Result;
@@ -28,6 +28,13 @@ impl Default for Injected {
 #[doc(hidden)]
 pub fn devices_opened() -> u64 {
     context::GENERATIONS.load(Relaxed)
+}
+
+/// The bytes that the driver has given away for `gpu:index`, if it tells. For tests.
+#[doc(hidden)]
+pub fn device_bytes(index: usize) -> Result<Option<u64>> {
+    let report = context::open(index)?.device.generate_allocator_report();
+    Ok(report.map(|report| report.total_allocated_bytes))
 }
 
 /// Destroys the device of `gpu:index`, as if its driver had reset it. For tests.

@@ -21,6 +21,9 @@ pub(super) struct Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
+        // Bind groups of plans that ran with it would keep it, though nobody asks for its number again. What the device is still
+        // at work with stays until that is done.
+        self.buffer.destroy();
         self.given.fetch_sub(self.bytes, Relaxed);
         change_pool_bytes(-(self.bytes as i64));
     }

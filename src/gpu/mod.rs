@@ -53,7 +53,7 @@ pub use tune::tune;
 pub use tune::{Tuned, Tuning};
 
 #[doc(hidden)]
-pub use inject::{devices_opened, fail_next_map, limit_memory, lose_device, spoil_next_shader};
+pub use inject::{device_bytes, devices_opened, fail_next_map, limit_memory, lose_device, spoil_next_shader};
 
 pub use face::{GpuBuffer, GpuDevice, GpuTensor, shaders};
 
