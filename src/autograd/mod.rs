@@ -10,7 +10,7 @@ pub(crate) use mode::is_enabled;
 pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 
 use crate::call::Call;
-use crate::engine::{begin, realize};
+use crate::engine::{begin, realize_beside};
 use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::op::{Differentiated, gradient};
@@ -92,7 +92,6 @@ fn walk(
         follows &= !is_first_product;
         used.push(node);
         let is_large = g.numel() * g.dtype().size() >= LARGE;
-        drop(g);
         let mut on_the_way = sources.iter().map(Tensor::node).filter(|source| source.leaf.is_none());
         if is_first_product
             && is_large
@@ -100,7 +99,10 @@ fn walk(
         {
             // What the rest of the walk does not ask for is neither kept nor computed.
             used.drain(..).for_each(|node| node.release_tape());
-            realize(&[&next.node()])?;
+            // The gradient of the weights reads `g`, too, which is let go then. While it is held, it takes the place of the logits.
+            let others = sources.iter().filter_map(|source| waiting.get(&source.node().id));
+            let beside = others.map(|(_, other)| other.node()).chain([g.node()]).collect();
+            realize_beside(&next.node(), beside)?;
         }
     }
     used.iter().for_each(|node| node.release_tape());

@@ -82,6 +82,11 @@ pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
     run(roots, Vec::new())
 }
 
+/// Computes this node, and those `beside` it; what is a view of something stays one.
+pub(crate) fn realize_beside(node: &Arc<Node>, beside: Vec<Arc<Node>>) -> Result<()> {
+    run(vec![node.clone()], beside)
+}
+
 /// Recorded nodes from which on a device may begin while more of them are recorded. Each further part of a forward pass is
 /// twice as long: devices take longer for a node than the host does, and what lies between two parts is stored.
 const MANY: usize = 32;
