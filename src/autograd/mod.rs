@@ -99,9 +99,10 @@ fn walk(
         {
             // What the rest of the walk does not ask for is neither kept nor computed.
             used.drain(..).for_each(|node| node.release_tape());
-            // The gradient of the weights reads `g`, too, which is let go then. While it is held, it takes the place of the logits.
-            let others = sources.iter().filter_map(|source| waiting.get(&source.node().id));
-            let beside = others.map(|(_, other)| other.node()).chain([g.node()]).collect();
+            // The gradients of all operands read `g`, so they are computed together, and it is let go. Until then it is held, and so
+            // takes the place of the logits.
+            let of_operands = sources.iter().filter_map(|source| waiting.get(&source.node().id));
+            let beside = of_operands.map(|(_, gradient)| gradient.node()).chain([g.node()]).collect();
             realize_beside(&next.node(), beside)?;
         }
     }

@@ -355,7 +355,7 @@ impl Op {
         if self.renames() { all.min(1) } else { all }
     }
 
-    /// Whether it multiplies large operands.
+    /// Whether it is a matrix product or a convolution.
     pub fn is_product(&self) -> bool {
         matches!(self, Op::Matmul | Op::Conv(..))
     }
