@@ -206,6 +206,15 @@ fn m_sigmoidSFX(x: T) -> T {
     return m_ratioSFX(select(T(1.0), e, x < T(0.0)), T(1.0) + e);
 }
 
+// For what is rounded to halves: a driver's exponential is good to 3 + 2 |x| units of an f32.
+fn m_rough_expSFX(x: T) -> T {
+    return exp(x);
+}
+
+fn m_rough_sigmoidSFX(x: T) -> T {
+    return T(1.0) / (T(1.0) + exp(-x));
+}
+
 // Exponent and mantissa of a positive number's bits: the mantissa from sqrt(1/2) to sqrt 2. The bits of a
 // subnormal are, as an integer, the number in units of 2^-149.
 fn m_splitSFX(bits: U) -> P {

@@ -28,7 +28,7 @@ pub(super) fn validate(text: &str, capabilities: Capabilities) -> (naga::Module,
 }
 
 /// The shaders of the plan that `f` runs last. The plan is made, and run, on the CPU.
-fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
+pub(super) fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
     with_device(Device::Cpu, f);
     with_last_plan(|plan| of_plan(plan, caps))
 }
@@ -70,7 +70,7 @@ fn shaders_of_halves(backward: bool) -> Vec<Shader> {
     of_plan(&plan, &Caps::MOST)
 }
 
-fn numbers<const N: usize>(shape: [usize; N]) -> Tensor {
+pub(super) fn numbers<const N: usize>(shape: [usize; N]) -> Tensor {
     Tensor::from_vec(vec![0.5f32; shape.iter().product()], shape)
 }
 

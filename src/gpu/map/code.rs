@@ -1,6 +1,7 @@
 //! Writes the instructions of a map kernel as WGSL, one `let` each.
 
 use super::expression as expr;
+use super::rough::is_rough;
 use super::slots::Slots;
 use crate::dtype::DType;
 use crate::gpu::dispatch::Lane;
@@ -221,7 +222,9 @@ impl Writer<'_> {
             }
             Step::Unary(op, a) => {
                 let wide = self.is_wide(*a);
-                let value = expr::unary(*op, &self.operand(*a, wide), dtype, wide);
+                let operand = self.operand(*a, wide);
+                let rough = expr::rough(*op, &operand, wide).filter(|_| is_rough(kernel, v));
+                let value = rough.unwrap_or_else(|| expr::unary(*op, &operand, dtype, wide));
                 self.bind(v, &expr::rounded(value, dtype, wide), wide);
             }
             Step::Binary(op, a, b) => {

@@ -21,6 +21,16 @@ fn truth(condition: &str, wide: bool) -> String {
     format!("select({t}(0u), {t}(1u), {condition})")
 }
 
+/// The driver's own function, for results that are rounded to halves; none where it is not cheaper or not good enough.
+pub(super) fn rough(op: UnaryOp, a: &str, wide: bool) -> Option<String> {
+    let s = suffix(wide);
+    match op {
+        UnaryOp::Exp => Some(format!("m_rough_exp{s}({a})")),
+        UnaryOp::Sigmoid => Some(format!("m_rough_sigmoid{s}({a})")),
+        _ => None,
+    }
+}
+
 pub(super) fn unary(op: UnaryOp, a: &str, dtype: DType, wide: bool) -> String {
     use UnaryOp as U;
     let (lane, s) = (Lane::of(dtype), suffix(wide));

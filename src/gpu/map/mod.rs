@@ -16,6 +16,7 @@ mod expression;
 mod joined;
 mod layout;
 mod reduce;
+mod rough;
 mod shortcut;
 mod slots;
 mod split;
