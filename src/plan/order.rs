@@ -3,6 +3,7 @@
 
 use super::fuse::{Body, Fusion};
 use super::kernel::{MapKernel, Special, Step};
+use crate::dtype::DType;
 use std::collections::BTreeSet;
 
 /// Bytes that a kernel reads and writes at most if a device has room for others beside it, and iterations of its loops.
@@ -15,6 +16,9 @@ const MOST_BESIDE: usize = 24;
 const MOST_HELD: usize = 32 << 20;
 const PART_HELD: usize = 20;
 const MOST_ADDED: i64 = 16 << 10;
+
+/// Results that are few for a product of halves with long sums: by itself it leaves a part of a large device idle.
+const NARROW: usize = 5 << 19;
 
 /// A kernel in the making that may run.
 #[derive(Clone, Copy)]
@@ -66,26 +70,43 @@ impl Fusion<'_> {
             group: g,
             has_time: small[g] && followers[g].iter().all(|&f| followers[f].is_empty()),
         };
+        let narrow: Vec<Option<usize>> =
+            (0..self.groups.len()).map(|g| self.narrow(g).filter(|_| shares)).collect();
         let mut all_ready: Vec<Ready> =
             alive.iter().filter(|&&g| waiting[g] == 0).map(|&g| ready(g)).collect();
         let mut order = Vec::with_capacity(alive.len());
         while !all_ready.is_empty() {
+            // Narrow products whose followers wait for others as well: they run in pairs.
+            let can_wait = |g: usize| followers[g].iter().all(|&f| waiting[f] > 1);
+            let mut alone: Vec<Ready> = all_ready.clone();
+            alone.retain(|r| narrow[r.group].is_some() && can_wait(r.group));
+            alone.sort_unstable_by_key(|r| (narrow[r.group], r.age, r.group));
+            let pair = alone.windows(2).find(|two| narrow[two[0].group] == narrow[two[1].group]);
+            let alone: Vec<usize> = alone.iter().map(|r| r.group).collect();
             let with_time: Vec<usize> = all_ready.iter().filter(|r| r.has_time).map(|r| r.group).collect();
             let enough = with_time.len() >= MOST_BESIDE || held_by(&with_time) > most_held;
+            let too_much_held = held_by(&alone) > most_held;
             let change = |r: &Ready| self.change(r.group, &reads[r.group], &readers);
             let urgency = |r: &Ready| {
                 let change = if as_written { 0 } else { change(r) };
-                (r.has_time != enough, change > 0, change.min(0), r.age, r.group)
+                let later = if alone.contains(&r.group) { !too_much_held } else { r.has_time != enough };
+                (later, change > 0, change.min(0), r.age, r.group)
             };
             let next = *all_ready.iter().min_by_key(|r| urgency(r)).expect("one is ready");
             let joins = |r: &Ready| {
                 let alike = r.has_time == next.has_time && small[r.group] && small[next.group];
                 alike && (r.has_time || change(r) <= MOST_ADDED)
             };
-            let mut turn = vec![next];
-            turn.extend(all_ready.iter().filter(|r| r.group != next.group && joins(r)));
-            turn[1..].sort_unstable_by_key(|r| (r.age, r.group));
-            turn.truncate(MOST_BESIDE);
+            let turn = match pair {
+                Some(two) => two.to_vec(),
+                None => {
+                    let mut turn = vec![next];
+                    turn.extend(all_ready.iter().filter(|r| r.group != next.group && joins(r)));
+                    turn[1..].sort_unstable_by_key(|r| (r.age, r.group));
+                    turn.truncate(MOST_BESIDE);
+                    turn
+                }
+            };
             let turn: Vec<usize> = turn.iter().map(|r| r.group).collect();
             all_ready.retain(|r| !turn.contains(&r.group));
             for &g in &turn {
@@ -118,6 +139,15 @@ impl Fusion<'_> {
         // Rows that are looked up are not the whole table.
         let seen = |slot: &usize| self.rules.bytes(self.graph, *slot).min(iterations.saturating_mul(8));
         iterations <= SHORT && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL
+    }
+
+    /// The terms of every result, if the group is a product of halves with few results but too much work to be small.
+    fn narrow(&self, g: usize) -> Option<usize> {
+        let Body::Special(s) = &self.groups[g].body else { return None };
+        let halves = s.operands.iter().all(|operand| operand.dtype == DType::F16);
+        let (results, terms) = (s.output.shape.numel(), s.operands[0].shape.last().copied().unwrap_or(1));
+        let fits = s.special == Special::Matmul && halves && s.epilogue.is_none() && results <= NARROW;
+        (fits && results.saturating_mul(terms) > SHORT).then_some(terms)
     }
 
     /// Bytes that are in memory after `g`, which reads these slots, and were not before.

@@ -2,12 +2,14 @@
 //! can see the memory of all.
 
 use super::text::{Parts, joint_body, shared_bytes, tagged};
-use super::{Builder, MOST_GROUPS, Scratch, Seen, Source, describe};
+use super::{Builder, MOST_GROUPS, Scratch, Seen, Source, Target, describe, write_epilogues};
 use crate::error::Result;
 use crate::gpu::dispatch::Dispatch;
+use crate::gpu::gemm;
 use crate::gpu::map::{MapDispatch, MapLowered, Uniform};
 use crate::gpu::pieces::Windows;
-use crate::plan::kernel::Kernel;
+use crate::gpu::special;
+use crate::plan::kernel::{Kernel, SpecialKernel, Work};
 use std::ops::Range;
 
 /// Bindings of a dispatch for several kernels, at most.
@@ -16,8 +18,9 @@ const MOST_SEEN: usize = 256;
 /// Workgroups that keep a large device busy: nobody gains by being beside so many.
 const BUSY: u64 = 384;
 
-/// Bytes of a shader's text at most: of drivers, some take a second for twice as much.
+/// Bytes of a shader's text at most: of drivers, some take a second for twice as much, which products in one way are worth.
 const MOST_TEXT: usize = 40_000;
+const MOST_TEXT_IN_ONE_WAY: usize = 64_000;
 
 /// Bytes of their own memory that kernels have side by side; one alone may have more.
 const MOST_SCRATCH: usize = 32 << 20;
@@ -41,10 +44,15 @@ impl Builder<'_> {
     pub(super) fn add_turn(&mut self, turn: Range<usize>) -> Result<()> {
         let plan = self.plan;
         let mut members: Vec<Member> = Vec::new();
+        let mut together = self.lower_together(&plan.kernels[turn.clone()]).map(Vec::into_iter);
+        let most_text = if together.is_some() { MOST_TEXT_IN_ONE_WAY } else { MOST_TEXT };
         for k in turn {
-            let lowered = self.lowered(&plan.kernels[k]).filter(|_| self.target.rules.beside);
+            let lowered = match &mut together {
+                Some(all) => all.next(),
+                None => self.lowered(&plan.kernels[k]).filter(|_| self.target.rules.beside),
+            };
             let Some(lowered) = lowered else {
-                self.add_members(std::mem::take(&mut members))?;
+                self.add_members(std::mem::take(&mut members), most_text)?;
                 self.add(k, &plan.kernels[k])?;
                 continue;
             };
@@ -52,12 +60,30 @@ impl Builder<'_> {
             let mut member = Member { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
             // What takes over memory that another one reads has to wait for it.
             if member.scratch.end > MOST_SCRATCH || members.iter().any(|other| self.meet(&member, other)) {
-                self.add_members(std::mem::take(&mut members))?;
+                self.add_members(std::mem::take(&mut members), most_text)?;
                 member.scratch = self.place_scratch(&member.lowered.scratch, 0);
             }
             members.push(member);
         }
-        self.add_members(members)
+        self.add_members(members, most_text)
+    }
+
+    /// Products in one way that suits all of them, if sharing a dispatch pays and they fit into one.
+    fn lower_together(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
+        let Target { caps, rules, choices, .. } = self.target;
+        let products: Vec<&SpecialKernel> = kernels.iter().filter_map(special_of).collect();
+        let tuned = |s: &&SpecialKernel| choices.of(s, caps).is_some();
+        if !rules.beside || products.len() < kernels.len() || products.iter().any(tuned) {
+            return None;
+        }
+        let way = special::Variant::Product(gemm::variant_together(&products, caps)?);
+        let lower = |(s, kernel)| write_epilogues(s, kernel, special::lower(s, caps, Some(way)));
+        let lowered: Vec<MapLowered> = products.into_iter().zip(kernels).map(lower).collect();
+        let scratch = lowered.iter().flat_map(|l| &l.scratch).sum::<u64>() as usize;
+        let text: usize = lowered.iter().map(|l| l.dispatches[0].dispatch.body.len()).sum();
+        let seen: usize = kernels.iter().zip(&lowered).map(|(k, l)| self.seen(k, l, &Windows::new())).sum();
+        let fits = scratch <= MOST_SCRATCH && text <= MOST_TEXT_IN_ONE_WAY && seen <= rules.slots;
+        fits.then_some(lowered)
     }
 
     /// Whether one of two kernels writes what the other one reads or writes.
@@ -78,7 +104,7 @@ impl Builder<'_> {
     }
 
     /// Kernels that do not meet, one dispatch of each at a time.
-    fn add_members(&mut self, members: Vec<Member>) -> Result<()> {
+    fn add_members(&mut self, members: Vec<Member>, most_text: usize) -> Result<()> {
         let end = members.last().map_or(0, |member| member.scratch.end);
         self.scratch_bytes = self.scratch_bytes.max(end);
         let last = members.iter().map(|member| member.lowered.dispatches.len()).max().unwrap_or(0);
@@ -91,15 +117,15 @@ impl Builder<'_> {
         }
         for mut shares in stages {
             while !shares.is_empty() {
-                shares = self.add_together(shares)?;
+                shares = self.add_together(shares, most_text)?;
             }
         }
         Ok(())
     }
 
     /// Adds a dispatch for one of these and all that can share it. Gives the others.
-    fn add_together(&mut self, shares: Vec<Share>) -> Result<Vec<Share>> {
-        let chosen = self.choose(&shares);
+    fn add_together(&mut self, shares: Vec<Share>, most_text: usize) -> Result<Vec<Share>> {
+        let chosen = self.choose(&shares, most_text);
         let (mut together, mut others) = (Vec::new(), Vec::new());
         for (n, share) in shares.into_iter().enumerate() {
             let list = if chosen.contains(&n) { &mut together } else { &mut others };
@@ -133,7 +159,7 @@ impl Builder<'_> {
     }
 
     /// Those that can share a dispatch, one of them at least.
-    fn choose(&self, shares: &[Share]) -> Vec<usize> {
+    fn choose(&self, shares: &[Share], most_text: usize) -> Vec<usize> {
         let most = self.target.rules.slots.min(MOST_SEEN);
         let (mut chosen, mut parts): (Vec<usize>, Vec<Parts>) = (Vec::new(), Vec::new());
         let (mut groups, mut text) = (0, 0);
@@ -141,7 +167,7 @@ impl Builder<'_> {
             let Dispatch { body, groups: more, .. } = &share.part.dispatch;
             let Some(part) = Parts::of(&share.part.dispatch) else { continue };
             let alike = parts.first().is_none_or(|first| first.threads == part.threads);
-            let few = groups < BUSY && groups + more <= MOST_GROUPS && text + body.len() <= MOST_TEXT;
+            let few = groups < BUSY && groups + more <= MOST_GROUPS && text + body.len() <= most_text;
             parts.push(part);
             let with_it: Vec<&Share> = chosen.iter().chain([&n]).map(|&n| &shares[n]).collect();
             let fits = alike
@@ -158,6 +184,10 @@ impl Builder<'_> {
         // What cannot share a dispatch has one of its own.
         if chosen.is_empty() { vec![0] } else { chosen }
     }
+}
+
+fn special_of(kernel: &Kernel) -> Option<&SpecialKernel> {
+    if let Work::Special(s) = &kernel.work { Some(s) } else { None }
 }
 
 /// The memory that a dispatch for these sees, under the names that it has for their parts.
@@ -181,14 +211,16 @@ fn overlap(a: &Source, b: &Source) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Target, assemble};
+    use super::super::assemble;
+    use super::Target;
     use crate::engine::with_last_plan;
     use crate::gpu::dispatch::Caps;
     use crate::gpu::snapshots::{rules, validate};
     use crate::gpu::tune::Choices;
     use crate::plan::Plan;
+    use crate::plan::kernel::Kernel;
     use crate::tensor::{Tensor, realize_all};
-    use crate::{Device, with_device};
+    use crate::{DType, Device, default_device, with_device};
 
     /// The texts of all shaders of a plan whose kernels all have the same turn, and the kernels of each.
     fn shaders(mut plan: Plan, caps: &Caps, slots: usize) -> Vec<(String, Vec<usize>)> {
@@ -228,6 +260,53 @@ mod tests {
             seen.sort_unstable();
             seen.dedup();
             assert_eq!(seen, [0, 1, 2, 3]);
+        }
+    }
+
+    /// Halves around nought.
+    fn halves(shape: [usize; 2]) -> Tensor {
+        (Tensor::rand(shape) - 0.5).to_dtype(DType::F16).realize().clone()
+    }
+
+    #[test]
+    fn narrow_products_share_a_dispatch() {
+        let plan = with_device(Device::Cpu, || {
+            let (x, y, g) = (halves([4096, 192]), halves([4096, 192]), halves([4096, 576]));
+            realize_all(&[x.t().matmul(&y), g.t().matmul(&x)]);
+            with_last_plan(Plan::clone)
+        });
+        let all = shaders(plan.clone(), &Caps::MOST, 64);
+        assert_eq!(all[0].1, [0, 1]);
+        for (text, _) in &all {
+            validate(text, naga::valid::Capabilities::all());
+        }
+        let mut alone = plan;
+        alone.kernels.truncate(1);
+        assert!(shaders(alone, &Caps::MOST, 64).iter().all(|(_, kernels)| *kernels == [0]));
+    }
+
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: a product that others follow only later waits for another one, and both are
+    /// what they are alone.
+    #[test]
+    fn narrow_products_wait_for_each_other() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        let (x, y) = (halves([1024, 768]), halves([1024, 768]));
+        let early = || x.t().matmul(&y);
+        let late = || x.cumsum(0).t().matmul(&y);
+        let both = [early(), late()];
+        realize_all(&both);
+        let turns = with_last_plan(|plan| {
+            let is_product = |kernel: &&Kernel| kernel.kind() == "matmul";
+            plan.kernels.iter().filter(is_product).map(|kernel| kernel.turn).collect::<Vec<_>>()
+        });
+        assert_eq!(turns, [1, 1]);
+        for (together, alone) in both.iter().zip([early(), late()]) {
+            let [together, alone] = [together, &alone].map(|t| t.to_dtype(DType::F32));
+            let error: f32 = (&together - &alone).square().sum().item();
+            let size: f32 = alone.square().sum().item();
+            assert!(error <= 1e-6 * size, "{error} of {size}");
         }
     }
 

@@ -46,6 +46,17 @@ pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
     }
 }
 
+/// The way for all of these products, where one dispatch for them takes less time than one for each.
+pub(crate) fn variant_together(kernels: &[&SpecialKernel], caps: &Caps) -> Option<Variant> {
+    let plain = |k: &&SpecialKernel| k.special == Special::Matmul && k.epilogue.is_none();
+    let products: Vec<_> = kernels.iter().filter(|k| plain(k)).map(|k| matmul::product(k)).collect();
+    if products.len() < kernels.len() {
+        return None;
+    }
+    let products: Vec<_> = products.iter().collect();
+    coop::choose_together(&products, caps).map(|(tile, parts)| Variant::Coop(tile, parts))
+}
+
 /// The dispatches of a matrix product or a convolution, in the way that is `wanted` or else the one that suits it.
 pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
     let count = kernel.output.shape.numel();

@@ -87,7 +87,7 @@ pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Cho
         parts.map(move |parts| (tile, speed, parts))
     });
     let (_, tile, parts) = choices
-        .map(|(tile, speed, parts)| (cost(&twice, &tile.form(speed), parts, PACE), tile, parts))
+        .map(|(tile, speed, parts)| (cost(&[&twice], &tile.form(speed), parts, PACE), tile, parts))
         .min_by(|x, y| x.0.total_cmp(&y.0))?;
     Some(Choice::new(product, tile, parts))
 }

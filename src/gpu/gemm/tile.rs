@@ -128,18 +128,18 @@ pub(super) fn choose(product: &Product, caps: &Caps) -> (Tile, usize) {
     let tiles = tiles(product, caps);
     let form = |(tile, speed): &(Tile, f64)| Form { wait, ..tile.form(*speed) };
     let forms: Vec<Form> = tiles.iter().map(form).collect();
-    let (number, parts) = best(product, &forms, 1.0).expect("there are tiles");
+    let (_, (number, parts)) = best(&[product], &forms, 1.0).expect("there are tiles");
     (tiles[number].0.for_steps(product.steps.depth() / parts), parts)
 }
 
-/// The number of the form that costs least, and the parts; `pace` says how much faster arithmetic is than in
-/// plain f32.
-pub(super) fn best(product: &Product, forms: &[Form], pace: f64) -> Option<(usize, usize)> {
+/// What products that run side by side, with sums of one length, cost at least; with the number of the form for that, and
+/// the parts. `pace` says how much faster arithmetic is than in plain f32.
+pub(super) fn best(products: &[&Product], forms: &[Form], pace: f64) -> Option<(f64, (usize, usize))> {
     let choices = forms.iter().enumerate().flat_map(|(number, form)| {
-        let costs = move |parts| (cost(product, form, parts, pace), (number, parts));
-        parts(product, form).into_iter().map(costs)
+        let costs = move |parts| (cost(products, form, parts, pace), (number, parts));
+        parts(products, form).into_iter().map(costs)
     });
-    choices.min_by(|x, y| x.0.total_cmp(&y.0)).map(|(_, choice)| choice)
+    choices.min_by(|x, y| x.0.total_cmp(&y.0))
 }
 
 /// Tiles of a product.
@@ -152,12 +152,12 @@ const ROUNDS: [usize; 3] = [2, 3, 4];
 
 /// Numbers of parts worth trying: one, or as many as make the machine busy, half or a quarter, or a few where the tiles
 /// do so by themselves; a part should have several steps.
-pub(super) fn parts(product: &Product, form: &Form) -> Vec<usize> {
-    let steps = product.steps.depth().div_ceil(form.k);
-    let tiles = count(product, [form.m, form.n]);
+pub(super) fn parts(products: &[&Product], form: &Form) -> Vec<usize> {
+    let steps = products[0].steps.depth().div_ceil(form.k);
+    let tiles: usize = products.iter().map(|product| count(product, [form.m, form.n])).sum();
     let slots = 2 * PROCESSORS;
     let mut all = vec![1];
-    if product.steps.phases() == 1 {
+    if products.iter().all(|product| product.steps.phases() == 1) {
         let most = steps / 8;
         all.extend([1, 2, 4].map(|share| (slots / share / tiles).min(most)).iter().filter(|&&p| p > 1));
         if 4 * tiles >= slots {
@@ -168,16 +168,16 @@ pub(super) fn parts(product: &Product, form: &Form) -> Vec<usize> {
 }
 
 /// Estimated time, in multiplications of one processor.
-pub(super) fn cost(product: &Product, form: &Form, parts: usize, pace: f64) -> f64 {
-    let groups = count(product, [form.m, form.n]) * parts;
+pub(super) fn cost(products: &[&Product], form: &Form, parts: usize, pace: f64) -> f64 {
+    let groups = products.iter().map(|product| count(product, [form.m, form.n]) * parts).sum::<usize>();
     let each = (groups.div_ceil(PROCESSORS * form.together) * form.together) as f64;
     let busy = (each * form.threads as f64 / BUSY).min(1.0);
-    let depth = product.steps.depth().div_ceil(form.k * parts) * form.k;
+    let depth = products[0].steps.depth().div_ceil(form.k * parts) * form.k;
     // Starting and ending a tile costs about as much as some steps.
     let work = (form.m * form.n) as f64 * (depth as f64 + 48.0);
     let sums = if parts > 1 {
         // Partial sums are written and read: memory moves a number in the time of about 30 multiplications.
-        let numbers = (product.items * product.m * product.n * parts) as f64;
+        let numbers = products.iter().map(|p| p.items * p.m * p.n * parts).sum::<usize>() as f64;
         numbers * 2.0 * 30.0 / PROCESSORS as f64 + DISPATCH
     } else {
         0.0

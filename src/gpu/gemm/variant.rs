@@ -65,11 +65,11 @@ pub(super) fn all(product: &Product, dtype: DType, caps: &Caps) -> Vec<Variant> 
         all.push(Variant::Skinny);
     }
     for (tile, speed) in tile::tiles(product, caps) {
-        let parts = parts(product, depth.div_ceil(tile.k), tile::parts(product, &tile.form(speed)));
+        let parts = parts(product, depth.div_ceil(tile.k), tile::parts(&[product], &tile.form(speed)));
         all.extend(parts.into_iter().map(|parts| Variant::Tiled(tile, parts)));
     }
     for (tile, speed) in coop::tiles(product, caps) {
-        let parts = parts(product, depth.div_ceil(tile.k), tile::parts(product, &tile.form(speed)));
+        let parts = parts(product, depth.div_ceil(tile.k), tile::parts(&[product], &tile.form(speed)));
         all.extend(parts.into_iter().map(|parts| Variant::Coop(tile, parts)));
     }
     for (tile, _) in split_f16::tiles(product, dtype, caps) {

@@ -213,8 +213,22 @@ pub(super) fn choose(
     let much = epilogue.is_some_and(|epilogue| epilogue.code.len() >= MUCH);
     let pace = |tile: &CoopTile| if much && tile.threads() < MANY { FEW_FINISH } else { 1.0 };
     let forms: Vec<Form> = tiles.iter().map(|(tile, speed)| tile.form(speed * pace(tile))).collect();
-    let (number, parts) = best(product, &forms, PACE)?;
+    let (_, (number, parts)) = best(&[product], &forms, PACE)?;
     Some((tiles[number].0.for_steps(product.steps.depth() / parts), parts))
+}
+
+/// The tile and the parts for products that share a dispatch, if that takes less time than one after the other.
+pub(super) fn choose_together(products: &[&Product], caps: &Caps) -> Option<(CoopTile, usize)> {
+    let (first, others) = products.split_first()?;
+    let depth = first.steps.depth();
+    if others.iter().any(|p| p.steps.depth() != depth || tiles(p, caps).is_empty()) {
+        return None;
+    }
+    let tiles = tiles(first, caps);
+    let forms: Vec<Form> = tiles.iter().map(|(tile, speed)| tile.form(*speed)).collect();
+    let (together, (number, parts)) = best(products, &forms, PACE)?;
+    let alone = |p: &&Product| best(&[*p], &forms, PACE).map_or(0.0, |(cost, _)| cost);
+    (together < products.iter().map(alone).sum()).then_some((tiles[number].0, parts))
 }
 
 /// The dispatches of a product with this tile, its sums cut into `parts`.
