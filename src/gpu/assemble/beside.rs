@@ -16,7 +16,7 @@ use std::ops::Range;
 const MOST_SEEN: usize = 256;
 
 /// Workgroups that keep a large device busy: nobody gains by being beside so many.
-const BUSY: u64 = 384;
+const BUSY: u64 = 1024;
 
 /// Bytes of a shader's text at most: of drivers, some take a second for twice as much, which products in one way are worth.
 const MOST_TEXT: usize = 40_000;
