@@ -211,8 +211,9 @@ fn m_rough_expSFX(x: T) -> T {
     return exp(x);
 }
 
+// Long before the exponential is infinite, the result is nothing to a half.
 fn m_rough_sigmoidSFX(x: T) -> T {
-    return T(1.0) / (T(1.0) + exp(-x));
+    return select(T(1.0) / (T(1.0) + exp(-x)), T(0.0), x < T(-80.0));
 }
 
 // Exponent and mantissa of a positive number's bits: the mantissa from sqrt(1/2) to sqrt 2. The bits of a

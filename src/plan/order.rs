@@ -53,8 +53,11 @@ impl Fusion<'_> {
             }
         }
         // What kernels that wait keep in memory.
-        let held_by = |groups: &[usize]| {
-            let inside = |slot: &usize| !self.graph.nodes[*slot].input && !self.graph.nodes[*slot].keep;
+        let held_by = |groups: &[usize], donated: bool| {
+            let inside = |slot: &usize| {
+                let node = &self.graph.nodes[*slot];
+                !node.keep && (!node.input || donated && node.donated)
+            };
             let slots: BTreeSet<usize> =
                 groups.iter().flat_map(|&g| reads[g].iter().copied().filter(inside)).collect();
             slots.into_iter().map(|slot| self.rules.bytes(self.graph, slot)).sum::<usize>()
@@ -82,14 +85,16 @@ impl Fusion<'_> {
             alone.retain(|r| narrow[r.group].is_some() && can_wait(r.group));
             alone.sort_unstable_by_key(|r| (narrow[r.group], r.age, r.group));
             let pair = alone.windows(2).find(|two| narrow[two[0].group] == narrow[two[1].group]);
+            let in_pair = |g: usize| pair.is_some_and(|two| two.iter().any(|r| r.group == g));
             let alone: Vec<usize> = alone.iter().map(|r| r.group).collect();
             let with_time: Vec<usize> = all_ready.iter().filter(|r| r.has_time).map(|r| r.group).collect();
-            let enough = with_time.len() >= MOST_BESIDE || held_by(&with_time) > most_held;
-            let too_much_held = held_by(&alone) > most_held;
+            let enough = with_time.len() >= MOST_BESIDE || held_by(&with_time, false) > most_held;
+            let too_much_held = held_by(&alone, true) > written / PART_HELD;
             let change = |r: &Ready| self.change(r.group, &reads[r.group], &readers);
             let urgency = |r: &Ready| {
                 let change = if as_written { 0 } else { change(r) };
-                let later = if alone.contains(&r.group) { !too_much_held } else { r.has_time != enough };
+                let waits = narrow[r.group].is_some() && can_wait(r.group) && !in_pair(r.group);
+                let later = if waits { !too_much_held } else { r.has_time != enough };
                 (later, change > 0, change.min(0), r.age, r.group)
             };
             let next = *all_ready.iter().min_by_key(|r| urgency(r)).expect("one is ready");
@@ -98,8 +103,8 @@ impl Fusion<'_> {
                 alike && (r.has_time || change(r) <= MOST_ADDED)
             };
             let turn = match pair {
-                Some(two) => two.to_vec(),
-                None => {
+                Some(two) if in_pair(next.group) => two.to_vec(),
+                _ => {
                     let mut turn = vec![next];
                     turn.extend(all_ready.iter().filter(|r| r.group != next.group && joins(r)));
                     turn[1..].sort_unstable_by_key(|r| (r.age, r.group));

@@ -285,6 +285,18 @@ mod tests {
         assert!(shaders(alone, &Caps::MOST, 64).iter().all(|(_, kernels)| *kernels == [0]));
     }
 
+    #[test]
+    fn empty_products_have_no_way_together() {
+        let plan = with_device(Device::Cpu, || {
+            let made = |items: usize| Tensor::rand([items, 64, 64]).to_dtype(DType::F16).realize().clone();
+            let (none, some) = (made(0), made(2));
+            realize_all(&[none.matmul(&none), some.matmul(&some), none.matmul(&none.exp())]);
+            with_last_plan(Plan::clone)
+        });
+        let all = shaders(plan, &Caps::MOST, 64);
+        assert!(!all.is_empty());
+    }
+
     /// Where `VOLTA_DEVICE=gpu` picks a GPU: a product that others follow only later waits for another one, and both are
     /// what they are alone.
     #[test]

@@ -30,14 +30,12 @@ mod write;
 
 use crate::gpu::dispatch::{Caps, Lowered};
 use crate::plan::kernel::{Special, SpecialKernel};
-use crate::shape::Shape;
 pub(crate) use variant::Variant;
 pub(in crate::gpu) use wgsl::Digits;
 
 /// The ways to compute a matrix product or a convolution.
 pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
-    let empty = |shape: &Shape| shape.numel() == 0;
-    if empty(&kernel.output.shape) || kernel.operands.iter().any(|o| empty(&o.shape)) {
+    if is_empty(kernel) {
         return Vec::new();
     }
     match &kernel.special {
@@ -46,9 +44,14 @@ pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
     }
 }
 
+/// Whether there is nothing to multiply.
+fn is_empty(kernel: &SpecialKernel) -> bool {
+    kernel.operands.iter().chain([&kernel.output]).any(|o| o.shape.numel() == 0)
+}
+
 /// The way for all of these products, where one dispatch for them takes less time than one for each.
 pub(crate) fn variant_together(kernels: &[&SpecialKernel], caps: &Caps) -> Option<Variant> {
-    let plain = |k: &&SpecialKernel| k.special == Special::Matmul && k.epilogue.is_none();
+    let plain = |k: &&SpecialKernel| k.special == Special::Matmul && k.epilogue.is_none() && !is_empty(k);
     let products: Vec<_> = kernels.iter().filter(|k| plain(k)).map(|k| matmul::product(k)).collect();
     if products.len() < kernels.len() {
         return None;

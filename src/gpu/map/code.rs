@@ -223,7 +223,7 @@ impl Writer<'_> {
             Step::Unary(op, a) => {
                 let wide = self.is_wide(*a);
                 let operand = self.operand(*a, wide);
-                let rough = expr::rough(*op, &operand, wide).filter(|_| is_rough(kernel, v));
+                let rough = expr::rough(*op, &operand, wide).filter(|_| is_rough(kernel, v, *op));
                 let value = rough.unwrap_or_else(|| expr::unary(*op, &operand, dtype, wide));
                 self.bind(v, &expr::rounded(value, dtype, wide), wide);
             }
