@@ -80,12 +80,12 @@ impl Fusion<'_> {
         let mut order = Vec::with_capacity(alive.len());
         while !all_ready.is_empty() {
             // Narrow products whose followers wait for others as well: they run in pairs.
-            let can_wait = |g: usize| followers[g].iter().all(|&f| waiting[f] > 1);
-            let mut alone: Vec<Ready> = all_ready.clone();
-            alone.retain(|r| narrow[r.group].is_some() && can_wait(r.group));
+            let can_wait =
+                |r: &Ready| narrow[r.group].is_some() && followers[r.group].iter().all(|&f| waiting[f] > 1);
+            let mut alone: Vec<Ready> = all_ready.iter().copied().filter(can_wait).collect();
             alone.sort_unstable_by_key(|r| (narrow[r.group], r.age, r.group));
             let pair = alone.windows(2).find(|two| narrow[two[0].group] == narrow[two[1].group]);
-            let in_pair = |g: usize| pair.is_some_and(|two| two.iter().any(|r| r.group == g));
+            let in_pair = |r: &Ready| pair.is_some_and(|two| two.iter().any(|p| p.group == r.group));
             let alone: Vec<usize> = alone.iter().map(|r| r.group).collect();
             let with_time: Vec<usize> = all_ready.iter().filter(|r| r.has_time).map(|r| r.group).collect();
             let enough = with_time.len() >= MOST_BESIDE || held_by(&with_time, false) > most_held;
@@ -93,7 +93,7 @@ impl Fusion<'_> {
             let change = |r: &Ready| self.change(r.group, &reads[r.group], &readers);
             let urgency = |r: &Ready| {
                 let change = if as_written { 0 } else { change(r) };
-                let waits = narrow[r.group].is_some() && can_wait(r.group) && !in_pair(r.group);
+                let waits = can_wait(r) && !in_pair(r);
                 let later = if waits { !too_much_held } else { r.has_time != enough };
                 (later, change > 0, change.min(0), r.age, r.group)
             };
@@ -103,7 +103,7 @@ impl Fusion<'_> {
                 alike && (r.has_time || change(r) <= MOST_ADDED)
             };
             let turn = match pair {
-                Some(two) if in_pair(next.group) => two.to_vec(),
+                Some(two) if in_pair(&next) => two.to_vec(),
                 _ => {
                     let mut turn = vec![next];
                     turn.extend(all_ready.iter().filter(|r| r.group != next.group && joins(r)));
