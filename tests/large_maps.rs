@@ -157,3 +157,52 @@ fn many_rows_are_added_to_few_of_every_slab() {
     );
     assert_eq!(found.to_vec::<f32>(), wanted);
 }
+
+/// `rows` of a product with `other`, from numbers that are as they are in memory: the worst error, as a share of the sum of
+/// magnitudes.
+fn worst_error(
+    found: &[f32],
+    rows: &[usize],
+    element: impl Fn(usize, usize) -> f32,
+    other: &[f32],
+    width: usize,
+) -> f64 {
+    let mut worst = 0f64;
+    for &row in rows {
+        for column in 0..width {
+            let terms = (0..other.len() / width)
+                .map(|k| f64::from(element(row, k)) * f64::from(other[k * width + column]));
+            let (sum, size) = terms.fold((0f64, 0f64), |(sum, size), term| (sum + term, size + term.abs()));
+            let error = (f64::from(found[row * width + column]) - sum).abs() / size;
+            // What is not a number is the worst of all.
+            worst = if error <= worst { worst } else { error };
+        }
+    }
+    worst
+}
+
+#[test]
+fn a_matrix_is_multiplied_from_both_sides_by_whoever_reads_what_was_just_written() {
+    const WIDTH: usize = 512;
+    for (rows, columns) in [(1030, 2050), (1024, 2048)] {
+        // Rows and columns whose sizes are 2⁴⁰ apart.
+        let scales = |count: usize| {
+            let all = (0..count).map(|i| 2f32.powi((i * 7 % 41) as i32 - 20)).collect();
+            Tensor::from_vec(all, [count]).realize().clone()
+        };
+        let (tall, broad) = (scales(rows).reshape([rows, 1]), scales(columns).reshape([1, columns]));
+        let x = Tensor::randn([rows, columns]).realize().clone();
+        let (a, b) = (Tensor::randn([columns, WIDTH]), Tensor::randn([rows, WIDTH]));
+        realize_all(&[a.clone(), b.clone()]);
+        let matrix = &x * &tall * &broad;
+        // The matrix may take its place.
+        drop(x);
+        let (right, left) = (matrix.matmul(&a), matrix.t().matmul(&b));
+        realize_all(&[matrix.clone(), right.clone(), left.clone()]);
+        let [matrix, a, b, right, left] = [matrix, a, b, right, left].map(|t| t.to_vec::<f32>());
+        let some = |count: usize| [0, 1, 6, 13, count / 2, count - 5, count - 2, count - 1];
+        let of_rows = worst_error(&right, &some(rows), |r, k| matrix[r * columns + k], &a, WIDTH);
+        let of_columns = worst_error(&left, &some(columns), |c, k| matrix[k * columns + c], &b, WIDTH);
+        assert!(of_rows < 3e-6 && of_columns < 3e-6, "{of_rows:e} and {of_columns:e} for {rows}x{columns}");
+    }
+}

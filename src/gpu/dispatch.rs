@@ -61,6 +61,22 @@ pub(crate) struct Lowered {
     pub scratch: Vec<u64>,
 }
 
+/// The largest magnitudes of a matrix's lanes (rows, or columns), as the bits of numbers, from whoever wrote the matrix:
+/// lists for parts of the lanes, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Largest {
+    /// Where they are: of type i32.
+    pub memory: Memory,
+    pub parts: usize,
+}
+
+impl Largest {
+    /// From one list to the next.
+    pub fn list(lanes: usize) -> usize {
+        lanes.next_multiple_of(4)
+    }
+}
+
 /// What the adapter can do, as far as kernels care.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caps {

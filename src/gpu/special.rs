@@ -1,6 +1,6 @@
 //! Which template makes the dispatches of a kernel that is not generated from loops, and in which of its ways.
 
-use super::dispatch::{Caps, Lowered};
+use super::dispatch::{Caps, Largest, Lowered};
 use super::{attention, gemm, index};
 use crate::plan::kernel::{Special, SpecialKernel};
 use std::fmt;
@@ -10,6 +10,16 @@ use std::fmt;
 pub(super) enum Variant {
     Product(gemm::Variant),
     Attention(attention::Variant),
+}
+
+impl Variant {
+    fn product(self) -> Option<gemm::Variant> {
+        if let Variant::Product(variant) = self { Some(variant) } else { None }
+    }
+
+    fn attention(self) -> Option<attention::Variant> {
+        if let Variant::Attention(variant) = self { Some(variant) } else { None }
+    }
 }
 
 /// Its name, which is the same in every run.
@@ -35,19 +45,32 @@ pub(super) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
     }
 }
 
+/// Of which operands it asks for the largest magnitudes of lanes.
+pub(super) fn asks(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
+    gemm::asks(kernel, caps, wanted.and_then(Variant::product))
+}
+
 /// Its dispatches, in the way that is `wanted` or else the one that suits it.
 pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
+    lower_knowing(kernel, caps, wanted, [None; 2])
+}
+
+/// The same, where something is known of a product's operands.
+pub(super) fn lower_knowing(
+    kernel: &SpecialKernel,
+    caps: &Caps,
+    wanted: Option<Variant>,
+    largest: [Option<Largest>; 2],
+) -> Lowered {
     if kernel.output.shape.numel() == 0 {
         return Lowered::default();
     }
     match kernel.special {
         Special::Matmul | Special::Conv(..) => {
-            let wanted = wanted.and_then(|w| if let Variant::Product(v) = w { Some(v) } else { None });
-            gemm::lower(kernel, caps, wanted)
+            gemm::lower(kernel, caps, wanted.and_then(Variant::product), largest)
         }
         Special::Attention { .. } | Special::AttentionGrad { .. } => {
-            let wanted = wanted.and_then(|w| if let Variant::Attention(v) = w { Some(v) } else { None });
-            attention::lower(kernel, caps, wanted)
+            attention::lower(kernel, caps, wanted.and_then(Variant::attention))
         }
         Special::ScatterAdd { .. }
         | Special::ArgSort { .. }

@@ -3,6 +3,7 @@
 
 mod beside;
 mod crowded;
+mod noted;
 mod text;
 
 use super::dispatch::{Binding, Caps, Dispatch, Lane, Lowered, Memory};
@@ -20,6 +21,7 @@ use crate::plan::Plan;
 use crate::plan::guard::{self, Index};
 use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::{MemoryRules, Place};
+use noted::Noted;
 
 /// Workgroups in one dimension of a dispatch.
 const MOST_GROUPS: u64 = 65_535;
@@ -90,7 +92,9 @@ pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<As
         uniform_bytes: 0,
         aside: Vec::new(),
         depth: 0,
+        noted: Vec::new(),
     };
+    builder.find_noted();
     if guarded {
         guard::inputs(plan).for_each(|slot| builder.count_nonfinite(slot));
     }
@@ -124,6 +128,8 @@ struct Builder<'a> {
     /// Slots behind the plan's, and how many detours deep they are.
     aside: Vec<Slice>,
     depth: usize,
+    /// Matrices whose largest magnitudes are noted by whoever writes them.
+    noted: Vec<Noted>,
 }
 
 /// Where each piece of a kernel's own memory begins, with its bytes, and where all of it ends.
@@ -176,10 +182,19 @@ impl Builder<'_> {
         let Target { caps, rules, .. } = self.target;
         match &kernel.work {
             Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => None,
-            Work::Map(maps) => Some(map::lower(maps, caps, rules.slots.min(MOST_TOGETHER))),
+            Work::Map(maps) => {
+                let writes = |noted: &&Noted| maps[0].stores.iter().any(|s| s.access.slot == noted.matrix);
+                Some(match self.noted.iter().find(writes) {
+                    Some(noted) => {
+                        MapLowered { dispatches: vec![noted.program.lower(noted.lists)], scratch: Vec::new() }
+                    }
+                    None => map::lower(maps, caps, rules.slots.min(MOST_TOGETHER)),
+                })
+            }
             Work::Rows(maps) => Some(map::lower_rows(maps, caps)),
             Work::Special(s) => {
-                let default = || write_epilogues(s, kernel, special::lower(s, caps, None));
+                let default =
+                    || write_epilogues(s, kernel, special::lower_knowing(s, caps, None, self.known_of(s)));
                 let lowered = self.lower_tuned(s, kernel).unwrap_or_else(default);
                 let few = self.seen(kernel, &lowered, &Windows::new()) <= rules.slots;
                 (few || !self.is_large(kernel)).then_some(lowered)
@@ -205,7 +220,8 @@ impl Builder<'_> {
     fn lower_tuned(&self, s: &SpecialKernel, kernel: &Kernel) -> Option<MapLowered> {
         let Target { caps, rules, choices, .. } = self.target;
         let way = choices.of(s, caps)?;
-        let lowered = write_epilogues(s, kernel, special::lower(s, caps, Some(way)));
+        let lowered =
+            write_epilogues(s, kernel, special::lower_knowing(s, caps, Some(way), self.known_of(s)));
         (self.seen(kernel, &lowered, &Windows::new()) <= rules.slots).then_some(lowered)
     }
 

@@ -147,7 +147,7 @@ pub(super) fn variants(
 }
 
 fn source(kernel: &SpecialKernel, number: usize, layout: Layout) -> Source {
-    Source { memory: Memory::Operand(number), dtype: kernel.operands[number].dtype, layout }
+    Source { memory: Memory::Operand(number), dtype: kernel.operands[number].dtype, layout, largest: None }
 }
 
 /// Rows are output channels, columns the pixels of all images.

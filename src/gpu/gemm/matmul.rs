@@ -5,7 +5,8 @@ use super::target::{Columns, Target};
 use super::variant::Variant;
 use super::wgsl::Digits;
 use super::{coop, plain, skinny, split_f16, tile, tiled};
-use crate::gpu::dispatch::{Caps, Lowered, Memory};
+use crate::dtype::DType;
+use crate::gpu::dispatch::{Caps, Largest, Lowered, Memory};
 use crate::plan::kernel::{Operand, SpecialKernel};
 
 /// Results of an item under which it gets threads of its own rather than a tile.
@@ -18,6 +19,11 @@ const SHORT: usize = 128;
 fn is_tiny(product: &Product) -> bool {
     let (one, all) = (product.m * product.n, product.items * product.m * product.n);
     product.items > 1 && one <= TINY && (product.steps.depth() <= SHORT || all >= tile::PROCESSORS * 256)
+}
+
+/// Whether one of the kernels for small things computes it.
+fn is_small(product: &Product, dtype: DType) -> bool {
+    !dtype.is_float() || is_tiny(product) || product.m.min(product.n) <= skinny::LANES
 }
 
 pub(super) fn product(kernel: &SpecialKernel) -> Product {
@@ -36,6 +42,7 @@ pub(super) fn product(kernel: &SpecialKernel) -> Product {
                 lane: if operand.shape[lane] == 1 { 0 } else { operand.strides[lane] as i64 },
                 k: Digits::new([axis(k)]),
             }),
+            largest: None,
         }
     };
     Product {
@@ -53,9 +60,26 @@ pub(super) fn product(kernel: &SpecialKernel) -> Product {
     }
 }
 
-pub(super) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
+/// Of which operands the largest magnitudes of lanes are asked for.
+pub(super) fn asks(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
+    let (product, dtype) = (product(kernel), kernel.output.dtype);
+    let choice = match wanted {
+        Some(Variant::Split(tile, parts)) => Some(split_f16::Choice::new(&product, tile, parts)),
+        None if !is_small(&product, dtype) => split_f16::choose(&product, dtype, caps),
+        _ => None,
+    };
+    choice.map_or([false; 2], |choice| choice.asks(&product))
+}
+
+pub(super) fn lower(
+    kernel: &SpecialKernel,
+    caps: &Caps,
+    wanted: Option<Variant>,
+    largest: [Option<Largest>; 2],
+) -> Lowered {
     let dtype = kernel.output.dtype;
-    let product = product(kernel);
+    let mut product = product(kernel);
+    [product.a.largest, product.b.largest] = largest;
     if let Some(variant) = wanted {
         return variant.lower(&product, dtype, caps, Lowered::default());
     }

@@ -28,7 +28,7 @@ mod wgsl;
 mod window;
 mod write;
 
-use crate::gpu::dispatch::{Caps, Lowered};
+use crate::gpu::dispatch::{Caps, Largest, Lowered};
 use crate::plan::kernel::{Special, SpecialKernel};
 pub(crate) use variant::Variant;
 pub(in crate::gpu) use wgsl::Digits;
@@ -60,8 +60,23 @@ pub(crate) fn variant_together(kernels: &[&SpecialKernel], caps: &Caps) -> Optio
     coop::choose_together(&products, caps).map(|(tile, parts)| Variant::Coop(tile, parts))
 }
 
+/// Of which operands a matrix product asks for the largest magnitudes of lanes: they need not be looked for where whoever
+/// wrote an operand noted them.
+pub(crate) fn asks(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
+    if kernel.special != Special::Matmul || is_empty(kernel) {
+        return [false; 2];
+    }
+    matmul::asks(kernel, caps, wanted)
+}
+
 /// The dispatches of a matrix product or a convolution, in the way that is `wanted` or else the one that suits it.
-pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
+/// `largest` are what is known of the operands.
+pub(crate) fn lower(
+    kernel: &SpecialKernel,
+    caps: &Caps,
+    wanted: Option<Variant>,
+    largest: [Option<Largest>; 2],
+) -> Lowered {
     let count = kernel.output.shape.numel();
     if count == 0 {
         return Lowered::default();
@@ -71,6 +86,6 @@ pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>
         _ if kernel.operands.iter().any(|o| o.shape.numel() == 0) => {
             Lowered { dispatches: vec![plain::zeros(count, kernel.output.dtype)], scratch: vec![] }
         }
-        _ => matmul::lower(kernel, caps, wanted),
+        _ => matmul::lower(kernel, caps, wanted, largest),
     }
 }

@@ -82,5 +82,5 @@ for (var tap = 0u; tap < {taps}u; tap++) {{
         lane: 1,
         k: Digits::line(taps * depth, padded as i64),
     };
-    Source { memory, dtype, layout: Layout::Strided(strided) }
+    Source { memory, dtype, layout: Layout::Strided(strided), largest: None }
 }

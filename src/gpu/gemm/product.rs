@@ -5,7 +5,7 @@ use super::target::Target;
 use super::wgsl::Digits;
 use super::window::Window;
 use crate::dtype::DType;
-use crate::gpu::dispatch::{Binding, Lane, Memory};
+use crate::gpu::dispatch::{Binding, Lane, Largest, Memory};
 
 #[derive(Clone, Debug)]
 pub(super) struct Product {
@@ -101,6 +101,8 @@ pub(super) struct Source {
     pub memory: Memory,
     pub dtype: DType,
     pub layout: Layout,
+    /// Of its lanes, if they are known.
+    pub largest: Option<Largest>,
 }
 
 #[derive(Clone, Debug)]

@@ -49,6 +49,11 @@ impl Choice {
         let later = later(product, &tile);
         Choice { tile: tile.for_steps(2 * product.steps.depth() / parts), parts, later }
     }
+
+    /// Of which operands the largest magnitudes of lanes are asked for.
+    pub fn asks(&self, product: &Product) -> [bool; 2] {
+        halves::asks(product, self.tile.k / 2, self.later)
+    }
 }
 
 /// Operands of which no tile reads what another one does.

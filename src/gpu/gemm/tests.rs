@@ -11,7 +11,7 @@ use crate::shape::Shape;
 
 /// In the way that is chosen.
 fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
-    super::lower(kernel, caps, None)
+    super::lower(kernel, caps, None, [None; 2])
 }
 
 fn contiguous(slot: usize, dtype: DType, shape: &[usize]) -> Operand {

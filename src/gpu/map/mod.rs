@@ -15,6 +15,7 @@ mod epilogue;
 mod expression;
 mod joined;
 mod layout;
+mod noted;
 mod reduce;
 mod rough;
 mod shortcut;
@@ -26,6 +27,7 @@ mod totals;
 pub(super) use bounds::check_bounds;
 pub(super) use columns::lower as lower_rows;
 pub(super) use epilogue::write as write_epilogue;
+pub(super) use noted::Noted;
 pub(super) use slots::Slots;
 
 use super::dispatch::{Caps, Dispatch, Memory};

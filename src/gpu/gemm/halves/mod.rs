@@ -1,7 +1,8 @@
 //! f32 operands as pairs of halves. Every lane (row of A, column of B) is scaled by the power of two that
 //! brings its largest magnitude to 2¹⁴ … 2¹⁵; an element is then a half, and what that one leaves of it as
 //! another half: 22 bits. One dispatch finds the largest magnitudes of both operands, a second one splits.
-//! Short lanes need the second one only, and what the product reads only once is split by the product.
+//! Short lanes need the second one only, and so do those whose largest were noted by whoever wrote them; what
+//! the product reads only once is split by the product.
 
 mod splitter;
 
@@ -19,11 +20,16 @@ pub(super) fn numbers(product: &Product, depth: usize, later: [bool; 2]) -> Opti
     Some([a.numbers(), b.numbers()])
 }
 
+/// Of which operands the largest magnitudes of lanes are asked for.
+pub(super) fn asks(product: &Product, depth: usize, later: [bool; 2]) -> [bool; 2] {
+    splitters(product, depth, later).map_or([false; 2], |both| both.map(|s| s.way != Way::Once))
+}
+
 fn splitters(product: &Product, depth: usize, later: [bool; 2]) -> Option<[Splitter<'_>; 2]> {
     let (items, k) = (product.items, product.steps.depth());
     Some([
-        Splitter::new(["a", "packed_a"], &product.a, items, product.m, k, depth, later[0])?,
-        Splitter::new(["b", "packed_b"], &product.b, items, product.n, k, depth, later[1])?,
+        Splitter::new(["a", "packed_a", "noted_a"], &product.a, items, product.m, k, depth, later[0])?,
+        Splitter::new(["b", "packed_b", "noted_b"], &product.b, items, product.n, k, depth, later[1])?,
     ])
 }
 
@@ -60,7 +66,7 @@ pub(super) fn split(
     let both = splitters(product, depth, later).expect("the operands are strided");
     let [a, b] = &both;
     let first = lowered.scratch.len();
-    let large = both.each_ref().map(|s| if s.way == Way::Once { 0 } else { s.items * s.row() * s.turns().1 });
+    let large = both.each_ref().map(|s| if s.looks() { s.items * s.row() * s.turns().1 } else { 0 });
     let small = both.each_ref().map(|s| s.items * s.row());
     let bytes = [2 * a.numbers(), 2 * b.numbers(), 4 * (large[0] + large[1]), 4 * (small[0] + small[1])];
     lowered.scratch.extend(bytes.map(|bytes| bytes as u64));
@@ -82,9 +88,10 @@ pub(super) fn split(
     };
     let (mut look, mut cut, mut split_bindings) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (s, (large, small))) in both.iter().zip(starts).enumerate() {
-        if s.way != Way::Once {
+        if s.looks() {
             look.push((job(s, "largest", s.largest(large), s.lane_tiles() * s.turns().1), s.binding()));
         }
+        split_bindings.extend(s.known());
         let (text, groups) = match s.way {
             Way::Twice => (s.split(large, small), s.lane_tiles() * s.k_tiles()),
             Way::Once => (s.split_whole(small), s.whole_groups()),

@@ -1,7 +1,7 @@
 //! An operand that is split, and the functions that do it.
 
 use crate::dtype::DType;
-use crate::gpu::dispatch::{Binding, Lane, Memory};
+use crate::gpu::dispatch::{Binding, Lane, Largest, Memory};
 use crate::gpu::gemm::product::{Layout, Source, Strided};
 use crate::gpu::gemm::scales;
 use crate::gpu::gemm::spread::Unit;
@@ -16,6 +16,9 @@ const UNITS: usize = 8;
 /// Parts of a lane in which the largest are looked for, at most, and elements that deserve a part.
 const PARTS: usize = 16;
 const PART: usize = 512;
+
+/// Parts whose largest are on their way together.
+const TOGETHER: usize = 8;
 
 /// Workgroups under which twice as many parts are worth it.
 const BUSY: usize = 128;
@@ -38,6 +41,7 @@ pub(super) enum Way {
 pub(super) struct Splitter<'s> {
     pub(super) name: &'static str,
     pub(super) packed: &'static str,
+    noted: &'static str,
     source: &'s Source,
     strided: &'s Strided,
     /// Items of its own: one where all share it.
@@ -57,7 +61,7 @@ pub(super) struct Splitter<'s> {
 
 impl<'s> Splitter<'s> {
     pub(super) fn new(
-        [name, packed]: [&'static str; 2],
+        [name, packed, noted]: [&'static str; 3],
         source: &'s Source,
         items: usize,
         lanes: usize,
@@ -87,6 +91,7 @@ impl<'s> Splitter<'s> {
         let splitter = Splitter {
             name,
             packed,
+            noted,
             source,
             strided,
             items,
@@ -102,6 +107,25 @@ impl<'s> Splitter<'s> {
         Some(splitter)
     }
 
+    /// Whether the largest of its lanes are yet to be found before it is split.
+    pub(super) fn looks(&self) -> bool {
+        self.way != Way::Once && self.source.largest.is_none()
+    }
+
+    /// The largest that are known, if they are asked for.
+    pub(super) fn known(&self) -> Option<Binding> {
+        let largest = self.source.largest.filter(|_| self.way != Way::Once)?;
+        Some(Binding {
+            name: self.noted,
+            memory: largest.memory,
+            dtype: DType::I32,
+            lane: Lane::I32,
+            width: 4,
+            reads: true,
+            writes: false,
+        })
+    }
+
     /// Elements of a lane, with zeros at the end.
     fn padded(&self) -> usize {
         self.k.next_multiple_of(self.depth)
@@ -109,7 +133,7 @@ impl<'s> Splitter<'s> {
 
     /// Scales of an item.
     pub(super) fn row(&self) -> usize {
-        self.lanes.next_multiple_of(4)
+        Largest::list(self.lanes)
     }
 
     /// Numbers of the operand as pairs of halves, where these are stored.
@@ -247,16 +271,24 @@ workgroupBarrier();
 
     /// Declares `most`, the largest of a lane or of four.
     fn most(&self, first: usize) -> String {
-        let (_, parts) = self.turns();
+        let (name, first, parts) = match self.source.largest {
+            Some(known) => (self.noted, 0, known.parts),
+            None => ("largest", first, self.turns().1),
+        };
         let (all, row) = (self.items * self.row(), self.row());
         let (quad, ty) = if self.unit == Unit::QuadLane { ("4", "vec4<i32>") } else { ("", "i32") };
-        format!(
-            "var most: {ty};
-for (var p = 0u; p < {parts}u; p++) {{
-    most = max(most, load{quad}_largest({first}u + p * {all}u + item * {row}u + lane));
-}}
-"
-        )
+        let mut text = format!("var most: {ty};\nfor (var p = 0u; p < {parts}u; p += {TOGETHER}u) {{\n");
+        for j in 0..TOGETHER {
+            let part = format!("min(p + {j}u, {}u)", parts - 1);
+            let _ = writeln!(
+                text,
+                "    let part{j} = load{quad}_{name}({first}u + {part} * {all}u + item * {row}u + lane);"
+            );
+        }
+        for j in 0..TOGETHER {
+            let _ = writeln!(text, "    most = max(most, part{j});");
+        }
+        text + "}\n"
     }
 
     /// The function that splits, where the largest are known.
@@ -443,7 +475,7 @@ if (lane >= {}u) {{ return; }}
             lane,
             k: Digits::line(twice as usize, k),
         });
-        Source { memory: Memory::Scratch(scratch), dtype: DType::F16, layout }
+        Source { memory: Memory::Scratch(scratch), dtype: DType::F16, layout, largest: None }
     }
 
     /// Where the scales of an item begin, after those before.
