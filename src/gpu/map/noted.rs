@@ -107,7 +107,8 @@ impl Noted {
         let groups = down * across;
         let body = format!(
             "{found}@compute @workgroup_size({GROUP})
-fn main({BUILTINS}, @builtin(local_invocation_index) lane: u32) {{
+fn main({BUILTINS}, @builtin(subgroup_id) sg: u32, @builtin(subgroup_invocation_id) sl: u32) {{
+let lane = sg * {SUBGROUP}u + sl;
 let group = wg.x + wg.y * nwg.x;
 if (group >= {groups}u) {{ return; }}
 let first = group / {across}u * {tall}u;
