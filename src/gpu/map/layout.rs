@@ -43,13 +43,9 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// For a kernel of `stages` stages, with the stage of every value.
+    /// For a kernel of `stages` stages, with the stage of every value. A row is held in registers wherever what later stages
+    /// read of it fits.
     pub fn choose(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize) -> Layout {
-        Layout::choose_for(kernel, caps, stage, stages, false)
-    }
-
-    /// The same; if asked for, a row is held in registers wherever what later stages read of it fits.
-    pub fn choose_for(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize, held: bool) -> Layout {
         let rows = kernel.rows();
         let width: usize = kernel.extents[kernel.outer..].iter().product();
         let full: Vec<Value> =
@@ -112,11 +108,7 @@ impl Layout {
             1
         };
         let chunks = steps.div_ceil(parts as usize);
-        let kept = if held {
-            read_later(kernel, stage)
-        } else {
-            full.iter().filter(|&&v| stage[v] + 1 < stages).count()
-        };
+        let kept = read_later(kernel, stage);
         let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= MOST_UNROLLED;
         let unrolled = (unroll && splits == 1).then_some(chunks);
         let turns = chunks / splits;

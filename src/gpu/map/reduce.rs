@@ -134,7 +134,7 @@ impl<'a> Reduce<'a> {
     pub fn held(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
         let stage = stages_of(&kernel.code);
         let stages = count_stages(kernel, &stage);
-        let layout = Layout::choose_for(kernel, caps, &stage, stages, true);
+        let layout = Layout::choose(kernel, caps, &stage, stages);
         Reduce { kernel, layout, stage, stages, shortcuts: vec![None; kernel.code.len()], alike: &[] }
     }
 
