@@ -1,6 +1,7 @@
 //! The backward pass, without adding to memory from several places: a dispatch whose workgroups own queries
 //! leaves their gradients and what the second needs of every query, and one whose workgroups own keys leaves
-//! those of keys and values. Both compute the weights again from the log-sum-exp.
+//! those of keys and values. Both compute the weights again from the log-sum-exp. Where workgroups are few, both run at
+//! once, and the second finds by itself what it needs.
 
 use super::packed;
 use super::problem::Problem;
@@ -23,6 +24,8 @@ pub(super) struct Gradient<'a> {
     pub dv: Piece,
     /// Of the whole matrix of scores, whatever the mask's strides.
     pub dmask: Option<Piece>,
+    /// Whether keys do not wait for queries.
+    pub at_once: bool,
 }
 
 impl<'a> Gradient<'a> {
@@ -47,6 +50,7 @@ impl<'a> Gradient<'a> {
             dk,
             dv,
             dmask: (dmask < end).then(|| Piece::new("result", dmask, p.queries, p.keys)),
+            at_once: false,
         }
     }
 
@@ -81,16 +85,21 @@ impl<'a> Gradient<'a> {
         let mut all = bindings(self.problem.views().chain(inner).chain([&self.lse]));
         let pieces: Vec<_> = [&self.dq].into_iter().chain(&self.dmask).collect();
         all.push(result(self.output.dtype, &pieces));
-        all.push(self.statistics_binding(true));
+        all.extend((!self.at_once).then(|| self.statistics_binding(true)));
         all
+    }
+
+    /// What keys are shown besides queries, keys and values.
+    pub fn seen_by_keys(&self) -> impl Iterator<Item = &View> {
+        [&self.grad].into_iter().chain([&self.out, &self.lse].into_iter().filter(|_| self.at_once))
     }
 
     /// What the keys' dispatch reads and writes.
     pub fn key_bindings(&self) -> Vec<Binding> {
         let mut all = Vec::new();
         if self.problem.queries > 0 {
-            all = bindings(self.problem.views().chain([&self.grad].into_iter().filter(|v| v.cols > 0)));
-            all.push(self.statistics_binding(false));
+            all = bindings(self.problem.views().chain(self.seen_by_keys().filter(|v| v.cols > 0)));
+            all.extend((!self.at_once).then(|| self.statistics_binding(false)));
         }
         all.push(result(self.output.dtype, &[&self.dk, &self.dv]));
         all

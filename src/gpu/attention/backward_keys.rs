@@ -1,22 +1,19 @@
 //! The gradients of keys and values: a workgroup owns keys and goes through the queries that see them.
 
 use super::backward::Gradient;
-use super::block::{Block, Spread};
+use super::block::{Block, Program, Spread};
 use super::product::declare_sums;
-use super::tiling::Tiling;
 use super::view::View;
-use crate::gpu::dispatch::{Caps, Dispatch};
 use std::fmt::Write;
 
-pub(super) fn dispatch(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
-    let p = g.problem;
-    let block = Block::new(p, tiling, caps);
+pub(super) fn program(g: &Gradient, block: &Block) -> Program {
+    let (p, tiling) = (g.problem, block.tiling);
     let runs = [&block.width, &block.value].map(|parts| tiling.parts_at_once(parts, 2));
     let slices = block.width.count.div_ceil(runs[0]).max(block.value.count.div_ceil(runs[1])).max(1);
-    let statements = Pass { block: &block, gradient: g, runs }.statements();
+    let statements = Pass { block, gradient: g, runs }.statements();
     let all = g.key_bindings();
     let spread = Spread { tiles: p.keys.div_ceil(tiling.own), slices, heavy_last: false };
-    block.dispatch(spread, block.memory(), &statements, all)
+    block.program(spread, &statements, all)
 }
 
 struct Pass<'a> {
@@ -30,7 +27,7 @@ impl Pass<'_> {
     fn statements(&self) -> String {
         let (b, g, p) = (self.block, self.gradient, self.block.problem);
         let t = &b.tiling;
-        let mut text: String = p.views().chain([&g.grad]).map(View::start).collect();
+        let mut text: String = p.views().chain(g.seen_by_keys()).map(View::start).collect();
         for (parts, run, name) in [(b.width, self.runs[0], "dk"), (b.value, self.runs[1], "dv")] {
             for r in 0..run.min(parts.count) {
                 text += &declare_sums(&format!("{name}_{r}"), t.thread_rows, b.sum_quads(parts));

@@ -1,22 +1,19 @@
 //! The gradients of queries and mask: a workgroup owns queries and goes through the keys they see.
 
 use super::backward::Gradient;
-use super::block::{Block, Spread};
+use super::block::{Block, Program, Spread};
 use super::product::declare_sums;
-use super::tiling::Tiling;
 use super::view::View;
-use crate::gpu::dispatch::{Caps, Dispatch};
 use std::fmt::Write;
 
-pub(super) fn dispatch(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
-    let p = g.problem;
-    let block = Block::new(p, tiling, caps);
+pub(super) fn program(g: &Gradient, block: &Block) -> Program {
+    let (p, tiling) = (g.problem, block.tiling);
     let run = tiling.parts_at_once(&block.width, 1);
     let slices = block.width.count.div_ceil(run).max(1);
-    let statements = Pass { block: &block, gradient: g, run }.statements();
+    let statements = Pass { block, gradient: g, run }.statements();
     let all = g.query_bindings();
     let spread = Spread { tiles: p.queries.div_ceil(tiling.own), slices, heavy_last: true };
-    block.dispatch(spread, block.memory(), &statements, all)
+    block.program(spread, &statements, all)
 }
 
 struct Pass<'a> {

@@ -29,6 +29,13 @@ pub(super) struct Spread {
     pub heavy_last: bool,
 }
 
+/// What some workgroups do, how many they are, and the memory that they see.
+pub(super) struct Program {
+    text: String,
+    bindings: Vec<Binding>,
+    pub groups: usize,
+}
+
 /// Rows on their way into a tile: those of `view` from row `first` on, in variables called `name`.
 pub(super) struct Incoming<'a> {
     pub name: &'static str,
@@ -120,9 +127,13 @@ impl<'a> Block<'a> {
         statements: &str,
         bindings: Vec<Binding>,
     ) -> Dispatch {
+        self.shader(memory, &[self.program(spread, statements, bindings)])
+    }
+
+    /// What the workgroups of a dispatch do, or some of them: `group` is their number.
+    pub fn program(&self, spread: Spread, statements: &str, bindings: Vec<Binding>) -> Program {
         let (p, t) = (self.problem, &self.tiling);
         let Spread { tiles, slices, heavy_last } = spread;
-        let mut text = memory;
         let (items, heads) = (p.only.len(), p.heads);
         let from = if p.only.start == 0 { String::new() } else { format!("{}u + ", p.only.start) };
         let count = tiles * slices * items;
@@ -133,18 +144,8 @@ impl<'a> Block<'a> {
                 format!("let item = {from}rest % {items}u;\nlet tile = {}u - rest / {items}u;", tiles - 1)
             }
         };
-        _ = write!(
-            text,
-            r"
-@compute @workgroup_size({threads})
-fn main(
-    @builtin(workgroup_id) wg: vec3<u32>,
-    @builtin(num_workgroups) nwg: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-) {{
-let group = wg.x + wg.y * nwg.x;
-if (group >= {count}u) {{ return; }}
-let slice = group % {slices}u;
+        let text = format!(
+            r"let slice = group % {slices}u;
 let rest = group / {slices}u;
 {place}
 let batch = item / {heads}u;
@@ -152,13 +153,53 @@ let head = item % {heads}u;
 let first = tile * {own}u;
 let down = lane / {across}u;
 let across = lane % {across}u;
-{statements}}}
-",
-            threads = t.threads(),
+{statements}",
             own = t.own,
             across = t.across(),
         );
-        Dispatch { body: text, bindings, groups: count as u64 }
+        Program { text, bindings, groups: count }
+    }
+
+    /// The shader of programs that do not wait for each other, each of which has workgroups of its own.
+    pub fn shader(&self, memory: String, programs: &[Program]) -> Dispatch {
+        let (mut cases, mut bindings, mut groups) = (String::new(), Vec::<Binding>::new(), 0);
+        for program in programs {
+            let first = groups;
+            groups += program.groups;
+            let text = &program.text;
+            cases += &match programs {
+                [_] => text.clone(),
+                _ => format!(
+                    "if (wanted >= {first}u && wanted < {groups}u) {{\nlet group = wanted - {first}u;\n{text}}}\n"
+                ),
+            };
+            for binding in &program.bindings {
+                match bindings.iter_mut().find(|known| known.name == binding.name) {
+                    Some(known) => {
+                        known.width = known.width.max(binding.width);
+                        known.reads |= binding.reads;
+                        known.writes |= binding.writes;
+                    }
+                    None => bindings.push(binding.clone()),
+                }
+            }
+        }
+        let number = if programs.len() == 1 { "group" } else { "wanted" };
+        let body = format!(
+            r"{memory}
+@compute @workgroup_size({threads})
+fn main(
+    @builtin(workgroup_id) wg: vec3<u32>,
+    @builtin(num_workgroups) nwg: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {{
+let {number} = wg.x + wg.y * nwg.x;
+if ({number} >= {groups}u) {{ return; }}
+{cases}}}
+",
+            threads = self.tiling.threads(),
+        );
+        Dispatch { body, bindings, groups: groups as u64 }
     }
 
     /// Declares the thread's share `name` of a tile that is on its way to workgroup memory.

@@ -25,12 +25,17 @@ mod view;
 use super::dispatch::{Caps, Lowered};
 use crate::plan::kernel::{Special, SpecialKernel};
 use backward::Gradient;
+use block::Block;
 pub(crate) use detached::detached;
 use problem::Problem;
 pub(crate) use reach::reach;
 use std::ops::Range;
 use tiling::Tiling;
 pub(crate) use variant::Variant;
+
+/// Workgroups that a large GPU runs at once, and queries of which all that keys need is soon found.
+const PROCESSORS: usize = 128;
+const FEW_QUERIES: usize = 256;
 
 /// The ways to compute it.
 pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
@@ -99,16 +104,37 @@ fn backward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<V
             vec![coop_backward::queries(&g, tiling, caps), coop_backward::keys(&g, tiling, caps)];
         return Lowered { dispatches, scratch: vec![g.scratch()] };
     }
-    let g = Gradient::of(p, kernel);
+    let mut g = Gradient::of(p, kernel);
     let chosen = || [p.queries, p.keys].map(|rows| Tiling::backward(rows, [p.width, p.value_width], caps));
-    let [of_queries, of_keys] = way.map_or_else(chosen, |way| way.tilings());
+    let [of_queries, of_keys] = way.map_or_else(chosen, |way| way.tilings()).map(|t| Block::new(p, t, caps));
+    g.at_once = run_at_once(p, &of_queries, &of_keys, caps);
+    if g.at_once {
+        let programs = [backward_queries::program(&g, &of_queries), backward_keys::program(&g, &of_keys)];
+        let dispatch = of_keys.shader(of_keys.memory() + &g.memory_of_sums(&of_keys), &programs);
+        return Lowered { dispatches: vec![dispatch], scratch: Vec::new() };
+    }
     let mut dispatches = Vec::new();
     if p.items() * p.queries > 0 {
-        dispatches.push(backward_queries::dispatch(&g, of_queries, caps));
+        dispatches
+            .push(of_queries.shader(of_queries.memory(), &[backward_queries::program(&g, &of_queries)]));
     }
     if p.items() * p.keys > 0 {
-        dispatches.push(backward_keys::dispatch(&g, of_keys, caps));
+        dispatches.push(of_keys.shader(of_keys.memory(), &[backward_keys::program(&g, &of_keys)]));
     }
     let scratch = if p.items() * p.queries > 0 { vec![g.scratch()] } else { Vec::new() };
     Lowered { dispatches, scratch }
+}
+
+/// Whether the gradients of queries and of keys do not wait for each other: where all of their workgroups run at once on a
+/// large GPU, and what keys need of queries is soon found twice.
+fn run_at_once(p: &Problem, queries: &Block, keys: &Block, caps: &Caps) -> bool {
+    let (tiling, widths) = (keys.tiling, [p.width, p.value_width]);
+    let tiles = p.queries.div_ceil(tiling.own) + p.keys.div_ceil(tiling.own);
+    let bytes = tiling.bytes(widths, caps) + Gradient::bytes_of_sums(keys);
+    queries.tiling == tiling
+        && p.queries * p.keys > 0
+        && p.queries <= FEW_QUERIES
+        && p.only.len() * tiles <= PROCESSORS
+        && tiling.threads() >= tiling.other
+        && bytes <= caps.workgroup_bytes as usize
 }

@@ -38,40 +38,103 @@ for (var quad = across; quad < {quads}u; quad += {across}u) {{ {delta} += dot({o
         let [lse_to, delta_to] = g.statistics();
         for (i, delta) in deltas.iter().enumerate() {
             let row = format!("row_{i}");
-            _ = writeln!(
-                text,
-                r"var lse_{i} = {HIGHEST};
-if ({row} < {queries}u) {{
-let known = {lse};
-lse_{i} = select(known, {HIGHEST}, bitcast<u32>(known) == 0xff800000u);
-if (across == 0u && slice == 0u) {{
+            let (lse_at, delta_at) = (lse_to.at(&row, "0u"), delta_to.at(&row, "0u"));
+            let leave = format!(
+                "if (across == 0u && slice == 0u) {{
 store_statistics({lse_at}, lse_{i});
 store_statistics({delta_at}, {delta});
 }}
-}}",
-                queries = p.queries,
-                lse = packed::lse(&g.lse, &row),
-                lse_at = lse_to.at(&row, "0u"),
-                delta_at = delta_to.at(&row, "0u"),
+"
+            );
+            _ = writeln!(
+                text,
+                "var lse_{i} = {HIGHEST};\nif ({row} < {}u) {{\n{}{}}}",
+                p.queries,
+                self.known_lse(&format!("lse_{i}"), &row),
+                if g.at_once { "" } else { &leave }
             );
         }
         text
+    }
+
+    /// Assigns the log-sum-exp of query `row` to `name`.
+    fn known_lse(&self, name: &str, row: &str) -> String {
+        let lse = packed::lse(&self.lse, row);
+        format!(
+            "let known = {lse};\n{name} = select(known, {HIGHEST}, bitcast<u32>(known) == 0xff800000u);\n"
+        )
+    }
+
+    /// Threads that sum up the products of a query in the keys' dispatch.
+    fn summands(b: &Block) -> usize {
+        b.tiling.threads() / b.tiling.other
+    }
+
+    /// The workgroup memory in which the keys' dispatch finds what it needs of queries by itself.
+    pub fn memory_of_sums(&self, b: &Block) -> String {
+        format!("var<workgroup> deltas: array<f32, {}>;\n", b.tiling.other * Self::summands(b))
+    }
+
+    /// Bytes of it.
+    pub fn bytes_of_sums(b: &Block) -> usize {
+        4 * b.tiling.other * Self::summands(b)
+    }
+
+    /// Leaves `delta` of the block's queries in `deltas`.
+    fn sum_up(&self, b: &Block) -> String {
+        let (p, other, each) = (self.problem, b.tiling.other, Self::summands(b));
+        let quads = p.value_width.div_ceil(4);
+        let (out, grad) = (self.out.quad("query", "quad"), self.grad.quad("query", "quad"));
+        let sum = if quads == 0 {
+            String::new()
+        } else {
+            format!(
+                "for (var quad = lane % {each}u; quad < {quads}u; quad += {each}u) {{ sum += dot({out}, {grad}); }}\n"
+            )
+        };
+        let all: Vec<String> = (0..each).map(|s| format!("deltas[lane * {each}u + {s}u]")).collect();
+        format!(
+            "var sum = 0.0;
+{{
+let query = other + lane / {each}u;
+if (lane < {}u && query < {}u) {{
+{sum}}}
+}}
+workgroupBarrier();
+if (lane < {}u) {{ deltas[lane] = sum; }}
+workgroupBarrier();
+if (lane < {other}u) {{ sum = {}; }}
+workgroupBarrier();
+if (lane < {other}u) {{ deltas[lane] = sum; }}
+workgroupBarrier();
+",
+            other * each,
+            p.queries,
+            other * each,
+            all.join(" + ")
+        )
     }
 
     /// Reads `lse` and `delta` of the thread's columns; beyond the last query the weights shall be 0.
     pub fn statistics_of_columns(&self, b: &Block) -> String {
         let p = self.problem;
         let [lse, delta] = self.statistics();
-        let mut text = String::new();
+        let mut text = if self.at_once { self.sum_up(b) } else { String::new() };
         for n in 0..b.tiling.thread_quads {
             _ = writeln!(text, "var lse_{n} = vec4<f32>({HIGHEST});\nvar delta_{n} = vec4<f32>();");
             for c in 0..4 {
-                let query = format!("other + ({}) * 4u + {c}u", b.column_quad(n));
-                let reads = format!(
-                    "lse_{n}[{c}] = load_statistics({});\ndelta_{n}[{c}] = load_statistics({});",
-                    lse.at(&query, "0u"),
-                    delta.at(&query, "0u"),
-                );
+                let column = format!("({}) * 4u + {c}u", b.column_quad(n));
+                let query = format!("other + {column}");
+                let reads = if self.at_once {
+                    let lse = self.known_lse(&format!("lse_{n}[{c}]"), &format!("({query})"));
+                    format!("{{\n{lse}delta_{n}[{c}] = deltas[{column}];\n}}")
+                } else {
+                    format!(
+                        "lse_{n}[{c}] = load_statistics({});\ndelta_{n}[{c}] = load_statistics({});",
+                        lse.at(&query, "0u"),
+                        delta.at(&query, "0u"),
+                    )
+                };
                 _ = if p.queries.is_multiple_of(b.tiling.other) {
                     writeln!(text, "{reads}")
                 } else {

@@ -50,7 +50,7 @@ impl Tiling {
 
     /// Bytes of workgroup memory for rows of these widths: a tile of the own rows, one of the others, the
     /// block of weights, and what reductions need without subgroups.
-    fn bytes(&self, widths: [usize; 2], caps: &Caps) -> usize {
+    pub fn bytes(&self, widths: [usize; 2], caps: &Caps) -> usize {
         let pitch_of = |width: usize| pitch(Parts::of(width, self.depth).quads);
         let widest = pitch_of(widths[0]).max(pitch_of(widths[1]));
         let tiles = (self.own + self.other) * widest + self.own * pitch(self.other / 4);
