@@ -2,7 +2,7 @@
 
 use crate::reference::Array;
 use crate::table::*;
-use volta::{AttentionOptions, Tensor};
+use volta::{AttentionOptions, Device, Tensor, default_device, with_device};
 
 /// softmax(q·kᵀ·scale + mask)·v; a query that sees nothing gives zeros.
 fn attention(x: &[Array], mask: Option<&Array>, causal: bool, scale: Option<f64>) -> Array {
@@ -113,6 +113,37 @@ fn a_single_tracked_operand_gets_the_same_gradient_as_all_three_together() {
     let all = run(&[0, 1, 2]);
     for (k, together) in all.iter().enumerate() {
         assert_eq!(run(&[k])[0], *together, "operand {k} alone");
+    }
+}
+
+/// The gradients of queries, keys and values on a device, for heads of width 16.
+fn gradients(device: Device, [heads, queries, keys]: [usize; 3], causal: bool) -> Vec<Vec<f32>> {
+    with_device(device, || {
+        let wave = |rows: usize, pace: f32| {
+            let values = (0..heads * rows * 16).map(|k| (k as f32 * pace).sin()).collect();
+            Tensor::from_vec(values, [1, heads, rows, 16])
+        };
+        let x = [(queries, 0.37), (keys, 0.73), (keys, 1.1)];
+        let x = x.map(|(rows, pace)| wave(rows, pace).requires_grad(true));
+        (call(&x, None, causal, None) * wave(queries, 0.011)).sum().backward();
+        x.iter().map(|t| t.grad().expect("a gradient").to_vec()).collect()
+    })
+}
+
+/// A GPU finds those of queries and keys at once or, where there are many, one after the other.
+#[test]
+fn gradients_of_few_and_of_many_are_those_of_the_cpu() {
+    for shape in [[3, 64, 64], [2, 100, 70], [140, 33, 40], [1, 300, 280]] {
+        for causal in [false, true] {
+            let [here, there] =
+                [default_device(), Device::Cpu].map(|device| gradients(device, shape, causal));
+            for (name, (a, b)) in ["queries", "keys", "values"].iter().zip(here.iter().zip(&there)) {
+                for (k, (x, y)) in a.iter().zip(b).enumerate() {
+                    let off = (x - y).abs();
+                    assert!(off <= 2e-5, "{name} {k} of {shape:?}, causal {causal}: {x}, not {y}");
+                }
+            }
+        }
     }
 }
 

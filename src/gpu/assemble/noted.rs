@@ -7,7 +7,7 @@ use crate::gpu::dispatch::{Largest, Memory};
 use crate::gpu::map;
 use crate::gpu::pieces::Pieces;
 use crate::gpu::special;
-use crate::plan::kernel::{Operand, Slot, SpecialKernel, Work};
+use crate::plan::kernel::{Operand, Slot, Special, SpecialKernel, Work};
 
 /// A matrix with its writer's program, and the lists of its rows' and its columns' largest.
 pub(super) struct Noted {
@@ -73,20 +73,22 @@ impl Builder<'_> {
 
     /// The program that writes a matrix, if it can note its largest and sees few enough pieces of memory then.
     fn writer(&self, matrix: Slot, shape: [usize; 2]) -> Option<map::Noted> {
-        let writes = |work: &&Work| matches!(work, Work::Map(maps) if maps.len() == 1 && maps[0].stores.iter().any(|s| s.access.slot == matrix));
-        let work = self.plan.kernels.iter().map(|kernel| &kernel.work).find(writes)?;
-        let Work::Map(maps) = work else { return None };
-        let program = map::Noted::of(&maps[0], matrix, shape)?;
+        let mut maps = self.plan.kernels.iter().filter_map(|kernel| match &kernel.work {
+            Work::Map(maps) if maps.len() == 1 => Some(&maps[0]),
+            _ => None,
+        });
+        let writer = maps.find(|map| map.stores.iter().any(|s| s.access.slot == matrix))?;
+        let program = map::Noted::of(writer, matrix, shape)?;
         let block = self.target.rules.block;
         let lists: usize = program.bytes().iter().map(|bytes| bytes.div_ceil(block)).sum();
         let others: usize = program.slots().into_iter().map(|slot| self.count(slot)).sum();
         (lists + others <= self.target.rules.slots).then_some(program)
     }
 
-    /// What is known of a kernel's operands.
+    /// What is known of a product's operands.
     pub(super) fn known_of(&self, s: &SpecialKernel) -> [Option<Largest>; 2] {
         let known = |number: usize| {
-            let operand = s.operands.get(number)?;
+            let operand = s.operands.get(number).filter(|_| s.special == Special::Matmul)?;
             let noted = self.noted.iter().find(|noted| noted.matrix == operand.slot)?;
             let (lanes, shape) = lanes_of(operand, number)?;
             let list = noted.lists[lanes as usize].filter(|_| noted.program.shape() == shape)?;

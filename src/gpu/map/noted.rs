@@ -127,11 +127,11 @@ let first = group / {across}u * {tall}u;
         (wide, COLUMNS / GROUP as usize / if wide { 4 } else { 1 })
     }
 
-    /// What an invocation does before the loop over the rows of a tile, and in it. What the next rows are computed from is
-    /// on its way while these are computed.
+    /// What an invocation does before the loop over the rows of a tile, and in it: what the next rows are computed from is
+    /// on its way meanwhile.
     fn walk(&self, slots: &mut Slots, arguments: &mut Arguments, of_rows: bool) -> [String; 2] {
         let (kernel, (wide, places)) = (&self.kernel, self.share());
-        let ([rows, columns], [tall, _]) = (self.shape(), self.tile());
+        let ([rows, _], [tall, _]) = (self.shape(), self.tile());
         let mut head = self.head();
         let mut w = Writer {
             kernel,
@@ -185,12 +185,19 @@ let first = group / {across}u * {tall}u;
                 place.indices[0] = here;
             }
         }
+        self.measure(&mut w, &mut all, of_rows);
+        [head, w.text]
+    }
+
+    /// Stores what was computed at the places, of a row and a column each, and finds how large it is.
+    fn measure(&self, w: &mut Writer, all: &mut [(usize, usize, Place)], of_rows: bool) {
+        let (kernel, (wide, places), [rows, columns]) = (&self.kernel, self.share(), self.shape());
         let (matrix, ty) = (kernel.stores[self.store].value, Lane::I32.name(wide));
         // What others compute is none of its business: where results replace what is read, it may be gone.
-        for (j, c, place) in &mut all {
+        for (j, c, place) in all {
             let inside = format!("r_{j} < {rows}u && e_{c} < {columns}u");
             w.line(format!("var size_{j}_{c}: {ty};\nif ({inside}) {{"));
-            place.visit(&mut w, |w| {
+            place.visit(w, |w| {
                 kernel.stores.iter().for_each(|s| w.store(s.value, &s.access));
                 let value = w.operand(matrix, wide);
                 w.line(format!("size_{j}_{c} = bitcast<{ty}>({value}) & {ty}(0x7fffffff);"));
@@ -211,7 +218,6 @@ let first = group / {across}u * {tall}u;
 if (lane % {SUBGROUP}u == 0u) {{ found[(turn + {j}u) * {TEAMS}u + lane / {SUBGROUP}u] = all_{j}; }}"
             ));
         }
-        [head, w.text]
     }
 
     /// Declares `e_{c}`, where the places of an invocation are, `y_{c}`, the same inside of the matrix, and `most_{c}`.
