@@ -30,11 +30,10 @@ pub(crate) use detached::detached;
 use problem::Problem;
 pub(crate) use reach::reach;
 use std::ops::Range;
-use tiling::Tiling;
+use tiling::{PROCESSORS, Tiling};
 pub(crate) use variant::Variant;
 
-/// Workgroups that a large GPU runs at once, and queries of which all that keys need is soon found.
-const PROCESSORS: usize = 128;
+/// Queries of which all that keys need is soon found.
 const FEW_QUERIES: usize = 256;
 
 /// The ways to compute it.
@@ -88,7 +87,7 @@ fn forward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Va
     let dispatch = match way {
         Some(Variant::Coop(tiling)) => coop_forward::dispatch(p, &kernel.output, tiling, caps),
         way => {
-            let chosen = || Tiling::forward(p.queries, [p.width, p.value_width], caps);
+            let chosen = || Tiling::forward(p.only.len(), p.queries, [p.width, p.value_width], caps);
             let tiling = way.map_or_else(chosen, |way| way.tilings()[0]);
             forward::dispatch(p, &kernel.output, tiling, caps)
         }

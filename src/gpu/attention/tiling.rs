@@ -30,6 +30,9 @@ pub(super) const FORWARD: [Tiling; 3] =
 pub(super) const BACKWARD: [Tiling; 3] =
     [tiling(64, 64, [4, 1], 16, false), tiling(64, 64, [4, 1], 8, false), tiling(32, 32, [4, 1], 8, false)];
 
+/// Workgroups that a large GPU runs at once.
+pub(super) const PROCESSORS: usize = 128;
+
 /// The most quads of sums a thread keeps: more would not stay in registers.
 const SUMS: usize = 32;
 
@@ -70,8 +73,10 @@ impl Tiling {
         table.iter().copied().find(|t| t.fits(rows, widths, caps)).unwrap_or(last)
     }
 
-    pub fn forward(rows: usize, widths: [usize; 2], caps: &Caps) -> Tiling {
-        Tiling::choose(&FORWARD, rows, widths, caps)
+    /// For so many matrices of scores: where there are few, as many threads as for the gradient.
+    pub fn forward(items: usize, rows: usize, widths: [usize; 2], caps: &Caps) -> Tiling {
+        let few = items * rows.div_ceil(FORWARD[0].own) <= PROCESSORS / 2;
+        Tiling::choose(if few { &BACKWARD } else { &FORWARD }, rows, widths, caps)
     }
 
     pub fn backward(rows: usize, widths: [usize; 2], caps: &Caps) -> Tiling {

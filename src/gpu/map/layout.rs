@@ -12,9 +12,11 @@ const MOST_KEPT: usize = 96;
 const MOST_UNROLLED: usize = 480;
 /// The most values that a turn of the loop along a row computes.
 const MOST_TOGETHER: usize = 240;
-/// Invocations that keep a large GPU busy, and those that share few rows: they wait for memory longer.
+/// Invocations that keep a large GPU busy, those of large teams for few rows, which wait for memory longer, and those that
+/// share rows with other workgroups, which have less to do each.
 const MANY: usize = 1 << 16;
-const MANY_SPLIT: usize = 1 << 17;
+const MANY_TOGETHER: usize = 1 << 17;
+const MANY_APART: usize = 1 << 18;
 /// Parts of a row, and elements in all, that are too few to be shared out.
 const FEW: usize = 4;
 const SMALL: usize = 1 << 16;
@@ -68,7 +70,7 @@ impl Layout {
             let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
             // Large teams for few rows, and where a row is kept in registers only so.
             let holds = steps.div_ceil(large as usize) * kept * lanes <= MOST_KEPT;
-            let most = if steps > 8 * GROUP as usize && (holds || rows * (GROUP as usize) < MANY_SPLIT) {
+            let most = if steps > 8 * GROUP as usize && (holds || rows * (GROUP as usize) < MANY_TOGETHER) {
                 large
             } else {
                 GROUP
@@ -101,7 +103,7 @@ impl Layout {
                 (false, _) => 4 / loads.clamp(1, 4),
             };
             let worth = steps / (turns * parts as usize);
-            let splits = (MANY_SPLIT / (groups * group as usize).max(1)).min(worth).clamp(1, 256);
+            let splits = (MANY_APART / (groups * group as usize).max(1)).min(worth).clamp(1, 256);
             // A second dispatch takes longer than a few more turns of the first.
             if splits < FEW && rows * width <= SMALL { 1 } else { splits }
         } else {
