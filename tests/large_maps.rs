@@ -158,6 +158,25 @@ fn many_rows_are_added_to_few_of_every_slab() {
     assert_eq!(found.to_vec::<f32>(), wanted);
 }
 
+#[test]
+fn two_matrices_of_one_kernel_are_multiplied() {
+    let (rows, columns, width) = (1100, 2050, 512);
+    let x = Tensor::randn([rows, columns]).realize().clone();
+    let (level, a, b) =
+        (Tensor::randn([rows, 1]), Tensor::randn([columns, width]), Tensor::randn([columns, width]));
+    realize_all(&[level.clone(), a.clone(), b.clone()]);
+    let first = &x - &level;
+    let second = &first * 1e-6;
+    let products = [first.matmul(&a), second.matmul(&b)];
+    realize_all(&[first.clone(), second.clone(), products[0].clone(), products[1].clone()]);
+    let rows = [0, 7, rows - 1];
+    for ((matrix, other), product) in [(first, a), (second, b)].into_iter().zip(products) {
+        let [matrix, other, product] = [matrix, other, product].map(|t| t.to_vec::<f32>());
+        let error = worst_error(&product, &rows, |r, k| matrix[r * columns + k], &other, width);
+        assert!(error < 3e-6, "{error:e}");
+    }
+}
+
 /// `rows` of a product with `other`, from numbers that are as they are in memory: the worst error, as a share of the sum of
 /// magnitudes.
 fn worst_error(

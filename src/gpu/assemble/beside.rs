@@ -58,8 +58,9 @@ impl Builder<'_> {
             };
             let first = members.last().map_or(0, |member| member.scratch.end);
             let mut member = Member { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
+            let much = member.scratch.end - self.aside_end() > MOST_SCRATCH;
             // What takes over memory that another one reads has to wait for it.
-            if member.scratch.end > MOST_SCRATCH || members.iter().any(|other| self.meet(&member, other)) {
+            if much || members.iter().any(|other| self.meet(&member, other)) {
                 self.add_members(std::mem::take(&mut members), most_text)?;
                 member.scratch = self.place_scratch(&member.lowered.scratch, 0);
             }

@@ -249,10 +249,15 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Where on the shelf behind the plan's what is aside ends.
+    fn aside_end(&self) -> usize {
+        self.aside.last().map_or(0, |slice| slice.at + slice.bytes)
+    }
+
     /// Where a kernel's own memory is on the shelf behind the plan's, from byte `first` on.
     fn place_scratch(&self, sizes: &[u64], first: usize) -> Scratch {
         let MemoryRules { alignment, block, .. } = *self.target.rules;
-        let mut end = first.max(self.aside.last().map_or(0, |slice| slice.at + slice.bytes));
+        let mut end = first.max(self.aside_end());
         let mut places = Vec::new();
         for &bytes in sizes {
             let bytes = bytes as usize;

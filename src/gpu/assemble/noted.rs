@@ -61,6 +61,9 @@ impl Builder<'_> {
         }) else {
             return;
         };
+        if self.noted[n].program.shape() != shape {
+            return;
+        }
         let which = lanes as usize;
         if self.noted[n].lists[which].is_none() {
             let bytes = self.noted[n].program.bytes()[which];
@@ -71,13 +74,18 @@ impl Builder<'_> {
         }
     }
 
-    /// The program that writes a matrix, if it can note its largest and sees few enough pieces of memory then.
+    /// The program that writes a matrix, if it can note its largest, notes none of another one, and sees few enough pieces of
+    /// memory then.
     fn writer(&self, matrix: Slot, shape: [usize; 2]) -> Option<map::Noted> {
         let mut maps = self.plan.kernels.iter().filter_map(|kernel| match &kernel.work {
             Work::Map(maps) if maps.len() == 1 => Some(&maps[0]),
             _ => None,
         });
         let writer = maps.find(|map| map.stores.iter().any(|s| s.access.slot == matrix))?;
+        let busy = |noted: &Noted| writer.stores.iter().any(|s| s.access.slot == noted.matrix);
+        if self.noted.iter().any(busy) {
+            return None;
+        }
         let program = map::Noted::of(writer, matrix, shape)?;
         let block = self.target.rules.block;
         let lists: usize = program.bytes().iter().map(|bytes| bytes.div_ceil(block)).sum();

@@ -163,16 +163,14 @@ let across = lane % {across}u;
     /// The shader of programs that do not wait for each other, each of which has workgroups of its own.
     pub fn shader(&self, memory: String, programs: &[Program]) -> Dispatch {
         let (mut cases, mut bindings, mut groups) = (String::new(), Vec::<Binding>::new(), 0);
-        for program in programs {
-            let first = groups;
+        for (n, program) in programs.iter().enumerate() {
+            let (first, text) = (groups, &program.text);
             groups += program.groups;
-            let text = &program.text;
-            cases += &match programs {
-                [_] => text.clone(),
-                _ => format!(
-                    "if (wanted >= {first}u && wanted < {groups}u) {{\nlet group = wanted - {first}u;\n{text}}}\n"
-                ),
-            };
+            if n + 1 < programs.len() {
+                cases += &format!("if (wanted < {groups}u) ");
+            }
+            cases += &format!("{{\nlet group = wanted - {first}u;\n{text}}}");
+            cases += if n + 1 < programs.len() { " else " } else { "\n" };
             for binding in &program.bindings {
                 match bindings.iter_mut().find(|known| known.name == binding.name) {
                     Some(known) => {
@@ -184,7 +182,6 @@ let across = lane % {across}u;
                 }
             }
         }
-        let number = if programs.len() == 1 { "group" } else { "wanted" };
         let body = format!(
             r"{memory}
 @compute @workgroup_size({threads})
@@ -193,8 +190,8 @@ fn main(
     @builtin(num_workgroups) nwg: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {{
-let {number} = wg.x + wg.y * nwg.x;
-if ({number} >= {groups}u) {{ return; }}
+let wanted = wg.x + wg.y * nwg.x;
+if (wanted >= {groups}u) {{ return; }}
 {cases}}}
 ",
             threads = self.tiling.threads(),

@@ -106,11 +106,14 @@ fn backward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<V
     let mut g = Gradient::of(p, kernel);
     let chosen = || [p.queries, p.keys].map(|rows| Tiling::backward(rows, [p.width, p.value_width], caps));
     let [of_queries, of_keys] = way.map_or_else(chosen, |way| way.tilings()).map(|t| Block::new(p, t, caps));
-    g.at_once = run_at_once(p, &of_queries, &of_keys, caps);
+    g.at_once = can_run_at_once(p, &of_queries, &of_keys, caps);
     if g.at_once {
         let programs = [backward_queries::program(&g, &of_queries), backward_keys::program(&g, &of_keys)];
-        let dispatch = of_keys.shader(of_keys.memory() + &g.memory_of_sums(&of_keys), &programs);
-        return Lowered { dispatches: vec![dispatch], scratch: Vec::new() };
+        if programs.iter().map(|program| program.groups).sum::<usize>() <= PROCESSORS {
+            let dispatch = of_keys.shader(of_keys.memory() + &Gradient::memory_of_sums(&of_keys), &programs);
+            return Lowered { dispatches: vec![dispatch], scratch: Vec::new() };
+        }
+        g.at_once = false;
     }
     let mut dispatches = Vec::new();
     if p.items() * p.queries > 0 {
@@ -124,16 +127,14 @@ fn backward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<V
     Lowered { dispatches, scratch }
 }
 
-/// Whether the gradients of queries and of keys do not wait for each other: where all of their workgroups run at once on a
-/// large GPU, and what keys need of queries is soon found twice.
-fn run_at_once(p: &Problem, queries: &Block, keys: &Block, caps: &Caps) -> bool {
+/// Whether the gradients of queries and of keys need not wait for each other, since what keys need of queries is soon found
+/// twice.
+fn can_run_at_once(p: &Problem, queries: &Block, keys: &Block, caps: &Caps) -> bool {
     let (tiling, widths) = (keys.tiling, [p.width, p.value_width]);
-    let tiles = p.queries.div_ceil(tiling.own) + p.keys.div_ceil(tiling.own);
     let bytes = tiling.bytes(widths, caps) + Gradient::bytes_of_sums(keys);
     queries.tiling == tiling
-        && p.queries * p.keys > 0
-        && p.queries <= FEW_QUERIES
-        && p.only.len() * tiles <= PROCESSORS
+        && (1..=FEW_QUERIES).contains(&p.queries)
+        && p.keys > 0
         && tiling.threads() >= tiling.other
         && bytes <= caps.workgroup_bytes as usize
 }

@@ -1,5 +1,6 @@
 //! What the backward pass knows of every query: its log-sum-exp, and the sum of its weights times their
-//! gradients. The queries' dispatch computes them, the keys' reads them. And the gradient of the mask, which the queries' dispatch leaves.
+//! gradients. The queries' dispatch computes them, and the keys' reads them or, at once with it, finds them by itself. And
+//! the gradient of the mask, which the queries' dispatch leaves.
 
 use super::backward::Gradient;
 use super::block::Block;
@@ -65,53 +66,43 @@ store_statistics({delta_at}, {delta});
         )
     }
 
-    /// Threads that sum up the products of a query in the keys' dispatch.
-    fn summands(b: &Block) -> usize {
+    /// Threads that find `delta` of a query in the keys' dispatch.
+    fn threads_a_query(b: &Block) -> usize {
         b.tiling.threads() / b.tiling.other
     }
 
-    /// The workgroup memory in which the keys' dispatch finds what it needs of queries by itself.
-    pub fn memory_of_sums(&self, b: &Block) -> String {
-        format!("var<workgroup> deltas: array<f32, {}>;\n", b.tiling.other * Self::summands(b))
-    }
-
-    /// Bytes of it.
+    /// Bytes of workgroup memory for their sums.
     pub fn bytes_of_sums(b: &Block) -> usize {
-        4 * b.tiling.other * Self::summands(b)
+        4 * b.tiling.other * Self::threads_a_query(b)
     }
 
-    /// Leaves `delta` of the block's queries in `deltas`.
+    pub fn memory_of_sums(b: &Block) -> String {
+        format!("var<workgroup> deltas: array<f32, {}>;\n", Self::bytes_of_sums(b) / 4)
+    }
+
+    /// Leaves what `delta` of the block's queries is the sum of in `deltas`.
     fn sum_up(&self, b: &Block) -> String {
-        let (p, other, each) = (self.problem, b.tiling.other, Self::summands(b));
-        let quads = p.value_width.div_ceil(4);
-        let (out, grad) = (self.out.quad("query", "quad"), self.grad.quad("query", "quad"));
-        let sum = if quads == 0 {
-            String::new()
-        } else {
-            format!(
+        let (p, each) = (self.problem, Self::threads_a_query(b));
+        let (quads, all) = (p.value_width.div_ceil(4), b.tiling.other * each);
+        let mut sum = String::new();
+        if quads > 0 {
+            let (out, grad) = (self.out.quad("query", "quad"), self.grad.quad("query", "quad"));
+            sum = format!(
                 "for (var quad = lane % {each}u; quad < {quads}u; quad += {each}u) {{ sum += dot({out}, {grad}); }}\n"
-            )
-        };
-        let all: Vec<String> = (0..each).map(|s| format!("deltas[lane * {each}u + {s}u]")).collect();
+            );
+        }
         format!(
-            "var sum = 0.0;
-{{
+            "workgroupBarrier();
+if (lane < {all}u) {{
 let query = other + lane / {each}u;
-if (lane < {}u && query < {}u) {{
+var sum = 0.0;
+if (query < {}u) {{
 {sum}}}
+deltas[lane] = sum;
 }}
 workgroupBarrier();
-if (lane < {}u) {{ deltas[lane] = sum; }}
-workgroupBarrier();
-if (lane < {other}u) {{ sum = {}; }}
-workgroupBarrier();
-if (lane < {other}u) {{ deltas[lane] = sum; }}
-workgroupBarrier();
 ",
-            other * each,
-            p.queries,
-            other * each,
-            all.join(" + ")
+            p.queries
         )
     }
 
@@ -127,7 +118,10 @@ workgroupBarrier();
                 let query = format!("other + {column}");
                 let reads = if self.at_once {
                     let lse = self.known_lse(&format!("lse_{n}[{c}]"), &format!("({query})"));
-                    format!("{{\n{lse}delta_{n}[{c}] = deltas[{column}];\n}}")
+                    let each = Self::threads_a_query(b);
+                    let sums: Vec<String> =
+                        (0..each).map(|s| format!("deltas[({column}) * {each}u + {s}u]")).collect();
+                    format!("{{\n{lse}delta_{n}[{c}] = {};\n}}", sums.join(" + "))
                 } else {
                     format!(
                         "lse_{n}[{c}] = load_statistics({});\ndelta_{n}[{c}] = load_statistics({});",

@@ -53,7 +53,9 @@ pub(super) fn all(p: &Problem, forward: bool, caps: &Caps) -> Vec<Variant> {
     };
     let mut all: Vec<Variant> = coop::tilings(p, caps).into_iter().map(Variant::Coop).collect();
     if forward {
-        all.extend(fitting(FORWARD, p.queries).into_iter().map(|t| Variant::Plain(t, t)));
+        let mut tilings = fitting(FORWARD, p.queries);
+        tilings.extend(fitting(BACKWARD, p.queries).into_iter().filter(|t| !FORWARD.contains(t)));
+        all.extend(tilings.into_iter().map(|t| Variant::Plain(t, t)));
     } else {
         let keys = fitting(BACKWARD, p.keys);
         let both = fitting(BACKWARD, p.queries).into_iter().flat_map(|q| keys.iter().map(move |&k| (q, k)));

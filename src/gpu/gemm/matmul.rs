@@ -4,7 +4,7 @@ use super::product::{Layout, Product, Source, Steps, Strided};
 use super::target::{Columns, Target};
 use super::variant::Variant;
 use super::wgsl::Digits;
-use super::{coop, plain, skinny, split_f16, tile, tiled};
+use super::{coop, skinny, split_f16, tile, tiled};
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Largest, Lowered, Memory};
 use crate::plan::kernel::{Operand, SpecialKernel};
@@ -21,9 +21,12 @@ fn is_tiny(product: &Product) -> bool {
     product.items > 1 && one <= TINY && (product.steps.depth() <= SHORT || all >= tile::PROCESSORS * 256)
 }
 
-/// Whether one of the kernels for small things computes it.
-fn is_small(product: &Product, dtype: DType) -> bool {
-    !dtype.is_float() || is_tiny(product) || product.m.min(product.n) <= skinny::LANES
+/// The way of what is small in some way.
+fn small(product: &Product, dtype: DType) -> Option<Variant> {
+    if !dtype.is_float() || is_tiny(product) {
+        return Some(Variant::Plain);
+    }
+    (product.m.min(product.n) <= skinny::LANES).then_some(Variant::Skinny)
 }
 
 pub(super) fn product(kernel: &SpecialKernel) -> Product {
@@ -63,10 +66,10 @@ pub(super) fn product(kernel: &SpecialKernel) -> Product {
 /// Of which operands the largest magnitudes of lanes are asked for.
 pub(super) fn asks(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
     let (product, dtype) = (product(kernel), kernel.output.dtype);
-    let choice = match wanted {
+    let choice = match wanted.or_else(|| small(&product, dtype)) {
         Some(Variant::Split(tile, parts)) => Some(split_f16::Choice::new(&product, tile, parts)),
-        None if !is_small(&product, dtype) => split_f16::choose(&product, dtype, caps),
-        _ => None,
+        Some(_) => None,
+        None => split_f16::choose(&product, dtype, caps),
     };
     choice.map_or([false; 2], |choice| choice.asks(&product))
 }
@@ -80,14 +83,8 @@ pub(super) fn lower(
     let dtype = kernel.output.dtype;
     let mut product = product(kernel);
     [product.a.largest, product.b.largest] = largest;
-    if let Some(variant) = wanted {
+    if let Some(variant) = wanted.or_else(|| small(&product, dtype)) {
         return variant.lower(&product, dtype, caps, Lowered::default());
-    }
-    if !dtype.is_float() || is_tiny(&product) {
-        return Lowered { dispatches: vec![plain::lower(&product, dtype)], scratch: vec![] };
-    }
-    if product.m.min(product.n) <= skinny::LANES {
-        return skinny::lower(&product, dtype);
     }
     if let Some((tile, parts)) = coop::choose(&product, caps, kernel.epilogue.as_ref()) {
         return coop::lower(&product, tile, parts, dtype, caps, Lowered::default(), &coop::Terms::Halves);

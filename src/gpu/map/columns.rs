@@ -43,7 +43,7 @@ impl<'a> Passing<'a> {
         let width = rows.extents.last()?;
         let fits =
             |k: &MapKernel| k.outer == 1 && k.extents[0] == *width && can_be_wide(k) && is_wide_across(k);
-        let rows = Reduce::held(rows, caps);
+        let rows = Reduce::new(rows, caps);
         let Layout { columns: across, wide, unrolled, splits, .. } = rows.layout;
         let one_loop = rows.kernel.outer + 1 == rows.kernel.extents.len();
         if across || !wide || unrolled.is_none() || splits > 1 || !one_loop || !columns.iter().all(fits) {

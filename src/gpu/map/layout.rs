@@ -67,9 +67,9 @@ impl Layout {
             whole.unwrap_or((parts, side as usize))
         } else {
             let large = caps.invocations.min(1024);
-            let kept = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
-            // Large teams for few rows, and where a row is kept in registers only so.
-            let holds = steps.div_ceil(large as usize) * kept * lanes <= MOST_KEPT;
+            let before_last = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
+            // Large teams for few rows, and where all of a row is kept in registers only so.
+            let holds = steps.div_ceil(large as usize) * before_last * lanes <= MOST_KEPT;
             let most = if steps > 8 * GROUP as usize && (holds || rows * (GROUP as usize) < MANY_TOGETHER) {
                 large
             } else {
@@ -111,7 +111,9 @@ impl Layout {
         };
         let chunks = steps.div_ceil(parts as usize);
         let kept = read_later(kernel, stage);
-        let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= MOST_UNROLLED;
+        // What folds a row and forgets it needs a loop rather than registers.
+        let most = if kept == 0 && stages > 1 { MOST_KEPT / lanes } else { MOST_UNROLLED };
+        let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= most;
         let unrolled = (unroll && splits == 1).then_some(chunks);
         let turns = chunks / splits;
         let fits = |&n: &usize| n <= turns && n * full.len() * lanes <= MOST_TOGETHER;

@@ -15,9 +15,12 @@ use std::fmt::Write;
 /// Columns of a tile, and rows of one where there are not many.
 const COLUMNS: usize = 1024;
 const ROWS: usize = 32;
-/// Lists at most: whoever asks for the largest reads all of them.
-const MOST_LISTS: usize = 64;
-const MANY_ROWS: usize = 32;
+/// Tiles side by side, and one under the other, at most: whoever asks for the largest reads a list for each.
+const MOST_ACROSS: usize = 64;
+const MOST_DOWN: usize = 32;
+/// Rows of a tile at most, for the sake of workgroup memory, and tiles that keep a large GPU busy.
+const MOST_ROWS: usize = 512;
+const BUSY: usize = 128;
 /// Rows that are computed together, and the most values.
 const TOGETHER: usize = 4;
 const MOST_VALUES: usize = 512;
@@ -46,7 +49,7 @@ impl Noted {
             && rows * columns >= MANY
             && rows >= ROWS
             && columns >= COLUMNS
-            && columns.div_ceil(COLUMNS) <= MOST_LISTS;
+            && columns.div_ceil(COLUMNS) <= MOST_ACROSS;
         if folds || !fits {
             return None;
         }
@@ -59,7 +62,8 @@ impl Noted {
         })?;
         let noted = Noted { kernel, store };
         let values = varies(&noted.kernel, 1).iter().filter(|v| **v).count() * TOGETHER * 4;
-        (values <= MOST_VALUES).then_some(noted)
+        let ([tall, _], [down, across]) = (noted.tile(), noted.tiles());
+        (values <= MOST_VALUES && tall <= MOST_ROWS && down * across >= BUSY).then_some(noted)
     }
 
     pub fn shape(&self) -> [usize; 2] {
@@ -69,7 +73,7 @@ impl Noted {
     /// Rows and columns of a tile.
     fn tile(&self) -> [usize; 2] {
         let [rows, _] = self.shape();
-        [rows.div_ceil(MANY_ROWS).next_multiple_of(TOGETHER).max(ROWS), COLUMNS]
+        [rows.div_ceil(MOST_DOWN).next_multiple_of(TOGETHER).max(ROWS), COLUMNS]
     }
 
     /// Tiles one under the other, and side by side.
@@ -78,7 +82,7 @@ impl Noted {
         [rows.div_ceil(tall), columns.div_ceil(broad)]
     }
 
-    /// Lists of the rows' largest, and of the columns'.
+    /// Lists of the rows' largest, one for every tile across, and of the columns', one for every tile down.
     pub fn lists(&self) -> [usize; 2] {
         let [down, across] = self.tiles();
         [across, down]

@@ -118,7 +118,7 @@ impl Shader {
 }
 
 impl<'a> Reduce<'a> {
-    fn new(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
+    pub fn new(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
         let mut stage = stages_of(&kernel.code);
         let layout = Layout::choose(kernel, caps, &stage, count_stages(kernel, &stage));
         let mut shortcuts = vec![None; kernel.code.len()];
@@ -128,14 +128,6 @@ impl<'a> Reduce<'a> {
         }
         let stages = count_stages(kernel, &stage);
         Reduce { kernel, layout, stage, stages, shortcuts, alike: &[] }
-    }
-
-    /// With rows in registers, if they fit.
-    pub fn held(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
-        let stage = stages_of(&kernel.code);
-        let stages = count_stages(kernel, &stage);
-        let layout = Layout::choose(kernel, caps, &stage, stages);
-        Reduce { kernel, layout, stage, stages, shortcuts: vec![None; kernel.code.len()], alike: &[] }
     }
 
     /// With a layout that is given and not chosen.
