@@ -160,7 +160,7 @@ fn many_rows_are_added_to_few_of_every_slab() {
 
 #[test]
 fn two_matrices_of_one_kernel_are_multiplied() {
-    let (rows, columns, width) = (1100, 2050, 512);
+    let (rows, columns, width) = (1100, 4098, 256);
     let x = Tensor::randn([rows, columns]).realize().clone();
     let (level, a, b) =
         (Tensor::randn([rows, 1]), Tensor::randn([columns, width]), Tensor::randn([columns, width]));
@@ -202,8 +202,8 @@ fn worst_error(
 
 #[test]
 fn a_matrix_is_multiplied_from_both_sides_by_whoever_reads_what_was_just_written() {
-    const WIDTH: usize = 512;
-    for (rows, columns) in [(1030, 2050), (1024, 2048)] {
+    const WIDTH: usize = 256;
+    for (rows, columns) in [(1030, 4098), (1024, 4096)] {
         // Rows and columns whose sizes are 2⁴⁰ apart.
         let scales = |count: usize| {
             let all = (0..count).map(|i| 2f32.powi((i * 7 % 41) as i32 - 20)).collect();

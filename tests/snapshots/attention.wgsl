@@ -29,8 +29,10 @@ fn main(
     @builtin(num_workgroups) nwg: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-let group = wg.x + wg.y * nwg.x;
-if (group >= 8u) { return; }
+let wanted = wg.x + wg.y * nwg.x;
+if (wanted >= 8u) { return; }
+{
+let group = wanted - 0u;
 let slice = group % 1u;
 let rest = group / 1u;
 let item = rest % 2u;
@@ -374,6 +376,7 @@ if ((0u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_3) 
 if ((8u + across + 0u) * 4u < 64u) { store4_result(0u + ((batch * 128u + row_3) * 2u + head) * 64u + (8u + across + 0u) * 4u, o_1_3_0 * part); }
 if (across == 0u && slice == 0u) {
 store_result(16384u + (item * 128u + row_3) * 1u + 0u, select(peak_3 + log(total_3), hidden, nothing));
+}
 }
 }
 }

@@ -18,9 +18,9 @@ const ROWS: usize = 32;
 /// Tiles side by side, and one under the other, at most: whoever asks for the largest reads a list for each.
 const MOST_ACROSS: usize = 64;
 const MOST_DOWN: usize = 32;
-/// Rows of a tile at most, for the sake of workgroup memory, and tiles that keep a large GPU busy.
+/// Rows of a tile at most, for the sake of workgroup memory, and tiles that keep most of a large GPU busy.
 const MOST_ROWS: usize = 512;
-const BUSY: usize = 128;
+const BUSY: usize = 96;
 /// Rows that are computed together, and the most values.
 const TOGETHER: usize = 4;
 const MOST_VALUES: usize = 512;
