@@ -77,6 +77,9 @@ impl Largest {
     }
 }
 
+/// Processors that a large GPU has; a smaller one has more work for each.
+pub(crate) const PROCESSORS: usize = 128;
+
 /// What the adapter can do, as far as kernels care.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caps {

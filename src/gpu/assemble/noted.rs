@@ -108,49 +108,55 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Target;
-    use super::super::assemble;
     use crate::engine::with_last_plan;
     use crate::gpu::dispatch::Caps;
-    use crate::gpu::snapshots::{rules, validate};
-    use crate::gpu::tune::Choices;
-    use crate::plan::Plan;
+    use crate::gpu::snapshots::{shaders, validate};
     use crate::tensor::{Tensor, realize_all};
-    use crate::{Device, with_device};
 
-    /// A matrix that differs from row to row in what is taken away, and both products with it.
-    fn plan(rows: usize, columns: usize) -> Plan {
-        with_device(Device::Cpu, || {
-            let made = |shape: [usize; 2]| Tensor::rand(shape).realize().clone();
-            let (x, level, a, b) =
-                (made([rows, columns]), made([rows, 1]), made([columns, 256]), made([rows, 256]));
-            let matrix = (&x - &level).exp();
-            realize_all(&[matrix.matmul(&a), matrix.t().matmul(&b), matrix]);
-        });
-        with_last_plan(Plan::clone)
-    }
-
-    fn shaders(plan: &Plan, caps: &Caps) -> Vec<String> {
-        let (rules, choices) = (rules(), Choices::default());
-        let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices };
-        let assembly = assemble(plan, &target, false).expect("the plan has shaders");
-        let texts: Vec<String> = assembly.shaders.into_iter().map(|shader| shader.source).collect();
+    /// The texts of all shaders of what `f` runs.
+    fn texts(caps: &Caps, f: impl FnOnce()) -> Vec<String> {
+        let texts: Vec<String> = shaders(caps, f).into_iter().map(|shader| shader.source).collect();
         for text in &texts {
             validate(text, naga::valid::Capabilities::all());
         }
         texts
     }
 
+    fn made(shape: [usize; 2]) -> Tensor {
+        Tensor::rand(shape).realize().clone()
+    }
+
     #[test]
     fn writers_note_what_products_ask_for() {
         for [rows, columns] in [[1024, 4098], [1030, 4096]] {
-            let plan = plan(rows, columns);
-            let texts = shaders(&plan, &Caps::MOST);
-            assert!(texts[0].contains("most_0") && texts[0].contains("subgroupMax"), "{}", texts[0]);
+            // A matrix that differs from row to row in what is taken away, and both products with it.
+            let multiply = || {
+                let (x, level) = (made([rows, columns]), made([rows, 1]));
+                let (a, b) = (made([columns, 256]), made([rows, 256]));
+                let matrix = (&x - &level).exp();
+                realize_all(&[matrix.matmul(&a), matrix.t().matmul(&b), matrix]);
+            };
+            let all = texts(&Caps::MOST, multiply);
+            assert!(all[0].contains("most_0") && all[0].contains("subgroupMax"), "{}", all[0]);
             // The other operands' largest are looked for, and not the matrix's.
-            let contain = |part: &str| texts.iter().any(|text| text.contains(part));
+            let contain = |part: &str| all.iter().any(|text| text.contains(part));
             assert!(contain("largest_b") && contain("noted_a") && !contain("largest_a"));
-            assert!(shaders(&plan, &Caps::LEAST).iter().all(|text| !text.contains("most_0")));
+            assert!(texts(&Caps::LEAST, multiply).iter().all(|text| !text.contains("most_0")));
         }
+    }
+
+    #[test]
+    fn of_two_matrices_that_a_kernel_writes_one_is_noted() {
+        let all = texts(&Caps::MOST, || {
+            let (x, level) = (made([1024, 4098]), made([1024, 1]));
+            let (a, b) = (made([4098, 256]), made([4098, 256]));
+            let first = &x - &level;
+            let second = first.exp();
+            realize_all(&[first.matmul(&a), second.matmul(&b), first, second]);
+        });
+        assert_eq!(with_last_plan(|plan| plan.kernels.len()), 3);
+        // The other product does not trust lists that nobody writes: it looks for itself.
+        let contain = |part: &str| all.iter().any(|text| text.contains(part));
+        assert!(contain("noted_a") && contain("largest_a"));
     }
 }

@@ -22,7 +22,7 @@ mod tiling;
 mod variant;
 mod view;
 
-use super::dispatch::{Caps, Lowered};
+use super::dispatch::{Caps, Lowered, PROCESSORS};
 use crate::plan::kernel::{Special, SpecialKernel};
 use backward::Gradient;
 use block::Block;
@@ -30,7 +30,7 @@ pub(crate) use detached::detached;
 use problem::Problem;
 pub(crate) use reach::reach;
 use std::ops::Range;
-use tiling::{PROCESSORS, Tiling};
+use tiling::Tiling;
 pub(crate) use variant::Variant;
 
 /// Queries of which all that keys need is soon found.

@@ -2,7 +2,7 @@
 //! memory.
 
 use super::tile::pitch;
-use crate::gpu::dispatch::Caps;
+use crate::gpu::dispatch::{Caps, PROCESSORS};
 
 /// A workgroup owns `own` rows of scores and goes through their columns `other` at a time. A thread has
 /// `thread_rows` × (4 · `thread_quads`) of such a block.
@@ -29,9 +29,6 @@ pub(super) const FORWARD: [Tiling; 3] =
     [tiling(64, 64, [8, 1], 16, true), tiling(64, 64, [4, 1], 8, false), tiling(32, 32, [4, 1], 8, false)];
 pub(super) const BACKWARD: [Tiling; 3] =
     [tiling(64, 64, [4, 1], 16, false), tiling(64, 64, [4, 1], 8, false), tiling(32, 32, [4, 1], 8, false)];
-
-/// Workgroups that a large GPU runs at once.
-pub(super) const PROCESSORS: usize = 128;
 
 /// The most quads of sums a thread keeps: more would not stay in registers.
 const SUMS: usize = 32;

@@ -6,7 +6,7 @@ use super::variant::Variant;
 use super::wgsl::Digits;
 use super::{coop, skinny, split_f16, tile, tiled};
 use crate::dtype::DType;
-use crate::gpu::dispatch::{Caps, Largest, Lowered, Memory};
+use crate::gpu::dispatch::{Caps, Largest, Lowered, Memory, PROCESSORS};
 use crate::plan::kernel::{Operand, SpecialKernel};
 
 /// Results of an item under which it gets threads of its own rather than a tile.
@@ -18,7 +18,7 @@ const SHORT: usize = 128;
 /// Whether every result should have a thread of its own.
 fn is_tiny(product: &Product) -> bool {
     let (one, all) = (product.m * product.n, product.items * product.m * product.n);
-    product.items > 1 && one <= TINY && (product.steps.depth() <= SHORT || all >= tile::PROCESSORS * 256)
+    product.items > 1 && one <= TINY && (product.steps.depth() <= SHORT || all >= PROCESSORS * 256)
 }
 
 /// The way of what is small in some way.

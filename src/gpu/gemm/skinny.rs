@@ -4,11 +4,10 @@
 use super::product::{Layout, Product, Source, Strided, output};
 use super::split;
 use super::spread::Unit;
-use super::tile::PROCESSORS;
 use super::wgsl::{indented, main, sum, times, unsigned};
 use super::write::Writer;
 use crate::dtype::DType;
-use crate::gpu::dispatch::{Dispatch, Lane, Lowered};
+use crate::gpu::dispatch::{Dispatch, Lane, Lowered, PROCESSORS};
 use std::fmt::Write;
 
 const THREADS: usize = 256;

@@ -4,9 +4,9 @@
 use super::coop::{self, CoopTile, Split, Terms};
 use super::halves;
 use super::product::{Product, Steps};
-use super::tile::{PROCESSORS, cost, count};
+use super::tile::{cost, count};
 use crate::dtype::DType;
-use crate::gpu::dispatch::{Caps, Lowered};
+use crate::gpu::dispatch::{Caps, Lowered, PROCESSORS};
 
 /// Lanes and terms under which operands are not worth the splitting, and multiplications likewise.
 const FEWEST_LANES: usize = 128;

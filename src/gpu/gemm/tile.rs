@@ -1,7 +1,7 @@
 //! Shapes of tiles, and which of them suits a product.
 
 use super::product::Product;
-use crate::gpu::dispatch::Caps;
+use crate::gpu::dispatch::{Caps, PROCESSORS};
 
 /// What a workgroup computes: a tile of `m × n` results, `k` terms at a time, `per_thread` of them by each
 /// thread.
@@ -83,9 +83,6 @@ const TILES: [(Tile, f64); 9] = [
     (Tile::new(32, 32, 16, [4, 4]), 0.72),
     (Tile { slices: 4, ..Tile::new(32, 32, 64, [4, 4]) }, 0.6),
 ];
-
-/// Processors that a large GPU has; a smaller one has more work for each.
-pub(super) const PROCESSORS: usize = 128;
 
 /// Threads that keep a processor busy.
 const BUSY: f64 = 128.0;

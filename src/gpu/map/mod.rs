@@ -1,7 +1,8 @@
 //! Fused loops as generated WGSL. `elementwise` programs give every invocation its elements, `along` long rows several of
 //! one row. `reduce` gives every row a `team` of invocations, as a `layout` says, and a `split` row several; a `shortcut`
-//! saves a pass along it, `totals` folds all rows, `columns` every column in passing, and `joined` many tensors at once. What
-//! programs that are `alike` compute is written once for all. `code` writes the instructions, `expression` the ops, `slots`
+//! saves a pass along it, `totals` folds all rows, `columns` every column in passing, and `joined` many tensors at once. The
+//! largest of a matrix's rows and columns are `noted` while it is written. What programs that are `alike` compute is written
+//! once for all. `code` writes the instructions, `expression` the ops, `slots`
 //! names the memory; `epilogue` is the program that runs on a product's elements as they are finished; `bounds` checks
 //! indices for the guards.
 
