@@ -37,7 +37,8 @@ pub(super) fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
 pub(super) fn rules() -> MemoryRules {
     let sizes = DType::ALL.map(DType::size);
     MemoryRules {
-        alignment: 256,
+        // That of the CPU, whose plans are looked at.
+        alignment: 64,
         block: 1 << 31,
         shelves: 1,
         slots: 64,

@@ -1,25 +1,24 @@
 //! Kernels of one turn, side by side: their first dispatches are one, and so are their second ones, as far as a dispatch
 //! can see the memory of all.
 
-use super::text::{Parts, joint_body, shared_bytes, tagged};
-use super::{Builder, MOST_GROUPS, Scratch, Seen, Source, Target, describe, write_epilogues};
+use super::text::{Parts, joint_body, shared_bytes};
+use super::{
+    Builder, MOST_GROUPS, MOST_TEXT, Scratch, Seen, Share, Source, Target, describe, overlap, seen_by,
+    write_epilogues,
+};
 use crate::error::Result;
 use crate::gpu::dispatch::Dispatch;
 use crate::gpu::gemm;
-use crate::gpu::map::{MapDispatch, MapLowered, Uniform};
+use crate::gpu::map::{MapDispatch, MapLowered};
 use crate::gpu::pieces::Windows;
 use crate::gpu::special;
 use crate::plan::kernel::{Kernel, SpecialKernel, Work};
 use std::ops::Range;
 
-/// Bindings of a dispatch for several kernels, at most.
-const MOST_SEEN: usize = 256;
-
 /// Workgroups that keep a large device busy: nobody gains by being beside so many.
 const BUSY: u64 = 1024;
 
-/// Bytes of a shader's text at most: of drivers, some take a second for twice as much, which products in one way are worth.
-const MOST_TEXT: usize = 40_000;
+/// Bytes of a shader's text at most where products are in one way.
 const MOST_TEXT_IN_ONE_WAY: usize = 64_000;
 
 /// Bytes of their own memory that kernels have side by side; one alone may have more.
@@ -30,13 +29,6 @@ struct Member {
     k: usize,
     lowered: MapLowered,
     scratch: Scratch,
-}
-
-/// One of its dispatches, and the memory that it sees.
-struct Share {
-    k: usize,
-    part: MapDispatch,
-    seen: Vec<Seen>,
 }
 
 impl Builder<'_> {
@@ -132,36 +124,23 @@ impl Builder<'_> {
             let list = if chosen.contains(&n) { &mut together } else { &mut others };
             list.push(share);
         }
-        if together.len() == 1 {
-            let Share { k, part, seen } = together.remove(0);
-            let kernel = &self.plan.kernels[k];
-            let added = self.add_seen(Some(k), kernel, part, &seen);
-            return added.map(|()| others).map_err(|error| error.with_context(&describe(kernel)));
-        }
-        let (mut uniforms, mut starts) = (Vec::new(), Vec::new());
-        for share in &together {
-            starts.push(uniforms.len() / 2);
-            uniforms.extend(share.part.uniforms.iter().copied());
-            if uniforms.len() % 2 == 1 {
-                uniforms.push(Uniform::Count(0));
+        // What is soon done by one workgroup is done with less ado one behind the other.
+        if together.len() == 1 || together.iter().all(|share| self.is_small(share)) {
+            for share in together {
+                let kernel = &self.plan.kernels[share.k];
+                self.add_share(share).map_err(|error| error.with_context(&describe(kernel)))?;
             }
+        } else {
+            self.add_waiting()?;
+            let groups = together.iter().map(|share| share.part.dispatch.groups).sum();
+            self.add_joint(&together, groups, joint_body)?;
         }
-        let parts: Vec<Parts> = together.iter().filter_map(|share| Parts::of(&share.part.dispatch)).collect();
-        let body = joint_body(&parts, &starts);
-        let all: Vec<&Kernel> = together.iter().map(|share| &self.plan.kernels[share.k]).collect();
-        let names = [
-            all.iter().map(|kernel| kernel.label.as_str()).collect::<Vec<_>>().join(", "),
-            all.iter().map(|kernel| describe(kernel)).collect::<Vec<_>>().join("; "),
-        ];
-        let kernels = together.iter().map(|share| share.k).collect();
-        let groups = together.iter().map(|share| share.part.dispatch.groups).sum();
-        self.add_body(kernels, names, &body, &uniforms, &seen_by(&together), groups)?;
         Ok(others)
     }
 
     /// Those that can share a dispatch, one of them at least.
     fn choose(&self, shares: &[Share], most_text: usize) -> Vec<usize> {
-        let most = self.target.rules.slots.min(MOST_SEEN);
+        let most = self.most_seen();
         let (mut chosen, mut parts): (Vec<usize>, Vec<Parts>) = (Vec::new(), Vec::new());
         let (mut groups, mut text) = (0, 0);
         for (n, share) in shares.iter().enumerate() {
@@ -189,25 +168,6 @@ impl Builder<'_> {
 
 fn special_of(kernel: &Kernel) -> Option<&SpecialKernel> {
     if let Work::Special(s) = &kernel.work { Some(s) } else { None }
-}
-
-/// The memory that a dispatch for these sees, under the names that it has for their parts.
-fn seen_by<'s>(shares: impl IntoIterator<Item = &'s Share>) -> Vec<Seen> {
-    let tag = |(part, share): (usize, &'s Share)| {
-        share.seen.iter().map(move |s| Seen { name: tagged(part, &s.name), ..s.clone() })
-    };
-    shares.into_iter().enumerate().flat_map(tag).collect()
-}
-
-/// Whether two pieces of memory have bytes in common.
-fn overlap(a: &Source, b: &Source) -> bool {
-    match (a, b) {
-        (
-            Source::Arena { block, start, bytes },
-            Source::Arena { block: other, start: first, bytes: more },
-        ) => block == other && start < &(first + more) && first < &(start + bytes),
-        _ => a == b,
-    }
 }
 
 #[cfg(test)]
@@ -327,10 +287,10 @@ mod tests {
     #[test]
     fn whoever_takes_over_memory_waits_for_those_who_read_it() {
         let plan = with_device(Device::Cpu, || {
-            let x = Tensor::rand([300]).realize().assignable();
+            let x = Tensor::rand([30_000]).realize().assignable();
             let y = &x * 2.0;
             x.assign(&(&x + 1.0));
-            realize_all(&[y.reshape([3, 100]).sum_dim([0], false), x.clone()]);
+            realize_all(&[y.reshape([3, 10_000]).sum_dim([0], false), x.clone()]);
             with_last_plan(Plan::clone)
         });
         if plan.kernels.len() == 2 && plan.layout.outputs.iter().any(|output| output.over.is_some()) {

@@ -1,6 +1,7 @@
 //! A plan as shaders, and the memory that each of them sees. Needs no device: what it is made for is said by the
 //! adapter's abilities and limits.
 
+mod behind;
 mod beside;
 mod crowded;
 mod noted;
@@ -22,6 +23,7 @@ use crate::plan::guard::{self, Index};
 use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::{MemoryRules, Place};
 use noted::Noted;
+use text::{Parts, tagged};
 
 /// Workgroups in one dimension of a dispatch.
 const MOST_GROUPS: u64 = 65_535;
@@ -30,6 +32,11 @@ const UNIFORM_ALIGNMENT: usize = 256;
 /// Slots that the programs of one dispatch use together: more make a shader slow to compile, and bindings have a limit of
 /// their own.
 const MOST_TOGETHER: usize = 768;
+
+/// Bindings of a dispatch for several kernels, and bytes of its shader's text, at most: of drivers, some take a second for
+/// twice as much.
+const MOST_SEEN: usize = 256;
+const MOST_TEXT: usize = 40_000;
 
 /// What shaders are made for.
 pub(super) struct Target<'a> {
@@ -93,6 +100,8 @@ pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<As
         aside: Vec::new(),
         depth: 0,
         noted: Vec::new(),
+        guarded,
+        waiting: Vec::new(),
     };
     builder.find_noted();
     if guarded {
@@ -110,6 +119,7 @@ pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<As
         }
         first = end;
     }
+    builder.add_waiting()?;
     let Builder { drafts, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
     let mut arena = plan.layout.arena.clone();
     target.rules.count_blocks(target.rules.shelves, scratch_bytes, &mut arena);
@@ -130,6 +140,10 @@ struct Builder<'a> {
     depth: usize,
     /// Matrices whose largest magnitudes are noted by whoever writes them.
     noted: Vec<Noted>,
+    /// Whether what kernels write is checked.
+    guarded: bool,
+    /// Small dispatches that may share one with what comes behind them.
+    waiting: Vec<Share>,
 }
 
 /// Where each piece of a kernel's own memory begins, with its bytes, and where all of it ends.
@@ -150,6 +164,13 @@ struct Seen {
     /// The numbers of the pieces that are seen, and where they are.
     pieces: Vec<usize>,
     sources: Vec<Source>,
+}
+
+/// A dispatch of a kernel, and the memory that it sees.
+struct Share {
+    k: usize,
+    part: MapDispatch,
+    seen: Vec<Seen>,
 }
 
 /// A slot on the shelf behind the plan's.
@@ -243,8 +264,9 @@ impl Builder<'_> {
     ) -> Result<()> {
         let scratch = self.place_scratch(&lowered.scratch, 0);
         self.scratch_bytes = self.scratch_bytes.max(scratch.end);
-        for dispatch in lowered.dispatches {
-            self.add_dispatch(Some(k), kernel, dispatch, &scratch.places, windows)?;
+        for part in lowered.dispatches {
+            let seen = self.see(kernel, &part.dispatch.bindings, &scratch.places, windows);
+            self.add_share(Share { k, part, seen })?;
         }
         Ok(())
     }
@@ -272,18 +294,6 @@ impl Builder<'_> {
         Scratch { places, end: end.next_multiple_of(alignment) }
     }
 
-    fn add_dispatch(
-        &mut self,
-        k: Option<usize>,
-        kernel: &Kernel,
-        dispatch: MapDispatch,
-        scratch: &[(usize, usize)],
-        windows: &Windows,
-    ) -> Result<()> {
-        let seen = self.see(kernel, &dispatch.dispatch.bindings, scratch, windows);
-        self.add_seen(k, kernel, dispatch, &seen)
-    }
-
     /// Adds a dispatch that sees this memory.
     fn add_seen(
         &mut self,
@@ -298,6 +308,39 @@ impl Builder<'_> {
         }
         let names = [kernel.label.clone(), describe(kernel)];
         self.add_body(k.into_iter().collect(), names, &body, &uniforms, seen, groups)
+    }
+
+    /// Adds one dispatch of so many workgroups for all of these; `join` puts their bodies together.
+    fn add_joint(
+        &mut self,
+        shares: &[Share],
+        groups: u64,
+        join: impl FnOnce(&[Parts], &[usize]) -> String,
+    ) -> Result<()> {
+        let (mut uniforms, mut starts) = (Vec::new(), Vec::new());
+        for share in shares {
+            starts.push(uniforms.len() / 2);
+            uniforms.extend(share.part.uniforms.iter().copied());
+            if uniforms.len() % 2 == 1 {
+                uniforms.push(Uniform::Count(0));
+            }
+        }
+        let parts: Vec<Parts> = shares.iter().filter_map(|share| Parts::of(&share.part.dispatch)).collect();
+        let body = join(&parts, &starts);
+        let all: Vec<&Kernel> = shares.iter().map(|share| &self.plan.kernels[share.k]).collect();
+        let names = [
+            all.iter().map(|kernel| kernel.label.as_str()).collect::<Vec<_>>().join(", "),
+            all.iter().map(|kernel| describe(kernel)).collect::<Vec<_>>().join("; "),
+        ];
+        let mut kernels: Vec<usize> = shares.iter().map(|share| share.k).collect();
+        // Several dispatches of a kernel may be among them.
+        kernels.dedup();
+        self.add_body(kernels, names, &body, &uniforms, &seen_by(shares), groups)
+    }
+
+    /// Bindings of a dispatch for several kernels, at most.
+    fn most_seen(&self) -> usize {
+        self.target.rules.slots.min(MOST_SEEN)
     }
 
     /// Adds the dispatch of a body for these kernels, with the names of their ops, and with shapes.
@@ -359,7 +402,9 @@ impl Builder<'_> {
     /// Checks what a kernel wrote, and its indices.
     fn check(&mut self, kernel: &Kernel, indices: Vec<(Index, u32)>) -> Result<()> {
         for (index, word) in indices {
-            self.add_dispatch(None, kernel, map::check_bounds(&index, word), &[], &Windows::new())?;
+            let check = map::check_bounds(&index, word);
+            let seen = self.see(kernel, &check.dispatch.bindings, &[], &Windows::new());
+            self.add_seen(None, kernel, check, &seen)?;
         }
         guard::results(kernel).for_each(|slot| self.count_nonfinite(slot));
         Ok(())
@@ -497,6 +542,25 @@ impl Pieces for Builder<'_> {
     fn count(&self, slot: Slot) -> usize {
         let bytes = self.slice(slot).map_or_else(|| self.plan.slot_bytes[slot], |slice| slice.bytes);
         bytes.div_ceil(self.target.rules.block).max(1)
+    }
+}
+
+/// The memory that a dispatch for these sees, under the names that it has for their parts.
+fn seen_by<'s>(shares: impl IntoIterator<Item = &'s Share>) -> Vec<Seen> {
+    let tag = |(part, share): (usize, &'s Share)| {
+        share.seen.iter().map(move |s| Seen { name: tagged(part, &s.name), ..s.clone() })
+    };
+    shares.into_iter().enumerate().flat_map(tag).collect()
+}
+
+/// Whether two pieces of memory have bytes in common.
+fn overlap(a: &Source, b: &Source) -> bool {
+    match (a, b) {
+        (
+            Source::Arena { block, start, bytes },
+            Source::Arena { block: other, start: first, bytes: more },
+        ) => block == other && start < &(first + more) && first < &(start + bytes),
+        _ => a == b,
     }
 }
 

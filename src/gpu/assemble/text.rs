@@ -1,4 +1,5 @@
-//! Bodies of shaders, taken apart and put side by side: workgroups of one dispatch do the work of several.
+//! Bodies of shaders, taken apart and put together: side by side, where workgroups of one dispatch do the work of several, or
+//! one behind the other, where one workgroup does it.
 
 use crate::gpu::dispatch::Dispatch;
 use std::collections::HashMap;
@@ -12,6 +13,9 @@ const BUILTINS: [(&str, &str); 5] = [
     ("subgroup_id", "subgroup"),
     ("subgroup_invocation_id", "subgroup_place"),
 ];
+
+/// Workgroups of a dispatch that is done in as many turns of one workgroup, at most.
+const MOST_TURNS: u64 = 4;
 
 /// An array of workgroup memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,6 +70,25 @@ impl<'a> Parts<'a> {
             main,
             groups: dispatch.groups,
             names: dispatch.bindings.iter().map(|b| b.name).collect(),
+        })
+    }
+
+    /// Whether one workgroup can do it all: several turns of those that share nothing among their threads.
+    pub fn is_for_one(&self) -> bool {
+        self.groups == 1
+            || (self.groups <= MOST_TURNS && self.arrays.is_empty() && !self.main.contains("arrier("))
+    }
+
+    /// What it asks for, where the workgroup and their number are these.
+    fn values(&self, group: &str) -> impl Iterator<Item = (&'a str, String)> {
+        let groups = self.groups;
+        self.parameters.iter().map(move |&(builtin, name)| {
+            let value = match builtin {
+                "workgroup_id" => format!("vec3<u32>({group}, 0u, 0u)"),
+                "num_workgroups" => format!("vec3<u32>({groups}u, 1u, 1u)"),
+                other => BUILTINS.iter().find(|(b, _)| *b == other).expect("one of them").1.to_string(),
+            };
+            (name, value)
         })
     }
 }
@@ -128,19 +151,66 @@ pub(super) fn shared_bytes(parts: &[Parts]) -> usize {
     share_arrays(parts).0.iter().map(bytes).sum()
 }
 
-/// The body of a dispatch that does the work of all, of which each finds its arguments behind so many fours of words. What
-/// few workgroups do takes them long: so they begin.
+/// The body of a dispatch whose workgroups do the work of all, side by side. Each part finds its arguments behind so many
+/// fours of words. What few workgroups do takes them long: so they begin.
 pub(super) fn joint_body(parts: &[Parts], arguments: &[usize]) -> String {
+    let (text, mains) = renamed_parts(parts, arguments);
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|&p| parts[p].groups);
+    let (mut cases, mut first) = (String::new(), 0);
+    for (n, &p) in order.iter().enumerate() {
+        let end = first + parts[p].groups;
+        let is_last = n + 1 == parts.len();
+        if !is_last {
+            let _ = write!(cases, "if (dispatched.x < {end}u) ");
+        }
+        cases += "{\n";
+        for (name, value) in parts[p].values(&format!("dispatched.x - {first}u")) {
+            let _ = writeln!(cases, "let {name} = {value};");
+        }
+        cases += mains[p].trim_start_matches('\n');
+        cases += if is_last { "}\n" } else { "} else " };
+        first = end;
+    }
+    text + &main_of(parts, &["@builtin(workgroup_id) dispatched: vec3<u32>".to_string()], &cases)
+}
+
+/// The body of a dispatch whose only workgroup does the work of all, one behind the other.
+pub(super) fn body_in_order(parts: &[Parts], arguments: &[usize]) -> String {
+    let (mut text, mains) = renamed_parts(parts, arguments);
+    let mut calls = String::new();
+    for (p, (part, main)) in parts.iter().zip(mains).enumerate() {
+        let function = tagged(p, "main");
+        let typed = |&(builtin, name): &(&str, &str)| {
+            let is_number = BUILTINS.iter().any(|(known, called)| *known == builtin && !called.is_empty());
+            format!("{name}: {}", if is_number { "u32" } else { "vec3<u32>" })
+        };
+        let parameters: Vec<String> = part.parameters.iter().map(typed).collect();
+        let _ = writeln!(text, "fn {function}({}) {{{main}}}", parameters.join(", "));
+        if p > 0 {
+            // What the one before has written is there for all threads, and the memory they share is free.
+            calls += "storageBarrier();\nworkgroupBarrier();\n";
+        }
+        let group = if part.groups == 1 { "0u" } else { "turn" };
+        let values: Vec<String> = part.values(group).map(|(_, value)| value).collect();
+        let call = format!("{function}({});", values.join(", "));
+        let _ = match part.groups {
+            1 => writeln!(calls, "{call}"),
+            turns => writeln!(calls, "for (var turn = 0u; turn < {turns}u; turn++) {{\n{call}\n}}"),
+        };
+    }
+    text + &main_of(parts, &[], &calls)
+}
+
+/// What all parts declare, and `main` of each, with names that are not those of the others.
+fn renamed_parts(parts: &[Parts], arguments: &[usize]) -> (String, Vec<String>) {
     let (arrays, array_names) = share_arrays(parts);
     let mut text = String::new();
     for (k, Array { element, length, .. }) in arrays.iter().enumerate() {
         let _ = writeln!(text, "var<workgroup> shared{k}: array<{element}, {length}>;");
     }
-    let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by_key(|&p| parts[p].groups);
-    let (mut cases, mut first) = (String::new(), 0);
-    for (n, &p) in order.iter().enumerate() {
-        let (part, mut names) = (&parts[p], array_names[p].clone());
+    let mut mains = Vec::new();
+    for (p, (part, mut names)) in parts.iter().zip(array_names).enumerate() {
         for name in functions_of(&part.functions) {
             names.insert(name, tagged(p, name));
         }
@@ -148,32 +218,19 @@ pub(super) fn joint_body(parts: &[Parts], arguments: &[usize]) -> String {
             part.names.iter().flat_map(|name| accessors(p, name)).collect();
         names.extend(accessors.iter().map(|(old, new)| (old.as_str(), new.clone())));
         text += &renamed(&part.functions, &names, arguments[p]);
-        let end = first + part.groups;
-        let is_last = n + 1 == parts.len();
-        if !is_last {
-            let _ = write!(cases, "if (dispatched.x < {end}u) ");
-        }
-        cases += "{\n";
-        for (builtin, name) in &part.parameters {
-            let value = match *builtin {
-                "workgroup_id" => format!("vec3<u32>(dispatched.x - {first}u, 0u, 0u)"),
-                "num_workgroups" => format!("vec3<u32>({}u, 1u, 1u)", part.groups),
-                other => BUILTINS.iter().find(|(b, _)| *b == other).expect("one of them").1.to_string(),
-            };
-            let _ = writeln!(cases, "let {name} = {value};");
-        }
-        cases += renamed(part.main, &names, arguments[p]).trim_start_matches('\n');
-        cases += if is_last { "}\n" } else { "} else " };
-        first = end;
+        mains.push(renamed(part.main, &names, arguments[p]));
     }
+    (text, mains)
+}
+
+/// `main` of all, with the numbers that any of them asks for.
+fn main_of(parts: &[Parts], parameters: &[String], main: &str) -> String {
     let asked = |builtin: &str| parts.iter().any(|p| p.parameters.iter().any(|(b, _)| *b == builtin));
-    let mut parameters = "@builtin(workgroup_id) dispatched: vec3<u32>".to_string();
-    for (builtin, name) in BUILTINS.iter().filter(|(builtin, name)| !name.is_empty() && asked(builtin)) {
-        let _ = write!(parameters, ", @builtin({builtin}) {name}: u32");
-    }
-    let threads = parts[0].threads;
-    let _ = write!(text, "@compute @workgroup_size({threads})\nfn main({parameters}) {{\n{cases}}}\n");
-    text
+    let numbers = BUILTINS.iter().filter(|(builtin, name)| !name.is_empty() && asked(builtin));
+    let numbers = numbers.map(|(builtin, name)| format!("@builtin({builtin}) {name}: u32"));
+    let parameters: Vec<String> = parameters.iter().cloned().chain(numbers).collect();
+    let (threads, parameters) = (parts[0].threads, parameters.join(", "));
+    format!("@compute @workgroup_size({threads})\nfn main({parameters}) {{\n{main}}}\n")
 }
 
 /// The functions that read and write the memory called `name`, and what they are called for a part.

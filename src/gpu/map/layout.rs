@@ -64,6 +64,8 @@ impl Layout {
         let (parts, rows_at_once) = if columns {
             let side = if units >= 32 { 32 } else { units.next_power_of_two() as u32 };
             let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
+            // A workgroup that does it all is as large as others are: it can share their dispatch.
+            let side = if units <= 32 { GROUP / parts } else { side };
             whole.unwrap_or((parts, side as usize))
         } else {
             let large = caps.invocations.min(1024);

@@ -1,0 +1,145 @@
+//! Small dispatches, one behind the other: what a workgroup is soon done with takes longer to begin than to do, on the host
+//! and on the device. So where such dispatches follow each other, one workgroup does the work of all.
+
+use super::text::{Parts, body_in_order, shared_bytes};
+use super::{Builder, MOST_TEXT, Seen, Share, overlap, seen_by};
+use crate::error::Result;
+use crate::gpu::storage::Stored;
+
+/// Bytes that a small kernel moves, and its operations, at most: a workgroup takes a microsecond for them.
+const SMALL_BYTES: u64 = 1 << 15;
+const SMALL_FLOPS: u64 = 1 << 18;
+
+impl Builder<'_> {
+    /// Adds a dispatch, or has it wait for others that are as small.
+    pub(super) fn add_share(&mut self, share: Share) -> Result<()> {
+        if share.part.dispatch.groups == 0 {
+            return Ok(());
+        }
+        let small = self.is_small(&share);
+        if !small || !self.fits_behind(&share) {
+            self.add_waiting()?;
+        }
+        if small {
+            self.waiting.push(share);
+            return Ok(());
+        }
+        self.add_alone(share)
+    }
+
+    fn add_alone(&mut self, Share { k, part, seen }: Share) -> Result<()> {
+        self.add_seen(Some(k), &self.plan.kernels[k], part, &seen)
+    }
+
+    /// Adds what waits, as one dispatch.
+    pub(super) fn add_waiting(&mut self) -> Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        match waiting.len() {
+            0 => Ok(()),
+            1 => self.add_alone(waiting.remove(0)),
+            _ => self.add_joint(&waiting, 1, body_in_order),
+        }
+    }
+
+    /// Whether one workgroup is soon done with it. What is checked has a dispatch of its own.
+    pub(super) fn is_small(&self, share: &Share) -> bool {
+        let kernel = &self.plan.kernels[share.k];
+        !self.guarded
+            && kernel.bytes_read + kernel.bytes_written <= SMALL_BYTES
+            && kernel.flops <= SMALL_FLOPS
+            && Parts::of(&share.part.dispatch).is_some_and(|parts| parts.is_for_one())
+            && self.declare(&share.seen).2.len() <= self.most_seen()
+    }
+
+    /// Whether the dispatch of all that waits has room for this as well.
+    fn fits_behind(&self, share: &Share) -> bool {
+        let all: Vec<&Share> = self.waiting.iter().chain([share]).collect();
+        let parts: Vec<Parts> = all.iter().filter_map(|share| Parts::of(&share.part.dispatch)).collect();
+        let text: usize = all.iter().map(|share| share.part.dispatch.body.len()).sum();
+        let seen = |share: &Share| share.seen.iter().all(|new| self.agrees(new));
+        parts.iter().all(|part| part.threads == parts[0].threads)
+            && text <= MOST_TEXT
+            && shared_bytes(&parts) <= self.target.caps.workgroup_bytes as usize
+            && seen(share)
+            && self.declare(&seen_by(all.iter().copied())).2.len() <= self.most_seen()
+    }
+
+    /// Whether all that waits sees the memory of `new` as that does, or nothing of it: a shader has one name for every byte.
+    fn agrees(&self, new: &Seen) -> bool {
+        let stored = |seen: &Seen| Stored::of(seen.dtype, self.target.caps.f16);
+        let meets = |a: &Seen| a.sources.iter().any(|s| new.sources.iter().any(|t| overlap(s, t)));
+        let mut known = self.waiting.iter().flat_map(|share| &share.seen).filter(|seen| meets(seen));
+        known.all(|seen| seen.sources == new.sources && stored(seen) == stored(new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::gpu::dispatch::Caps;
+    use crate::gpu::pipeline::Shader;
+    use crate::gpu::snapshots::{shaders, validate};
+    use crate::nn::{Linear, Module};
+    use crate::optim::{Adam, Optimizer};
+    use crate::tensor::{Tensor, realize_all};
+
+    /// A step of a small network.
+    fn step(wide: usize) {
+        let (first, second) = (Linear::new(2, wide, true), Linear::new(wide, 1, true));
+        let mut parameters = first.parameters();
+        parameters.extend(second.parameters());
+        realize_all(&parameters);
+        let mut optimizer = Adam::new(parameters, 0.01, (0.9, 0.999), 1e-8, 0.0);
+        let x = Tensor::rand([4, 2]).realize().clone();
+        let loss = second.forward(&first.forward(&x).relu()).square().mean();
+        loss.backward();
+        optimizer.step();
+    }
+
+    fn workgroups_wait(shader: &Shader) -> usize {
+        shader.source.matches("storageBarrier();").count()
+    }
+
+    #[test]
+    fn a_step_of_a_small_network_is_one_dispatch() {
+        let all = shaders(&Caps::MOST, || step(4));
+        assert_eq!(all.len(), 1);
+        assert!(workgroups_wait(&all[0]) > 4);
+        validate(&all[0].source, naga::valid::Capabilities::all());
+        // Where a dispatch sees eight pieces of memory, and with the least of everything.
+        for shader in shaders(&Caps::LEAST, || step(4)) {
+            validate(&shader.source, naga::valid::Capabilities::empty());
+        }
+    }
+
+    #[test]
+    fn what_takes_a_workgroup_long_has_a_dispatch_of_its_own() {
+        let all = shaders(&Caps::MOST, || step(4096));
+        assert!(all.len() > 4 && all.iter().any(|shader| workgroups_wait(shader) == 0));
+        let [few, many] = [20, 20_000].map(|count| {
+            shaders(&Caps::MOST, || {
+                let x = Tensor::rand([count]).realize().clone();
+                realize_all(&[x.cumsum(0).exp().cumsum(0)]);
+            })
+        });
+        assert_eq!(few.len(), 1);
+        assert!(many.len() > 1 && many.iter().all(|shader| workgroups_wait(shader) == 0));
+    }
+
+    #[test]
+    fn memory_that_is_seen_in_two_forms_is_not_seen_at_once() {
+        // Flags and numbers by turns, which take over each other's memory.
+        for caps in [&Caps::LEAST, &Caps::MOST] {
+            let all = shaders(caps, || {
+                let mut x = Tensor::rand([64]).realize().clone();
+                for _ in 0..6 {
+                    let above = x.gt(&x.mean()).sum();
+                    x = (&x * above.to_dtype(crate::DType::F32)).cumsum(0);
+                }
+                realize_all(&[x]);
+            });
+            for shader in all {
+                validate(&shader.source, naga::valid::Capabilities::all());
+            }
+        }
+    }
+}
