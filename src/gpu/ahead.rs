@@ -3,6 +3,7 @@
 
 use super::assemble::Draft;
 use super::context::Context;
+use super::foreseen::Copy;
 use super::pipeline::Pipeline;
 use super::profile::Stopwatch;
 use smallvec::SmallVec;
@@ -37,6 +38,8 @@ pub(super) struct Bound {
     pub groups: Vec<wgpu::BindGroup>,
     /// Whether they were bound to it more than once.
     pub again: bool,
+    /// Copies of results for the host.
+    pub copies: Vec<Copy>,
     /// Commands with these bindings, one for each submission, if they were encoded ahead.
     pub commands: Vec<wgpu::CommandBuffer>,
 }
@@ -52,7 +55,8 @@ pub(super) fn find(
         if all.len() == MOST_BOUND {
             all.remove(0);
         }
-        all.push(Bound { pieces, groups: bind(), again: false, commands: Vec::new() });
+        let (groups, again, copies, commands) = (bind(), false, Vec::new(), Vec::new());
+        all.push(Bound { pieces, groups, again, copies, commands });
         all.len() - 1
     });
     all[place].again = known.is_some();
@@ -105,7 +109,9 @@ impl Dispatches {
         for bound in self.bound().iter_mut().filter(|bound| bound.again && bound.commands.is_empty()) {
             for some in ranges(&self.cuts, self.ready.len()) {
                 let mut encoder = context.device.create_command_encoder(&Default::default());
+                let last = some.end == self.ready.len();
                 self.encode(&mut encoder, some, &bound.groups, None);
+                bound.copies.iter().filter(|_| last).for_each(|copy| copy.encode(&mut encoder));
                 bound.commands.push(encoder.finish());
             }
         }

@@ -2,6 +2,7 @@
 //! plans, which all plans share because they run one after the other.
 
 use super::context::Context;
+use super::foreseen::Outlook;
 use crate::engine::{change_pool_bytes, see_used_bytes};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Buffer;
@@ -77,6 +78,7 @@ fn locked(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
 pub(super) struct GpuBuffer {
     pub pieces: Vec<Piece>,
     pub context: Arc<Context>,
+    pub outlook: Outlook,
 }
 
 impl Buffer for GpuBuffer {
@@ -106,7 +108,8 @@ fn class(bytes: usize, block: usize) -> u64 {
 impl GpuBuffer {
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<GpuBuffer> {
         let block = context.rules.block;
-        let mut buffer = GpuBuffer { pieces: Vec::with_capacity(1), context: context.clone() };
+        let outlook = Outlook::default();
+        let mut buffer = GpuBuffer { pieces: Vec::with_capacity(1), context: context.clone(), outlook };
         let mut rest = bytes;
         loop {
             let piece = take(context, class(rest.min(block), block))?;

@@ -3,6 +3,7 @@
 use super::ahead::{self, Dispatches, Ready, ranges};
 use super::assemble::{Assembly, Draft, Source, Target, assemble, describe_plan};
 use super::context::Context;
+use super::foreseen::{Readers, foresee};
 use super::guard::Guard;
 use super::map::Uniform;
 use super::memory::{GpuBuffer, Piece};
@@ -36,6 +37,7 @@ pub(super) struct GpuProgram {
     written: Mutex<Vec<u8>>,
     words: Vec<(usize, Uniform)>,
     guard: Option<Guard>,
+    readers: Readers,
     /// Dispatches that a new submission starts with where the device begins while the others are encoded.
     cuts: Vec<usize>,
 }
@@ -60,8 +62,8 @@ impl GpuProgram {
             })
         });
         context.check(|| "preparing a plan".into())?;
-        let written = Mutex::new(Vec::new());
-        Ok(GpuProgram { context, dispatches, arena, uniforms, written, words, guard, cuts })
+        let (written, readers) = (Mutex::new(Vec::new()), Readers::of(&plan.layout.outputs));
+        Ok(GpuProgram { context, dispatches, arena, uniforms, written, words, guard, readers, cuts })
     }
 
     /// Writes the arguments, unless they are what they were.
@@ -134,10 +136,17 @@ impl Program for GpuProgram {
             return Err(named(Error::new(ErrorKind::Device, message)));
         }
         let mut outputs: Vec<Storage> = Vec::with_capacity(plan.layout.outputs.len());
-        for output in &plan.layout.outputs {
+        for (k, output) in plan.layout.outputs.iter().enumerate() {
             outputs.push(match output.over {
-                Some(input) => inputs[input].clone(),
-                None => Arc::new(GpuBuffer::new(context, output.bytes).map_err(named)?),
+                Some(input) => {
+                    GpuBuffer::of(&*inputs[input]).outlook.take();
+                    inputs[input].clone()
+                }
+                None => {
+                    let mut buffer = GpuBuffer::new(context, output.bytes).map_err(named)?;
+                    buffer.outlook = self.readers.outlook(k);
+                    Arc::new(buffer)
+                }
             });
         }
         self.write_uniforms(arguments);
@@ -155,6 +164,9 @@ impl Program for GpuProgram {
             let ready = self.dispatches.ready.iter();
             ready.map(|ready| self.bind_group(ready, inputs, &outputs, blocks)).collect()
         });
+        if !foresee(&mut bound.copies, &self.readers.take(), &outputs, context) {
+            bound.commands.clear();
+        }
         let again = bound.again && stopwatch.is_none() && self.guard.is_none();
         let mut times = None;
         if again && !bound.commands.is_empty() {
@@ -167,12 +179,14 @@ impl Program for GpuProgram {
                 }
                 let last = some.end == count;
                 self.dispatches.encode(&mut encoder, some, &bound.groups, stopwatch.as_ref());
+                bound.copies.iter().filter(|_| last).for_each(|copy| copy.encode(&mut encoder));
                 if let Some(stopwatch) = stopwatch.as_ref().filter(|_| last) {
                     times = Some(stopwatch.resolve(context, &mut encoder));
                 }
                 context.submit(encoder.finish());
             }
         }
+        bound.copies.iter().for_each(|copy| copy.hand_out(&outputs));
         if again {
             self.dispatches.again(context);
         }

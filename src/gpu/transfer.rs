@@ -4,6 +4,7 @@
 use super::ahead::encode_one;
 use super::answer::{Answer, answer};
 use super::context::Context;
+use super::foreseen::{HostMemory, host_memory};
 use super::memory::GpuBuffer;
 use super::storage::Stored;
 use crate::dtype::DType;
@@ -52,8 +53,25 @@ pub(super) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Resu
 
 /// A copy of buffers' bytes on its way to the host.
 struct Staged {
-    buffer: wgpu::Buffer,
+    memory: HostMemory,
     mapped: Answer<Result<(), wgpu::BufferAsyncError>>,
+    /// Whether it will never be mapped.
+    refused: bool,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.refused {
+            self.memory.unmap();
+        }
+    }
+}
+
+/// Asks for what was copied.
+fn map(memory: HostMemory) -> Staged {
+    let (giver, mapped) = answer();
+    memory.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
+    Staged { memory, mapped, refused: false }
 }
 
 fn stage<'a>(
@@ -62,28 +80,22 @@ fn stage<'a>(
     bytes: usize,
 ) -> Result<Staged> {
     let size = bytes.next_multiple_of(4).max(4);
-    let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
-        label: None,
-        size: size as u64,
-        usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
-        mapped_at_creation: false,
-    });
+    let memory = host_memory(context, size as u64);
     let mut encoder = context.device.create_command_encoder(&Default::default());
     let block = context.rules.block;
     for (k, piece) in pieces.enumerate() {
         let part = size.saturating_sub(k * block).min(block);
-        encoder.copy_buffer_to_buffer(piece, 0, &buffer, (k * block) as u64, part as u64);
+        encoder.copy_buffer_to_buffer(piece, 0, &memory, (k * block) as u64, part as u64);
     }
     context.submit(encoder.finish());
-    let (giver, mapped) = answer();
-    buffer.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
+    let staged = map(memory);
     context.check(|| format!("reading {bytes} bytes"))?;
-    Ok(Staged { buffer, mapped })
+    Ok(staged)
 }
 
 impl Staged {
     /// The bytes, as soon as they are there. Natively somebody must wait for the device; a browser does it itself.
-    async fn bytes<R>(self, context: &Context, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
+    async fn bytes<R>(mut self, context: &Context, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
         #[cfg(not(target_arch = "wasm32"))]
         wait(context)?;
         let failed = |why: String| {
@@ -92,11 +104,14 @@ impl Staged {
                 Error::new(ErrorKind::Device, message)
             })
         };
-        self.mapped.await.map_err(|e| failed(e.to_string()))?;
+        if let Err(error) = (&mut self.mapped).await {
+            self.refused = true;
+            return Err(failed(error.to_string()));
+        }
         if context.injected.bad_map.swap(false, Relaxed) {
             return Err(failed("it is not mapped".into()));
         }
-        let view = self.buffer.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
+        let view = self.memory.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
         count_read();
         Ok(look(&view))
     }
@@ -108,7 +123,10 @@ pub(super) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<
     let staged = {
         let buffer = GpuBuffer::of(&*storage);
         let bytes = count * Stored::of(dtype, buffer.context.caps.f16).size();
-        stage(&buffer.context, buffer.pieces.iter().map(|p| &p.buffer), bytes)
+        match buffer.outlook.read() {
+            Some(copy) => Ok(map(copy)),
+            None => stage(&buffer.context, buffer.pieces.iter().map(|p| &p.buffer), bytes),
+        }
     };
     async move {
         let context = &GpuBuffer::of(&*storage).context;
