@@ -110,3 +110,64 @@ impl Copy {
         GpuBuffer::of(&*outputs[self.output]).outlook.give(self.to.clone());
     }
 }
+
+/// On the GPU that `VOLTA_DEVICE=gpu` picks.
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+    use crate::tensor::Tensor;
+    use crate::{Device, default_device};
+
+    /// The sum of so many numbers, each `2 * x`, computed; tests that run side by side have plans of their own.
+    fn sum(count: usize, x: f32) -> Tensor {
+        let input = Tensor::from_vec(vec![x; count], [count]);
+        (&input * 2.0).sum().realize().clone()
+    }
+
+    fn has_copy(tensor: &Tensor) -> bool {
+        let storage = tensor.node().storage().expect("it was computed");
+        let copy = GpuBuffer::of(&*storage).outlook.copy.lock().unwrap();
+        copy.is_some()
+    }
+
+    #[test]
+    fn what_was_read_comes_along_the_next_time() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        let mut kept = Vec::new();
+        for step in 0..40 {
+            let (x, result) = (step as f32, sum(300, step as f32));
+            // As the one before it was read or not.
+            assert_eq!(has_copy(&result), step > 0 && (step - 1) % 4 != 3, "step {step}");
+            match step % 4 {
+                0 | 1 => assert_eq!(result.item::<f32>(), 600.0 * x),
+                // Asked for, and not waited for.
+                2 => drop(result.to_vec_async::<f32>()),
+                _ => {}
+            }
+            if step % 5 == 0 {
+                kept.push((result, 600.0 * x));
+            }
+        }
+        for (result, wanted) in kept {
+            assert_eq!(result.item::<f32>(), wanted);
+            assert_eq!(result.item::<f32>(), wanted, "read once more");
+        }
+    }
+
+    #[test]
+    fn what_is_written_later_is_read_as_it_is() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        for step in 0..8 {
+            let result = sum(200, step as f32).assignable();
+            assert_eq!(has_copy(&result), step > 0, "step {step}");
+            result.assign(&(&result + 1.0));
+            assert_eq!(result.item::<f32>(), 400.0 * step as f32 + 1.0);
+            // Reads the memory of a sum that nobody has written to.
+            assert_eq!(sum(200, 7.0).item::<f32>(), 2800.0);
+        }
+    }
+}

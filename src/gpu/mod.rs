@@ -5,7 +5,7 @@
 //! `index`; `shader` puts the declarations of their memory in front, in the `storage` forms of the types, and `math` the
 //! functions they use, picked by the `library`; `assemble` does so for a whole plan, in `parts` where tensors
 //! are in too many `pieces`, and in the ways that were found by whoever wanted to `tune`. `program` binds a plan's memory to
-//! them and submits it, in pieces that `pace` cuts, with a `profile` of its times and what the `guard` found, if asked;
+//! them and submits it, a better one where the plan is `lasting`, in pieces that `pace` cuts, with a `profile` of its times and what the `guard` found, if asked;
 //! `transfer` moves values to and from the host, as an `answer` to wait for, unless the reading was `foreseen`. `inject` makes
 //! faults, for tests. `face` is apart from all this: a device, buffers and tensors without the engine.
 
@@ -24,6 +24,7 @@ mod gemm;
 mod guard;
 mod index;
 mod inject;
+mod lasting;
 #[cfg(unix)]
 mod leave;
 mod library;
@@ -65,7 +66,10 @@ use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program, Reading};
 use crate::plan::memory::MemoryRules;
+use assemble::Usage;
 use context::Context;
+use lasting::Lasting;
+use program::GpuProgram;
 use std::sync::Arc;
 
 impl Device {
@@ -170,7 +174,10 @@ impl Executor for Gpu {
 
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
         let context: Arc<Context> = context::open(self.0)?;
+        if !guarded {
+            return Ok(Box::new(Lasting::new(context, plan)?));
+        }
         let choices = context.kept().choices.clone();
-        Ok(Box::new(program::GpuProgram::new(context, plan, guarded, &choices)?))
+        Ok(Box::new(GpuProgram::new(context, plan, Usage::Guarded, &choices)?))
     }
 }

@@ -1,7 +1,7 @@
 //! A plan on a GPU: its kernels as pipelines, its memory as bindings, one submission a run, or several if it takes long.
 
 use super::ahead::{self, Dispatches, Ready, ranges};
-use super::assemble::{Assembly, Draft, Source, Target, assemble, describe_plan};
+use super::assemble::{Assembly, Draft, Source, Target, Usage, assemble, describe_plan};
 use super::context::Context;
 use super::foreseen::{Readers, foresee};
 use super::guard::Guard;
@@ -43,9 +43,9 @@ pub(super) struct GpuProgram {
 }
 
 impl GpuProgram {
-    pub fn new(context: Arc<Context>, plan: &Plan, guarded: bool, choices: &Choices) -> Result<GpuProgram> {
+    pub fn new(context: Arc<Context>, plan: &Plan, usage: Usage, choices: &Choices) -> Result<GpuProgram> {
         let target = Target { who: &context.who(), caps: &context.caps, rules: &context.rules, choices };
-        let assembly = assemble(plan, &target, guarded)?;
+        let assembly = assemble(plan, &target, usage)?;
         let Assembly { drafts, shaders, arena, words, uniform_bytes, notes } = assembly;
         let estimates = estimates(&drafts, plan, &context);
         let [cuts, long] = [true, false].map(|early| cuts(&estimates, LONGEST, early));
@@ -64,6 +64,10 @@ impl GpuProgram {
         context.check(|| "preparing a plan".into())?;
         let (written, readers) = (Mutex::new(Vec::new()), Readers::of(&plan.layout.outputs));
         Ok(GpuProgram { context, dispatches, arena, uniforms, written, words, guard, readers, cuts })
+    }
+
+    pub fn dispatches(&self) -> usize {
+        self.dispatches.ready.len()
     }
 
     /// Writes the arguments, unless they are what they were.

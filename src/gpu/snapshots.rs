@@ -2,7 +2,7 @@
 //! change of a generator is read as a difference; and those for tensor cores, which no software adapter has, are
 //! validated and translated as the driver's front end would.
 
-use super::assemble::{Target, assemble};
+use super::assemble::{Target, Usage, assemble};
 use super::dispatch::Caps;
 use super::pipeline::Shader;
 use super::tune::Choices;
@@ -30,7 +30,7 @@ pub(super) fn validate(text: &str, capabilities: Capabilities) -> (naga::Module,
 /// The shaders of the plan that `f` runs last. The plan is made, and run, on the CPU.
 pub(super) fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
     with_device(Device::Cpu, f);
-    with_last_plan(|plan| of_plan(plan, caps))
+    with_last_plan(|plan| shaders_of(plan, caps, Usage::Seldom))
 }
 
 /// What a GPU of the tests asks for.
@@ -50,11 +50,12 @@ pub(super) fn rules() -> MemoryRules {
     }
 }
 
-fn of_plan(plan: &Plan, caps: &Caps) -> Vec<Shader> {
+/// The shaders of a plan for such an adapter.
+pub(super) fn shaders_of(plan: &Plan, caps: &Caps, usage: Usage) -> Vec<Shader> {
     let rules = rules();
     let choices = Choices::default();
     let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices };
-    assemble(plan, &target, false).expect("the plan has shaders").shaders
+    assemble(plan, &target, usage).expect("the plan has shaders").shaders
 }
 
 /// The same of attention alone, with halves for operands and result, which the CPU does not use.
@@ -68,7 +69,7 @@ fn shaders_of_halves(backward: bool) -> Vec<Shader> {
         }
         _ => false,
     });
-    of_plan(&plan, &Caps::MOST)
+    shaders_of(&plan, &Caps::MOST, Usage::Seldom)
 }
 
 pub(super) fn numbers<const N: usize>(shape: [usize; N]) -> Tensor {

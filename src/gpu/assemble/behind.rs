@@ -1,8 +1,9 @@
 //! Small dispatches, one behind the other: what a workgroup is soon done with takes longer to begin than to do, on the host
-//! and on the device. So where such dispatches follow each other, one workgroup does the work of all.
+//! and on the device. So where such dispatches follow each other, one workgroup does the work of all, if that is worth a shader
+//! that no other plan has.
 
 use super::text::{Parts, body_in_order, shared_bytes};
-use super::{Builder, MOST_TEXT, Seen, Share, overlap, seen_by};
+use super::{Builder, MOST_TEXT, Seen, Share, Usage, overlap, seen_by};
 use crate::error::Result;
 use crate::gpu::storage::Stored;
 
@@ -41,10 +42,10 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether one workgroup is soon done with it. What is checked has a dispatch of its own.
+    /// Whether one workgroup is soon done with it, often enough.
     pub(super) fn is_small(&self, share: &Share) -> bool {
         let kernel = &self.plan.kernels[share.k];
-        !self.guarded
+        self.usage == Usage::Often
             && kernel.bytes_read + kernel.bytes_written <= SMALL_BYTES
             && kernel.flops <= SMALL_FLOPS
             && Parts::of(&share.part.dispatch).is_some_and(|parts| parts.is_for_one())
@@ -75,9 +76,13 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Device;
+    use crate::device::with_device;
+    use crate::engine::with_last_plan;
+    use crate::gpu::assemble::Usage;
     use crate::gpu::dispatch::Caps;
     use crate::gpu::pipeline::Shader;
-    use crate::gpu::snapshots::{shaders, validate};
+    use crate::gpu::snapshots::{shaders_of, validate};
     use crate::nn::{Linear, Module};
     use crate::optim::{Adam, Optimizer};
     use crate::tensor::{Tensor, realize_all};
@@ -95,6 +100,12 @@ mod tests {
         optimizer.step();
     }
 
+    /// The shaders of what `f` runs often.
+    fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
+        with_device(Device::Cpu, f);
+        with_last_plan(|plan| shaders_of(plan, caps, Usage::Often))
+    }
+
     fn workgroups_wait(shader: &Shader) -> usize {
         shader.source.matches("storageBarrier();").count()
     }
@@ -103,6 +114,8 @@ mod tests {
     fn a_step_of_a_small_network_is_one_dispatch() {
         let all = shaders(&Caps::MOST, || step(4));
         assert_eq!(all.len(), 1);
+        let seldom = with_last_plan(|plan| shaders_of(plan, &Caps::MOST, Usage::Seldom));
+        assert!(seldom.len() > 4 && seldom.iter().all(|shader| workgroups_wait(shader) == 0));
         assert!(workgroups_wait(&all[0]) > 4);
         validate(&all[0].source, naga::valid::Capabilities::all());
         // Where a dispatch sees eight pieces of memory, and with the least of everything.
@@ -132,7 +145,7 @@ mod tests {
             let all = shaders(caps, || {
                 let mut x = Tensor::rand([64]).realize().clone();
                 for _ in 0..6 {
-                    let above = x.gt(&x.mean()).sum();
+                    let above = x.gt(x.mean()).sum();
                     x = (&x * above.to_dtype(crate::DType::F32)).cumsum(0);
                 }
                 realize_all(&[x]);

@@ -172,7 +172,7 @@ fn special_of(kernel: &Kernel) -> Option<&SpecialKernel> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::assemble;
+    use super::super::{Usage, assemble};
     use super::Target;
     use crate::engine::with_last_plan;
     use crate::gpu::dispatch::Caps;
@@ -188,7 +188,7 @@ mod tests {
         plan.kernels.iter_mut().for_each(|kernel| kernel.turn = 0);
         let (rules, choices) = (crate::plan::memory::MemoryRules { slots, ..rules() }, Choices::default());
         let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices };
-        let assembly = assemble(&plan, &target, false).expect("the plan has shaders");
+        let assembly = assemble(&plan, &target, Usage::Seldom).expect("the plan has shaders");
         let texts = assembly.shaders.into_iter().map(|shader| shader.source);
         texts.zip(assembly.drafts.into_iter().map(|draft| draft.kernels)).collect()
     }

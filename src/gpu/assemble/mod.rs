@@ -48,6 +48,17 @@ pub(super) struct Target<'a> {
     pub choices: &'a Choices,
 }
 
+/// How a plan is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usage {
+    /// Its shaders should be soon compiled, and be those of other plans too.
+    Seldom,
+    /// It should have few dispatches.
+    Often,
+    /// What its kernels read and write is checked.
+    Guarded,
+}
+
 /// Where a binding's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
@@ -87,7 +98,8 @@ pub(super) struct Assembly {
     pub notes: Option<Notes>,
 }
 
-pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<Assembly> {
+pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Assembly> {
+    let guarded = usage == Usage::Guarded;
     let notes = guarded.then(|| Notes::of(plan));
     let mut builder = Builder {
         target,
@@ -100,7 +112,7 @@ pub(super) fn assemble(plan: &Plan, target: &Target, guarded: bool) -> Result<As
         aside: Vec::new(),
         depth: 0,
         noted: Vec::new(),
-        guarded,
+        usage,
         waiting: Vec::new(),
     };
     builder.find_noted();
@@ -140,8 +152,7 @@ struct Builder<'a> {
     depth: usize,
     /// Matrices whose largest magnitudes are noted by whoever writes them.
     noted: Vec<Noted>,
-    /// Whether what kernels write is checked.
-    guarded: bool,
+    usage: Usage,
     /// Small dispatches that may share one with what comes behind them.
     waiting: Vec<Share>,
 }

@@ -6,7 +6,7 @@ use super::trial::Trial;
 use super::{Problems, problem, tune};
 use crate::dtype::DType;
 use crate::engine::plans_of;
-use crate::gpu::assemble::{Target, assemble};
+use crate::gpu::assemble::{Target, Usage, assemble};
 use crate::gpu::context::{self, Context};
 use crate::gpu::dispatch::Caps;
 use crate::gpu::special::variants;
@@ -176,7 +176,7 @@ fn the_cpu_is_not_tuned() {
 fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
     let rules = crate::plan::memory::MemoryRules { slots: 8, ..crate::gpu::snapshots::rules() };
     let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices };
-    let assembly = assemble(plan, &target, false).expect("the plan has shaders");
+    let assembly = assemble(plan, &target, Usage::Seldom).expect("the plan has shaders");
     assembly.shaders.into_iter().map(|s| s.source).collect()
 }
 

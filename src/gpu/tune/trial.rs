@@ -4,7 +4,7 @@ use super::choices::{Choices, DEFAULT};
 use super::problem;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::assemble::{Target, assemble};
+use crate::gpu::assemble::{Target, Usage, assemble};
 use crate::gpu::context::Context;
 use crate::gpu::memory::GpuBuffer;
 use crate::gpu::pipeline::Shader;
@@ -63,7 +63,7 @@ impl Trial {
 
     /// The way of this name, ready to run.
     pub fn program(&self, way: &str) -> Result<GpuProgram> {
-        GpuProgram::new(self.context.clone(), &self.plan, false, &Choices::only(&self.name, way))
+        GpuProgram::new(self.context.clone(), &self.plan, Usage::Seldom, &Choices::only(&self.name, way))
     }
 
     /// Compiles the shaders of some ways side by side, so that making their programs is quick.
@@ -74,7 +74,8 @@ impl Trial {
             let choices = Choices::only(&self.name, way);
             let Context { caps, rules, .. } = &*self.context;
             let target = Target { who: &who, caps, rules, choices: &choices };
-            shaders.extend(assemble(&self.plan, &target, false).map_or(Vec::new(), |all| all.shaders));
+            shaders
+                .extend(assemble(&self.plan, &target, Usage::Seldom).map_or(Vec::new(), |all| all.shaders));
         }
         // A way whose shader is refused says so when its program is made.
         let _ = self.context.pipelines(&shaders);
