@@ -179,9 +179,10 @@ fn most_members(caps: &Caps) -> u32 {
 /// Members that fold a column, and columns or fours of them side by side, for columns that a large workgroup folds in a few
 /// turns: a second dispatch for parts of them would take longer than these.
 fn at_once(caps: &Caps, units: usize, steps: usize, elements: usize, values: usize) -> Option<(u32, usize)> {
-    /// Elements of all columns, values that a member computes, and steps that need no more than a small workgroup.
+    /// Elements of all columns, values that a member computes, and elements and steps that need no more than a small workgroup.
     const FEW: usize = 1 << 20;
     const MOST_VALUES: usize = 96;
+    const SMALL: usize = 1 << 12;
     const SHORT: usize = 64;
     let group = most_members(caps);
     let fits = |side: &u32| {
@@ -189,7 +190,7 @@ fn at_once(caps: &Caps, units: usize, steps: usize, elements: usize, values: usi
     };
     let side = [8, 4, 2].into_iter().find(fits)?;
     let parts = (group / side).min(steps.next_power_of_two() as u32);
-    (elements <= FEW && steps > SHORT).then_some((parts, side as usize))
+    (elements > SMALL && elements <= FEW && steps > SHORT).then_some((parts, side as usize))
 }
 
 /// How many values of every iteration a later stage reads.
