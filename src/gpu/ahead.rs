@@ -3,7 +3,7 @@
 
 use super::assemble::Draft;
 use super::context::Context;
-use super::foreseen::Copy;
+use super::foreseen::Copies;
 use super::pipeline::Pipeline;
 use super::profile::Stopwatch;
 use smallvec::SmallVec;
@@ -39,7 +39,7 @@ pub(super) struct Bound {
     /// Whether they were bound to it more than once.
     pub again: bool,
     /// Copies of results for the host.
-    pub copies: Vec<Copy>,
+    pub copies: Copies,
     /// Commands with these bindings, one for each submission, if they were encoded ahead.
     pub commands: Vec<wgpu::CommandBuffer>,
 }
@@ -55,7 +55,7 @@ pub(super) fn find(
         if all.len() == MOST_BOUND {
             all.remove(0);
         }
-        let (groups, again, copies, commands) = (bind(), false, Vec::new(), Vec::new());
+        let (groups, again, copies, commands) = (bind(), false, Copies::default(), Vec::new());
         all.push(Bound { pieces, groups, again, copies, commands });
         all.len() - 1
     });
@@ -111,7 +111,9 @@ impl Dispatches {
                 let mut encoder = context.device.create_command_encoder(&Default::default());
                 let last = some.end == self.ready.len();
                 self.encode(&mut encoder, some, &bound.groups, None);
-                bound.copies.iter().filter(|_| last).for_each(|copy| copy.encode(&mut encoder));
+                if last {
+                    bound.copies.encode(&mut encoder);
+                }
                 bound.commands.push(encoder.finish());
             }
         }

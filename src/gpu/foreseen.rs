@@ -74,40 +74,57 @@ impl Readers {
     }
 }
 
+/// Runs in a row without a read, after which none is foreseen: some read now and then.
+const PATIENCE: u32 = 16;
+
 /// A copy of a result at the end of a run.
-pub(super) struct Copy {
+struct Copy {
     output: usize,
     from: wgpu::Buffer,
     to: HostMemory,
 }
 
-/// Makes `copies` those of the results that were read; whether they were.
-pub(super) fn foresee(
-    copies: &mut Vec<Copy>,
-    read: &[usize],
-    outputs: &[Storage],
-    context: &Context,
-) -> bool {
-    let is_free = |copy: &Copy| Arc::strong_count(&copy.to) == 1;
-    if copies.iter().map(|copy| copy.output).eq(read.iter().copied()) && copies.iter().all(is_free) {
-        return true;
-    }
-    let copy = |&output: &usize| {
-        let from = GpuBuffer::of(&*outputs[output]).pieces[0].buffer.clone();
-        Copy { output, from, to: host_memory(context, BYTES) }
-    };
-    *copies = read.iter().map(copy).collect();
-    false
+/// The copies at the end of a run.
+#[derive(Default)]
+pub(super) struct Copies {
+    all: Vec<Copy>,
+    /// Runs since something was read.
+    unread: u32,
 }
 
-impl Copy {
-    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder) {
-        encoder.copy_buffer_to_buffer(&self.from, 0, &self.to, 0, BYTES);
+impl Copies {
+    /// Makes these the copies for a run, after which the host will read what it has `read` before; whether they already were.
+    pub fn foresee(&mut self, read: &[usize], outputs: &[Storage], context: &Context) -> bool {
+        self.unread = if read.is_empty() { self.unread.saturating_add(1) } else { 0 };
+        let is_free = |copy: &Copy| Arc::strong_count(&copy.to) == 1;
+        let stay = self.all.is_empty() || (self.unread < PATIENCE && self.all.iter().all(is_free));
+        let foreseen = |output: &usize| self.all.iter().any(|copy| copy.output == *output);
+        if stay && read.iter().all(foreseen) {
+            return true;
+        }
+        let mut wanted: SmallVec<[usize; 4]> = read.into();
+        if stay {
+            wanted.extend(self.all.iter().map(|copy| copy.output).filter(|output| !read.contains(output)));
+        }
+        let copy = |output: usize| {
+            let from = GpuBuffer::of(&*outputs[output]).pieces[0].buffer.clone();
+            Copy { output, from, to: host_memory(context, BYTES) }
+        };
+        self.all = wanted.into_iter().map(copy).collect();
+        false
     }
 
-    /// Tells the result that the copy is submitted.
+    pub fn encode(&self, encoder: &mut wgpu::CommandEncoder) {
+        for Copy { from, to, .. } in &self.all {
+            encoder.copy_buffer_to_buffer(from, 0, to, 0, BYTES);
+        }
+    }
+
+    /// Tells the results that the copies are submitted.
     pub fn hand_out(&self, outputs: &[Storage]) {
-        GpuBuffer::of(&*outputs[self.output]).outlook.give(self.to.clone());
+        for Copy { output, to, .. } in &self.all {
+            GpuBuffer::of(&*outputs[*output]).outlook.give(to.clone());
+        }
     }
 }
 
@@ -138,8 +155,8 @@ mod tests {
         let mut kept = Vec::new();
         for step in 0..40 {
             let (x, result) = (step as f32, sum(300, step as f32));
-            // As the one before it was read or not.
-            assert_eq!(has_copy(&result), step > 0 && (step - 1) % 4 != 3, "step {step}");
+            // Not behind one that was kept unread.
+            assert_eq!(has_copy(&result), step > 0 && step % 20 != 16, "step {step}");
             match step % 4 {
                 0 | 1 => assert_eq!(result.item::<f32>(), 600.0 * x),
                 // Asked for, and not waited for.
@@ -150,6 +167,8 @@ mod tests {
                 kept.push((result, 600.0 * x));
             }
         }
+        let unread: Vec<bool> = (0..PATIENCE + 2).map(|_| has_copy(&sum(300, 1.0))).collect();
+        assert!(unread[2] && !unread[PATIENCE as usize], "{unread:?}");
         for (result, wanted) in kept {
             assert_eq!(result.item::<f32>(), wanted);
             assert_eq!(result.item::<f32>(), wanted, "read once more");

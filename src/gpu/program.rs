@@ -3,7 +3,7 @@
 use super::ahead::{self, Dispatches, Ready, ranges};
 use super::assemble::{Assembly, Draft, Source, Target, Usage, assemble, describe_plan};
 use super::context::Context;
-use super::foreseen::{Readers, foresee};
+use super::foreseen::Readers;
 use super::guard::Guard;
 use super::map::Uniform;
 use super::memory::{GpuBuffer, Piece};
@@ -168,7 +168,7 @@ impl Program for GpuProgram {
             let ready = self.dispatches.ready.iter();
             ready.map(|ready| self.bind_group(ready, inputs, &outputs, blocks)).collect()
         });
-        if !foresee(&mut bound.copies, &self.readers.take(), &outputs, context) {
+        if !bound.copies.foresee(&self.readers.take(), &outputs, context) {
             bound.commands.clear();
         }
         let again = bound.again && stopwatch.is_none() && self.guard.is_none();
@@ -183,14 +183,16 @@ impl Program for GpuProgram {
                 }
                 let last = some.end == count;
                 self.dispatches.encode(&mut encoder, some, &bound.groups, stopwatch.as_ref());
-                bound.copies.iter().filter(|_| last).for_each(|copy| copy.encode(&mut encoder));
+                if last {
+                    bound.copies.encode(&mut encoder);
+                }
                 if let Some(stopwatch) = stopwatch.as_ref().filter(|_| last) {
                     times = Some(stopwatch.resolve(context, &mut encoder));
                 }
                 context.submit(encoder.finish());
             }
         }
-        bound.copies.iter().for_each(|copy| copy.hand_out(&outputs));
+        bound.copies.hand_out(&outputs);
         if again {
             self.dispatches.again(context);
         }

@@ -103,10 +103,11 @@ impl Frame<'_> {
     fn write_accessor(&self, text: &mut String, a: &Accessor) {
         let d = &self.declared[a.declared];
         for wide in [false, true] {
+            let (name, lane, s) = (&a.name, a.lane.name(wide), suffix(wide));
             if wide && d.width == 1 {
+                write_by_one(text, a, &lane);
                 continue;
             }
-            let (name, lane, s) = (&a.name, a.lane.name(wide), suffix(wide));
             let width = if wide { 4 } else { 1 };
             if a.reads {
                 let _ = writeln!(text, "fn load{s}_{name}(i: u32) -> {lane} {{");
@@ -156,5 +157,19 @@ impl Frame<'_> {
                 let _ = writeln!(text, "    {statement}");
             }
         }
+    }
+}
+
+/// Four neighbours, one after the other: of memory that others write one by one, which must not touch what is beside it.
+fn write_by_one(text: &mut String, a: &Accessor, lane: &str) {
+    let name = &a.name;
+    let four = |one: &dyn Fn(usize) -> String, between: &str| [0, 1, 2, 3].map(one).join(between);
+    if a.reads {
+        let values = four(&|k| format!("load_{name}(i + {k}u)"), ", ");
+        let _ = writeln!(text, "fn load4_{name}(i: u32) -> {lane} {{ return {lane}({values}); }}");
+    }
+    if a.writes {
+        let stores = four(&|k| format!("store_{name}(i + {k}u, value[{k}]);"), " ");
+        let _ = writeln!(text, "fn store4_{name}(i: u32, value: {lane}) {{ {stores} }}");
     }
 }

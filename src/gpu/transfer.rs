@@ -55,23 +55,23 @@ pub(super) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Resu
 struct Staged {
     memory: HostMemory,
     mapped: Answer<Result<(), wgpu::BufferAsyncError>>,
-    /// Whether it will never be mapped.
-    refused: bool,
+    /// Whether its memory will be written to again.
+    lent: bool,
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        if !self.refused {
+        if self.lent {
             self.memory.unmap();
         }
     }
 }
 
 /// Asks for what was copied.
-fn map(memory: HostMemory) -> Staged {
+fn map(memory: HostMemory, lent: bool) -> Staged {
     let (giver, mapped) = answer();
     memory.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
-    Staged { memory, mapped, refused: false }
+    Staged { memory, mapped, lent }
 }
 
 fn stage<'a>(
@@ -88,7 +88,7 @@ fn stage<'a>(
         encoder.copy_buffer_to_buffer(piece, 0, &memory, (k * block) as u64, part as u64);
     }
     context.submit(encoder.finish());
-    let staged = map(memory);
+    let staged = map(memory, false);
     context.check(|| format!("reading {bytes} bytes"))?;
     Ok(staged)
 }
@@ -105,7 +105,8 @@ impl Staged {
             })
         };
         if let Err(error) = (&mut self.mapped).await {
-            self.refused = true;
+            // There is nothing to undo.
+            self.lent = false;
             return Err(failed(error.to_string()));
         }
         if context.injected.bad_map.swap(false, Relaxed) {
@@ -124,7 +125,7 @@ pub(super) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<
         let buffer = GpuBuffer::of(&*storage);
         let bytes = count * Stored::of(dtype, buffer.context.caps.f16).size();
         match buffer.outlook.read() {
-            Some(copy) => Ok(map(copy)),
+            Some(copy) => Ok(map(copy, true)),
             None => stage(&buffer.context, buffer.pieces.iter().map(|p| &p.buffer), bytes),
         }
     };

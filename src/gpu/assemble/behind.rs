@@ -69,23 +69,31 @@ impl Builder<'_> {
     fn agrees(&self, new: &Seen) -> bool {
         let stored = |seen: &Seen| Stored::of(seen.dtype, self.target.caps.f16);
         let meets = |a: &Seen| a.sources.iter().any(|s| new.sources.iter().any(|t| overlap(s, t)));
+        // Eights are only read.
+        let eights = |a: &Seen, b: &Seen| a.width == 8 && b.writes;
         let mut known = self.waiting.iter().flat_map(|share| &share.seen).filter(|seen| meets(seen));
-        known.all(|seen| seen.sources == new.sources && stored(seen) == stored(new))
+        known.all(|seen| {
+            let alike = seen.sources == new.sources && stored(seen) == stored(new);
+            alike && !eights(seen, new) && !eights(new, seen)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::Device;
+    use super::super::{Target, assemble, overlap};
     use crate::device::with_device;
     use crate::engine::with_last_plan;
     use crate::gpu::assemble::Usage;
     use crate::gpu::dispatch::Caps;
     use crate::gpu::pipeline::Shader;
-    use crate::gpu::snapshots::{shaders_of, validate};
+    use crate::gpu::snapshots::{rules, shaders_of, validate};
+    use crate::gpu::tune::Choices;
     use crate::nn::{Linear, Module};
     use crate::optim::{Adam, Optimizer};
+    use crate::plan::memory::MemoryRules;
     use crate::tensor::{Tensor, realize_all};
+    use crate::{DType, Device};
 
     /// A step of a small network.
     fn step(wide: usize) {
@@ -118,9 +126,60 @@ mod tests {
         assert!(seldom.len() > 4 && seldom.iter().all(|shader| workgroups_wait(shader) == 0));
         assert!(workgroups_wait(&all[0]) > 4);
         validate(&all[0].source, naga::valid::Capabilities::all());
-        // Where a dispatch sees eight pieces of memory, and with the least of everything.
         for shader in shaders(&Caps::LEAST, || step(4)) {
             validate(&shader.source, naga::valid::Capabilities::empty());
+        }
+    }
+
+    #[test]
+    fn no_dispatch_sees_too_much_or_the_same_byte_twice() {
+        for wide in [3, 4, 7, 8, 20] {
+            with_device(Device::Cpu, || step(wide));
+            for slots in [8, 12, 64] {
+                let (rules, choices) = (MemoryRules { slots, ..rules() }, Choices::default());
+                let target = Target {
+                    who: "a GPU of the tests",
+                    caps: &Caps::LEAST,
+                    rules: &rules,
+                    choices: &choices,
+                };
+                let drafts = with_last_plan(|plan| {
+                    assemble(plan, &target, Usage::Often).map(|assembly| assembly.drafts)
+                });
+                // The CPU's plan may have kernels that see more than that by themselves.
+                for draft in drafts.into_iter().flatten() {
+                    assert!(draft.sources.len() <= slots);
+                    for (k, source) in draft.sources.iter().enumerate() {
+                        assert!(draft.sources[..k].iter().all(|other| !overlap(source, other)));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_in_ones_is_not_seen_in_fours() {
+        // Sums of rows, each by some threads, and then four of them at a time.
+        let all = shaders(&Caps::MOST, || {
+            let x = Tensor::rand([16, 5]).realize().clone();
+            realize_all(&[x.sum_dim([1], false).exp().cumsum(0) * 2.0]);
+        });
+        assert!(all.iter().any(|shader| workgroups_wait(shader) > 0));
+        for shader in &all {
+            validate(&shader.source, naga::valid::Capabilities::all());
+            assert!(!shader.source.contains("& 3u] ="), "{}", shader.source);
+        }
+    }
+
+    #[test]
+    fn what_products_read_in_eights_is_written_by_another_dispatch() {
+        let all = shaders(&Caps::MOST, || {
+            let halves = |shape: [usize; 2]| Tensor::rand(shape).to_dtype(DType::F16).realize().clone();
+            let (a, x, w) = (halves([32, 32]), halves([32, 32]), halves([32, 128]));
+            realize_all(&[a.matmul(&x.matmul(&w))]);
+        });
+        for shader in &all {
+            validate(&shader.source, naga::valid::Capabilities::all());
         }
     }
 
@@ -146,7 +205,7 @@ mod tests {
                 let mut x = Tensor::rand([64]).realize().clone();
                 for _ in 0..6 {
                     let above = x.gt(x.mean()).sum();
-                    x = (&x * above.to_dtype(crate::DType::F32)).cumsum(0);
+                    x = (&x * above.to_dtype(DType::F32)).cumsum(0);
                 }
                 realize_all(&[x]);
             });

@@ -486,6 +486,14 @@ impl Builder<'_> {
             let (name, dtype, lane) = (name.clone(), *dtype, *lane);
             accessors.push(Accessor { name, declared: k, dtype, lane, reads: *reads, writes: *writes });
         }
+        // What is written in ones must not be seen in fours: of a vector, all is written at once on some devices.
+        let narrow = seen.iter().filter(|s| s.writes);
+        for Seen { width, sources, .. } in narrow {
+            let (d, _) = declared.iter_mut().find(|(_, s)| s == sources).expect("declared above");
+            if *width < d.width {
+                d.width = 1;
+            }
+        }
         // A buffer that is written somewhere in a dispatch is writable wherever the dispatch sees it.
         let written: Vec<usize> = declared
             .iter()

@@ -76,7 +76,9 @@ impl<'a> Parts<'a> {
     /// Whether one workgroup can do it all: several turns of those that share nothing among their threads.
     pub fn is_for_one(&self) -> bool {
         self.groups == 1
-            || (self.groups <= MOST_TURNS && self.arrays.is_empty() && !self.main.contains("arrier("))
+            || (self.groups <= MOST_TURNS
+                && self.arrays.is_empty()
+                && [self.main, &self.functions].iter().all(|text| !text.contains("arrier(")))
     }
 
     /// What it asks for, where the workgroup and their number are these.
