@@ -196,22 +196,4 @@ mod tests {
         assert_eq!(few.len(), 1);
         assert!(many.len() > 1 && many.iter().all(|shader| workgroups_wait(shader) == 0));
     }
-
-    #[test]
-    fn memory_that_is_seen_in_two_forms_is_not_seen_at_once() {
-        // Flags and numbers by turns, which take over each other's memory.
-        for caps in [&Caps::LEAST, &Caps::MOST] {
-            let all = shaders(caps, || {
-                let mut x = Tensor::rand([64]).realize().clone();
-                for _ in 0..6 {
-                    let above = x.gt(x.mean()).sum();
-                    x = (&x * above.to_dtype(DType::F32)).cumsum(0);
-                }
-                realize_all(&[x]);
-            });
-            for shader in all {
-                validate(&shader.source, naga::valid::Capabilities::all());
-            }
-        }
-    }
 }
