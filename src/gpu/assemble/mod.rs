@@ -487,8 +487,7 @@ impl Builder<'_> {
             accessors.push(Accessor { name, declared: k, dtype, lane, reads: *reads, writes: *writes });
         }
         // What is written in ones must not be seen in fours: of a vector, all is written at once on some devices.
-        let narrow = seen.iter().filter(|s| s.writes);
-        for Seen { width, sources, .. } in narrow {
+        for Seen { width, sources, .. } in seen.iter().filter(|s| s.writes) {
             let (d, _) = declared.iter_mut().find(|(_, s)| s == sources).expect("declared above");
             if *width < d.width {
                 d.width = 1;
