@@ -57,11 +57,10 @@ impl Builder<'_> {
         let all: Vec<&Share> = self.waiting.iter().chain([share]).collect();
         let parts: Vec<Parts> = all.iter().filter_map(|share| Parts::of(&share.part.dispatch)).collect();
         let text: usize = all.iter().map(|share| share.part.dispatch.body.len()).sum();
-        let seen = |share: &Share| share.seen.iter().all(|new| self.agrees(new));
         parts.iter().all(|part| part.threads == parts[0].threads)
             && text <= MOST_TEXT
             && shared_bytes(&parts) <= self.target.caps.workgroup_bytes as usize
-            && seen(share)
+            && share.seen.iter().all(|new| self.agrees(new))
             && self.declare(&seen_by(all.iter().copied())).2.len() <= self.most_seen()
     }
 
