@@ -171,8 +171,8 @@ impl Tensor {
         let begun = begin(&self.node())?;
         in_mode(options, || {
             walk(&[(self.clone(), start)], options, begun, |node, g| {
-                if let Some(slot) = &node.leaf {
-                    slot.add(g)?;
+                if let Some(leaf) = &node.leaf {
+                    leaf.add(g)?;
                 }
                 Ok(true)
             })

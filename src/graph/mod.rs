@@ -2,9 +2,11 @@
 //! until a plan gives it storage; then it lets go of its sources, unless autograd still needs them.
 
 mod blank;
+mod leaf;
 mod pending;
 
 pub(crate) use blank::recycle;
+pub(crate) use leaf::Leaf;
 pub(crate) use pending::{register, take_pending};
 
 use crate::call::{self, Origin};
@@ -12,7 +14,6 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::op::Op;
 use crate::shape::Shape;
-use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::Cell;
@@ -39,34 +40,6 @@ pub(crate) type Storage = Arc<dyn Buffer>;
 
 pub(crate) type Sources = SmallVec<[Arc<Node>; 4]>;
 
-/// Where a leaf's gradient is collected.
-#[derive(Default)]
-pub(crate) struct GradSlot(Mutex<Option<Tensor>>);
-
-impl GradSlot {
-    pub fn get(&self) -> Option<Tensor> {
-        self.0.lock().expect("no panic while a gradient is held").clone()
-    }
-
-    /// Adds to what is there; other threads that add meanwhile wait.
-    pub fn add(&self, gradient: &Tensor) -> crate::Result<()> {
-        let mut slot = self.0.lock().expect("no panic while a gradient is held");
-        let sum = match &*slot {
-            Some(before) => before.try_add(gradient)?,
-            None => gradient.clone(),
-        };
-        register(&sum.node());
-        *slot = Some(sum);
-        Ok(())
-    }
-
-    pub fn set(&self, gradient: Option<Tensor>) {
-        let old =
-            std::mem::replace(&mut *self.0.lock().expect("no panic while a gradient is held"), gradient);
-        drop(old);
-    }
-}
-
 struct State {
     sources: Sources,
     storage: Option<Storage>,
@@ -83,7 +56,7 @@ pub(crate) struct Node {
     pub origin: Origin,
     /// Gradients flow through it (or end here, at a leaf).
     pub tracked: bool,
-    pub leaf: Option<Arc<GradSlot>>,
+    pub leaf: Option<Arc<Leaf>>,
     /// The backward pass is done with it: sources may go as soon as the value is there.
     released: AtomicBool,
     state: Mutex<State>,
@@ -128,8 +101,8 @@ impl Node {
         Node::build(recipe, None, Some(storage))
     }
 
-    /// The value of `source` as a leaf that collects gradients in `slot`.
-    pub fn leaf(source: Arc<Node>, slot: Arc<GradSlot>) -> Arc<Node> {
+    /// The value of `source` as a leaf that collects gradients in `leaf`.
+    pub fn leaf(source: Arc<Node>, leaf: Arc<Leaf>) -> Arc<Node> {
         let storage = source.storage();
         let recipe = Recipe {
             op: Op::Alias,
@@ -139,10 +112,15 @@ impl Node {
             tracked: true,
             sources: if storage.is_some() { Sources::new() } else { [source].into_iter().collect() },
         };
-        Node::build(recipe, Some(slot), storage)
+        Node::build(recipe, Some(leaf), storage)
     }
 
-    fn build(recipe: Recipe, leaf: Option<Arc<GradSlot>>, storage: Option<Storage>) -> Arc<Node> {
+    /// A node that has its values already, and a tape.
+    pub fn known(recipe: Recipe, storage: Storage) -> Arc<Node> {
+        Node::build(recipe, None, Some(storage))
+    }
+
+    fn build(recipe: Recipe, leaf: Option<Arc<Leaf>>, storage: Option<Storage>) -> Arc<Node> {
         let Recipe { op, sources, shape, dtype, device, tracked } = recipe;
         RECORDED.set(RECORDED.get() + 1);
         blank::place(Node {

@@ -166,7 +166,11 @@ impl<R: Rule> Optimizer for RuleOptimizer<R> {
     fn try_step_if(&mut self, condition: Option<&Tensor>) -> Result<()> {
         let _call = Call::enter("step");
         no_grad(|| self.record_updates(condition))?;
-        try_realize_all(&self.parameters)
+        let mut all = self.parameters.clone();
+        for stepped in self.parameters.iter().filter(|p| p.grad().is_some()) {
+            all.extend(stepped.half_beside()?);
+        }
+        try_realize_all(&all)
     }
 
     fn learning_rates(&self) -> Vec<f64> {

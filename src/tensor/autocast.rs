@@ -1,10 +1,13 @@
 //! Mixed precision: what tensor cores do well in half precision, everything else in f32.
 
 use super::Tensor;
+use crate::autograd;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
+use crate::graph::{Node, Recipe, Sources};
 use crate::op::Op;
 use std::cell::Cell;
+use std::sync::Arc;
 
 thread_local! {
     static LOWER: Cell<Option<DType>> = const { Cell::new(None) };
@@ -39,6 +42,18 @@ pub fn try_set_autocast(dtype: Option<DType>) -> Result<Option<DType>> {
     }
 }
 
+/// The value of a node in half precision, as it is known or by a conversion. Vectors are converted where they are read.
+fn halved(node: &Arc<Node>, dtype: DType) -> Result<Tensor> {
+    let leaf = node.leaf.as_ref().filter(|_| node.shape.rank() > 1);
+    let known = leaf.and_then(|leaf| leaf.ask_for_half(node, dtype)).and_then(|half| half.storage());
+    let Some(storage) = known else { return Tensor::from_node(node.clone()).cast(dtype) };
+    let tracked = autograd::is_enabled();
+    let sources = if tracked { [node.clone()].into_iter().collect() } else { Sources::new() };
+    let (shape, device) = (node.shape, node.device);
+    let recipe = Recipe { op: Op::Cast, sources, shape, dtype, device, tracked };
+    Ok(Tensor::from_node(Node::known(recipe, storage)))
+}
+
 impl Tensor {
     /// The operand of a product: in half precision where that is asked for.
     pub(super) fn lowered(&self) -> Result<Tensor> {
@@ -55,14 +70,76 @@ impl Tensor {
         match (&node.op, node.sources().first()) {
             (Op::Permute(order), Some(source)) => {
                 let order: Vec<usize> = order[..self.rank()].iter().map(|&axis| axis as usize).collect();
-                Tensor::from_node(source.clone()).cast(dtype)?.permute_order(&order)
+                halved(source, dtype)?.permute_order(&order)
             }
-            _ => self.cast(dtype),
+            _ => halved(&node, dtype),
         }
+    }
+
+    /// The value that a leaf was just given, in half precision where that of the value before was asked for: whoever has
+    /// the value at hand can give both, and the next pass reads one of them alone. It belongs to what is to be realized.
+    pub(crate) fn half_beside(&self) -> Result<Option<Tensor>> {
+        let node = self.node();
+        let Some(leaf) = &node.leaf else { return Ok(None) };
+        let Some(dtype) = leaf.half_was_asked_for() else { return Ok(None) };
+        let half = autograd::no_grad(|| Tensor::from_node(node.clone()).cast(dtype))?;
+        leaf.know_half(&node, half.node());
+        Ok(Some(half))
     }
 
     /// What a loss is computed from: f32 where products are in half precision.
     pub(super) fn raised(&self) -> Result<Tensor> {
         if LOWER.get().is_some() { self.widened() } else { Ok(self.clone()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Optimizer, SGD};
+
+    fn lowered(w: &Tensor) -> Tensor {
+        autocast(DType::F16, || w.lowered()).expect("f32 has halves")
+    }
+
+    fn step(sgd: &mut SGD, w: &Tensor, condition: bool) {
+        sgd.zero_grad();
+        lowered(w).to_dtype(DType::F32).square().sum().backward();
+        let condition = Tensor::scalar(if condition { 1.0 } else { 0.0 }).ne(0.0);
+        sgd.try_step_if(Some(&condition)).expect("a step");
+    }
+
+    /// Steps leave halves of what they computed, for the next pass to read; these are the values whatever happens to them.
+    #[test]
+    fn a_step_leaves_the_halves_that_the_next_pass_asks_for() {
+        let w = Tensor::from_vec(vec![1.0f32, -2.0, 3.0, 0.1], [2, 2]).requires_grad(true);
+        let mut sgd = SGD::new(vec![w.clone()], 0.05, 0.0, 0.0);
+        assert!(!lowered(&w).node().is_realized(), "nobody has converted it");
+        let halves = |of: &Tensor| of.detach().to_dtype(DType::F16).to_vec::<f32>();
+        for condition in [true, false, true] {
+            step(&mut sgd, &w, condition);
+            let half = lowered(&w);
+            assert!(half.node().is_realized(), "the step has left it");
+            assert_eq!(half.to_vec::<f32>(), halves(&w));
+            assert_eq!(lowered(&w.transpose(0, 1)).to_vec::<f32>(), halves(&w.transpose(0, 1)));
+        }
+        assert_eq!(w.grad().expect("a gradient").dtype(), DType::F32);
+        let before = lowered(&w);
+        w.assign(&Tensor::full([2, 2], 5.0));
+        assert_eq!(lowered(&w).to_vec::<f32>(), [5.0; 4], "the new value");
+        assert_ne!(before.to_vec::<f32>(), [5.0; 4], "the value it had then");
+    }
+
+    #[test]
+    fn halves_that_nobody_asked_for_are_let_go() {
+        let w = Tensor::ones([2, 2]).requires_grad(true);
+        let mut sgd = SGD::new(vec![w.clone()], 0.5, 0.0, 0.0);
+        step(&mut sgd, &w, true);
+        for _ in 0..2 {
+            sgd.zero_grad();
+            w.square().sum().backward();
+            sgd.step();
+        }
+        assert!(!lowered(&w).node().is_realized());
     }
 }

@@ -72,7 +72,7 @@ use crate::autograd;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::graph::{GradSlot, Node};
+use crate::graph::{Leaf, Node};
 use crate::shape::Shape;
 use record::Given;
 use std::sync::{Arc, Mutex};
@@ -190,7 +190,7 @@ impl Tensor {
         if !self.dtype().is_float() {
             bail!(DType, "only floats can collect gradients, and this is {}", self.dtype());
         }
-        Ok(Tensor::variable_of(Node::leaf(value, Arc::new(GradSlot::default()))))
+        Ok(Tensor::variable_of(Node::leaf(value, Arc::new(Leaf::default()))))
     }
 
     /// The same value as a tensor of its own that can be assigned to.
@@ -205,7 +205,7 @@ impl Tensor {
 
     /// The gradient collected by `backward`, if any.
     pub fn grad(&self) -> Option<Tensor> {
-        self.with_node(|n| n.leaf.clone()).and_then(|slot| slot.get())
+        self.with_node(|n| n.leaf.clone()).and_then(|leaf| leaf.get())
     }
 
     /// Replaces the collected gradient; `None` clears it.
@@ -213,7 +213,7 @@ impl Tensor {
     pub fn set_grad(&self, gradient: Option<Tensor>) {
         let _call = crate::call::Call::enter("set_grad");
         match self.with_node(|n| n.leaf.clone()) {
-            Some(slot) => slot.set(gradient),
+            Some(leaf) => leaf.set(gradient),
             None if gradient.is_none() => {}
             None => crate::Error::new(
                 crate::ErrorKind::Autograd,
@@ -225,8 +225,8 @@ impl Tensor {
 
     /// Forgets the collected gradient.
     pub fn zero_grad(&self) {
-        if let Some(slot) = self.with_node(|n| n.leaf.clone()) {
-            slot.set(None);
+        if let Some(leaf) = self.with_node(|n| n.leaf.clone()) {
+            leaf.set(None);
         }
     }
 
@@ -255,7 +255,7 @@ impl Tensor {
         self.exchange(|node| {
             check_fits(&new, node)?;
             Ok(match &node.leaf {
-                Some(slot) => Node::leaf(new, slot.clone()),
+                Some(leaf) => Node::leaf(new, leaf.clone()),
                 None => new,
             })
         })
@@ -328,9 +328,9 @@ impl Tensor {
         self.exchange(|node| {
             Ok(match &node.leaf {
                 Some(_) => {
-                    let slot = Arc::new(GradSlot::default());
-                    slot.set(gradient);
-                    Node::leaf(moved, slot)
+                    let leaf = Arc::new(Leaf::default());
+                    leaf.set(gradient);
+                    Node::leaf(moved, leaf)
                 }
                 None => moved,
             })

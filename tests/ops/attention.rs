@@ -1,8 +1,9 @@
 //! Scaled dot-product attention: causal, masked by numbers or truth, both, of every rank.
 
+use crate::driver::on_software;
 use crate::reference::Array;
 use crate::table::*;
-use volta::{AttentionOptions, Device, Tensor, default_device, with_device};
+use volta::{AttentionOptions, DType, Device, Tensor, default_device, with_device};
 
 /// softmax(q·kᵀ·scale + mask)·v; a query that sees nothing gives zeros.
 fn attention(x: &[Array], mask: Option<&Array>, causal: bool, scale: Option<f64>) -> Array {
@@ -116,34 +117,66 @@ fn a_single_tracked_operand_gets_the_same_gradient_as_all_three_together() {
     }
 }
 
-/// The gradients of queries, keys and values on a device, for heads of width 16.
-fn gradients(device: Device, [heads, queries, keys]: [usize; 3], causal: bool) -> Vec<Vec<f32>> {
+/// The gradients of queries, keys and values on a device, for heads of a width, with operands in some type.
+fn gradients(
+    device: Device,
+    [heads, queries, keys, width]: [usize; 4],
+    causal: bool,
+    dtype: DType,
+) -> Vec<Vec<f32>> {
     with_device(device, || {
         let wave = |rows: usize, pace: f32| {
-            let values = (0..heads * rows * 16).map(|k| (k as f32 * pace).sin()).collect();
-            Tensor::from_vec(values, [1, heads, rows, 16])
+            // Halves, in every type.
+            let value = |k: usize| half::f16::from_f32((k as f32 * pace).sin()).to_f32();
+            let values = (0..heads * rows * width).map(value).collect();
+            Tensor::from_vec(values, [1, heads, rows, width]).to_dtype(dtype)
         };
         let x = [(queries, 0.37), (keys, 0.73), (keys, 1.1)];
         let x = x.map(|(rows, pace)| wave(rows, pace).requires_grad(true));
-        (call(&x, None, causal, None) * wave(queries, 0.011)).sum().backward();
+        (call(&x, None, causal, None) * wave(queries, 0.011)).to_dtype(DType::F32).sum().backward();
         x.iter().map(|t| t.grad().expect("a gradient").to_vec()).collect()
     })
+}
+
+/// Compares the gradients on the device under test with those of the CPU in f32; `off` is how far they may be apart.
+fn are_those_of_the_cpu(shape: [usize; 4], dtype: DType, off: impl Fn(f32) -> f32) {
+    for causal in [false, true] {
+        let here = gradients(default_device(), shape, causal, dtype);
+        let there = gradients(Device::Cpu, shape, causal, DType::F32);
+        for (name, (a, b)) in ["queries", "keys", "values"].iter().zip(here.iter().zip(&there)) {
+            let most = off(b.iter().fold(0.0, |most, x| x.abs().max(most)));
+            for (k, (x, y)) in a.iter().zip(b).enumerate() {
+                assert!((x - y).abs() <= most, "{name} {k} of {shape:?}, causal {causal}: {x}, not {y}");
+            }
+        }
+    }
 }
 
 /// A GPU finds those of queries and keys at once or, where there are many, one after the other.
 #[test]
 fn gradients_of_few_and_of_many_are_those_of_the_cpu() {
-    for shape in [[3, 64, 64], [2, 100, 70], [140, 33, 40], [1, 300, 280]] {
-        for causal in [false, true] {
-            let [here, there] =
-                [default_device(), Device::Cpu].map(|device| gradients(device, shape, causal));
-            for (name, (a, b)) in ["queries", "keys", "values"].iter().zip(here.iter().zip(&there)) {
-                for (k, (x, y)) in a.iter().zip(b).enumerate() {
-                    let off = (x - y).abs();
-                    assert!(off <= 2e-5, "{name} {k} of {shape:?}, causal {causal}: {x}, not {y}");
-                }
-            }
-        }
+    for [heads, queries, keys] in [[3, 64, 64], [2, 100, 70], [140, 33, 40], [1, 300, 280]] {
+        are_those_of_the_cpu([heads, queries, keys, 16], DType::F32, |_| 2e-5);
+    }
+}
+
+/// Where a GPU has cooperative matrices, it keeps the gradients of scores: blocks of them within and beyond the edges, more
+/// queries than keys and fewer, widths that two subgroups can share and others.
+#[test]
+fn gradients_in_half_precision_are_those_of_the_cpu() {
+    let shapes = [
+        [3, 64, 64, 32],
+        [2, 100, 70, 64],
+        [1, 70, 170, 64],
+        [2, 130, 200, 48],
+        [1, 96, 100, 128],
+        [1, 33, 600, 16],
+        [1, 600, 520, 32],
+    ];
+    // Without these matrices, half precision is like any other.
+    let tried = if on_software() { 2 } else { shapes.len() };
+    for &shape in &shapes[..tried] {
+        are_those_of_the_cpu(shape, DType::F16, |largest| 0.01 * largest);
     }
 }
 
@@ -157,11 +190,7 @@ fn second_gradients_exist_for_each_operand_alone() {
     };
     let data: Vec<Tensor> = (0..3)
         .map(|k| {
-            Tensor::arange(0, 24)
-                .to_dtype(volta::DType::F64)
-                .mul(0.37 + 0.1 * f64::from(k))
-                .sin()
-                .reshape([2, 4, 3])
+            Tensor::arange(0, 24).to_dtype(DType::F64).mul(0.37 + 0.1 * f64::from(k)).sin().reshape([2, 4, 3])
         })
         .collect();
     for tracked in 0..3usize {

@@ -95,6 +95,18 @@ fn only_webgpu() -> bool {
     std::env::var("VOLTA_LIMITS").is_ok_and(|v| v == "webgpu")
 }
 
+/// Which of many things a row is tried with: with all, or, on a software adapter, which takes long to compile shaders, with
+/// every `every`th, and other rows with others.
+fn by_turns(row: &Row, every: usize) -> impl Fn(usize) -> bool {
+    let (all, turn) = (!on_software(), row.name.bytes().map(usize::from).sum::<usize>());
+    move |k| all || (k + turn).is_multiple_of(every)
+}
+
+/// Whether the device under test is a GPU in software.
+pub fn on_software() -> bool {
+    default_device().is_gpu() && std::env::var("VOLTA_ADAPTER").is_ok_and(|v| v == "llvmpipe")
+}
+
 /// The relative error of about one op in this type.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
@@ -134,8 +146,10 @@ fn random_array(shape: &[usize], seed: u64) -> Array {
 
 /// The forward value of every case in every type, against the reference.
 pub fn values(row: &Row) {
-    for case in &row.cases {
-        for dtype in types(row) {
+    let due = by_turns(row, types(row).count().max(1));
+    for (k, case) in row.cases.iter().enumerate() {
+        // The first one in all types.
+        for (_, dtype) in types(row).enumerate().filter(|(t, _)| k == 0 || due(k + t)) {
             let inputs = row.inputs(case, dtype);
             let expected = (row.reference)(&inputs);
             let out = (row.call)(&row.tensors(&inputs, dtype));
@@ -337,7 +351,8 @@ pub fn layouts(row: &Row) {
     let on_gpu = default_device().is_gpu();
     for dtype in types(row).filter(|d| !d.is_half() && (!on_gpu || *d == DType::F32)) {
         let inputs = row.inputs(&row.cases[0], dtype);
-        for layout in Layout::ALL {
+        let due = by_turns(row, 4);
+        for (_, layout) in Layout::ALL.into_iter().enumerate().filter(|(k, _)| due(*k)) {
             let inputs: Vec<Array> = inputs.iter().map(|x| layout.values(x)).collect();
             let gives = available(row.gives.dtype(dtype));
             let wide =
@@ -362,8 +377,8 @@ pub fn layouts(row: &Row) {
 
 /// One kernel for many ops against a kernel for every op.
 pub fn fusion(row: &Row) {
-    let on_gpu = default_device().is_gpu();
-    for case in &row.cases {
+    let (on_gpu, due) = (default_device().is_gpu(), by_turns(row, row.cases.len().max(1)));
+    for (_, case) in row.cases.iter().enumerate().filter(|(k, _)| due(*k)) {
         for dtype in types(row).filter(|d| !on_gpu || *d == DType::F32) {
             let inputs = row.inputs(case, dtype);
             let run = |fused| with_fusion(fused, || evaluate(row, &inputs, dtype, Layout::Contiguous, true));

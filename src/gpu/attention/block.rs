@@ -201,68 +201,64 @@ if (wanted >= {groups}u) {{ return; }}
 
     /// Declares the thread's share `name` of a tile that is on its way to workgroup memory.
     pub fn declare(&self, name: &str, tile: &Tile, view: &View) -> String {
-        (0..self.shares(tile)).map(|n| format!("var {name}_{n} = {}();\n", view.four())).collect()
+        let declare = |n| format!("var {name}_{n} = {}();\n", view.read_type());
+        (0..self.shares(tile, view)).map(declare).collect()
     }
 
-    fn shares(&self, tile: &Tile) -> usize {
-        (tile.rows * tile.quads).div_ceil(self.tiling.threads())
+    fn shares(&self, tile: &Tile, view: &View) -> usize {
+        (tile.rows * tile.quads / view.fours()).div_ceil(self.tiling.threads())
     }
 
-    /// The thread's share number `n` as (row, quad) of the tile, and whether all threads have one.
-    fn share(&self, tile: &Tile, n: usize) -> (String, String, bool) {
-        let threads = self.tiling.threads();
+    /// The thread's share number `n` as (row, quad) of the tile, and, unless all threads have one, those that do.
+    fn share(&self, tile: &Tile, view: &View, n: usize) -> (String, String, Option<String>) {
+        let (threads, fours) = (self.tiling.threads(), view.fours());
         let element = format!("(lane + {}u)", n * threads);
-        let quads = tile.quads;
-        let all = (n + 1) * threads <= tile.rows * quads;
-        (format!("{element} / {quads}u"), format!("{element} % {quads}u"), all)
+        let (each, all) = (tile.quads / fours, tile.rows * tile.quads / fours);
+        let times = if fours == 1 { String::new() } else { format!(" * {fours}u") };
+        let some = ((n + 1) * threads > all).then(|| format!("lane < {}u", all - n * threads));
+        (format!("{element} / {each}u"), format!("{element} % {each}u{times}"), some)
     }
 
     /// Reads the thread's share of the rows of `view` from row `first` on and from quad `from` on; what does
     /// not exist is 0.
     pub fn fetch(&self, name: &str, tile: &Tile, view: &View, first: &str, from: &str) -> String {
         let mut text = String::new();
-        for n in 0..self.shares(tile) {
-            let (row, quad, all) = self.share(tile, n);
+        for n in 0..self.shares(tile, view) {
+            let (row, quad, some) = self.share(tile, view, n);
             let (row, quad) = (format!("{first} + {row}"), format!("{from} + {quad}"));
-            let mut conditions = Vec::new();
-            if !all {
-                conditions.push(format!("lane < {}u", tile.rows * tile.quads - n * self.tiling.threads()));
-            }
+            let mut conditions: Vec<String> = some.into_iter().collect();
             if !view.rows.is_multiple_of(tile.rows) {
                 conditions.push(format!("{row} < {}u", view.rows));
             }
             if view.cols != 4 * tile.quads {
                 conditions.push(format!("({quad}) * 4u < {}u", view.cols));
             }
-            let value = view.quad(&row, &quad);
+            let value = view.read(&row, &quad);
             _ = if conditions.is_empty() {
                 writeln!(text, "{name}_{n} = {value};")
             } else {
-                let condition = conditions.join(" && ");
-                writeln!(
-                    text,
-                    "{name}_{n} = {}();\nif ({condition}) {{ {name}_{n} = {value}; }}",
-                    view.four()
-                )
+                let (condition, zero) = (conditions.join(" && "), view.read_type());
+                writeln!(text, "{name}_{n} = {zero}();\nif ({condition}) {{ {name}_{n} = {value}; }}")
             };
         }
         text
     }
 
     /// Writes the thread's share into workgroup memory.
-    pub fn place(&self, name: &str, tile: &Tile) -> String {
-        (0..self.shares(tile))
-            .map(|n| {
-                let (row, quad, all) = self.share(tile, n);
-                let value = if tile.half { format!("vec4<f16>({name}_{n})") } else { format!("{name}_{n}") };
-                let write = format!("{} = {value};", tile.at_row(&row, &quad));
-                if all {
-                    return write + "\n";
-                }
-                let last = tile.rows * tile.quads - n * self.tiling.threads();
-                format!("if (lane < {last}u) {{ {write} }}\n")
-            })
-            .collect()
+    pub fn place(&self, name: &str, tile: &Tile, view: &View) -> String {
+        let mut text = String::new();
+        for n in 0..self.shares(tile, view) {
+            let (row, quad, some) = self.share(tile, view, n);
+            let mut write = String::new();
+            for k in 0..view.fours() {
+                let value = view.four(&format!("{name}_{n}"), k);
+                let value = if tile.half && !view.half { format!("vec4<f16>({value})") } else { value };
+                let quad = if k == 0 { quad.clone() } else { format!("{quad} + {k}u") };
+                write += &format!("{} = {value};\n", tile.at_row(&row, &quad));
+            }
+            text += &some.map_or(write.clone(), |some| format!("if ({some}) {{\n{write}}}\n"));
+        }
+        text
     }
 
     /// Brings rows into their tiles, from quad `from` of their width on.
@@ -272,7 +268,7 @@ if (wanted >= {groups}u) {{ return; }}
         for Incoming { name, tile, view, first } in rows {
             fetches += &self.declare(name, tile, view);
             fetches += &self.fetch(name, tile, view, first, from);
-            places += &self.place(name, tile);
+            places += &self.place(name, tile, view);
         }
         format!("{fetches}workgroupBarrier();\n{places}workgroupBarrier();\n")
     }

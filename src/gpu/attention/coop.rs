@@ -1,8 +1,9 @@
 //! Products by 16×16 cooperative matrices: f16 rows in workgroup memory, f32 sums in a subgroup's registers.
 //!
-//! A subgroup owns 16 rows of scores. It leaves the products in `scores`, where two threads a row take them
-//! up as `s` (or `dp`), and reads them back as f16 `weights`. The other rows lie in `rows`: those of the near view,
-//! then those of the far one.
+//! Four subgroups share a block of scores: two by two, so that a matrix that one of them loads serves it twice, or each its
+//! own rows where widths cannot be halved. They leave products in `scores`, where two threads a row take them up as `s`
+//! (or `dp`), and read them back as f16 `weights`. The other rows lie in `rows`: those of the near view, then those of the
+//! far one.
 
 use super::block::Block;
 use super::problem::Problem;
@@ -12,11 +13,12 @@ use super::view::{Piece, View};
 use crate::dtype::DType;
 use crate::gpu::dispatch::Caps;
 use std::fmt::Write;
+use std::ops::Add;
 
 /// Rows, columns and depth of a cooperative matrix.
 const SIDE: usize = 16;
 const SUBGROUP: usize = 32;
-const OWN: usize = 64;
+pub(super) const OWN: usize = 64;
 /// The widest rows whose sums stay in registers.
 const WIDEST: usize = 128;
 
@@ -48,11 +50,15 @@ pub(super) fn tilings(p: &Problem, caps: &Caps) -> Vec<Tiling> {
 
 pub(super) struct Coop<'a> {
     pub block: Block<'a>,
+    /// Subgroups that share their rows, and matrices that each has of them one below the other.
+    columns: usize,
 }
 
 impl<'a> Coop<'a> {
     pub fn new(problem: &'a Problem, tiling: Tiling, caps: &Caps) -> Coop<'a> {
-        Coop { block: Block::new(problem, tiling, caps) }
+        let halved = |width: usize| width.is_multiple_of(2 * SIDE);
+        let columns = if halved(problem.width) && halved(problem.value_width) { 2 } else { 1 };
+        Coop { block: Block::new(problem, tiling, caps), columns }
     }
 
     /// Quads of the widest row in workgroup memory.
@@ -83,7 +89,7 @@ impl<'a> Coop<'a> {
     }
 
     /// Quads from row to row of scores and weights.
-    fn pitch(&self) -> usize {
+    pub fn pitch(&self) -> usize {
         half_pitch(self.block.tiling.other / 4)
     }
 
@@ -114,7 +120,14 @@ var<workgroup> weights: array<vec4<f16>, {block}>;
 
     /// Declares what statements here rely on.
     pub fn names(&self) -> String {
-        format!("let subgroup_row = lane / {SUBGROUP}u * {SIDE}u;\nlet pitch = {}u;\n", self.pitch())
+        let (columns, pitch) = (self.columns, self.pitch());
+        format!(
+            "let subgroup_row = lane / {}u * {}u;
+let subgroup_column = lane / {SUBGROUP}u % {columns}u;
+let pitch = {pitch}u;\n",
+            columns * SUBGROUP,
+            columns * SIDE
+        )
     }
 
     /// Cooperative matrices of a width.
@@ -122,53 +135,89 @@ var<workgroup> weights: array<vec4<f16>, {block}>;
         parts.quads * 4 / SIDE
     }
 
-    /// Loads the subgroup's rows of `view` as left operands `name_0`, `name_1`, …
+    /// Those of them that a subgroup has sums of.
+    fn sums(&self, parts: Parts) -> usize {
+        self.count(parts) / self.columns
+    }
+
+    /// Matrices of a block's columns that a subgroup has products of.
+    fn products(&self) -> usize {
+        self.block.tiling.other / SIDE / self.columns
+    }
+
+    /// The quad of `scores` and `weights` where the subgroup's matrix number `r` of rows begins, in column `column`.
+    fn place(&self, r: usize, column: &str) -> String {
+        format!("(subgroup_row + {}u) * pitch + ({column}) * {}u", r * SIDE, SIDE / 4)
+    }
+
+    /// The same for products: column `n` of the subgroup's own.
+    fn place_own(&self, r: usize, n: usize) -> String {
+        self.place(r, &format!("subgroup_column * {}u + {n}u", self.products()))
+    }
+
+    /// Loads the subgroup's rows of `view` as left operands `name_0_0`, `name_0_1`, …, by row and column.
     pub fn own(&self, parts: Parts, view: &View, name: &str) -> String {
         let stage = self.stage(parts);
         let mut text = String::from("workgroupBarrier();\n{\n");
         text += &self.block.declare("own_next", &stage, view);
         text += &self.block.fetch("own_next", &stage, view, "first", "0u");
-        text += &self.block.place("own_next", &stage);
+        text += &self.block.place("own_next", &stage, view);
         text += "}\nworkgroupBarrier();\n";
         _ = writeln!(text, "let {name}_pitch = {}u;", stage.pitch());
-        for m in 0..self.count(parts) {
-            _ = writeln!(text, "let {name}_at_{m} = subgroup_row * {name}_pitch + {}u;", m * SIDE / 4);
+        for (r, m) in self.each(self.count(parts)) {
+            let (row, quad) = (r * SIDE, m * SIDE / 4);
             _ = writeln!(
                 text,
-                "let {name}_{m} = coopLoadT<coop_mat16x16<f16, A>>(&rows[{name}_at_{m}], {name}_pitch);"
+                "let {name}_at_{r}_{m} = (subgroup_row + {row}u) * {name}_pitch + {quad}u;
+let {name}_{r}_{m} = coopLoadT<coop_mat16x16<f16, A>>(&rows[{name}_at_{r}_{m}], {name}_pitch);"
             );
         }
         text
     }
 
-    /// Declares sums `name_0`, `name_1`, …, one a matrix of the width.
+    /// The subgroup's matrices of rows, with `columns` of columns each.
+    fn each(&self, columns: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        (0..self.columns).flat_map(move |r| (0..columns).map(move |m| (r, m)))
+    }
+
+    /// Declares sums `name_0_0`, `name_0_1`, …, by row and column.
     pub fn declare(&self, parts: Parts, name: &str) -> String {
-        (0..self.count(parts)).map(|m| format!("var {name}_{m} = coop_mat16x16<f32, C>();\n")).collect()
+        self.each(self.sums(parts))
+            .map(|(r, m)| format!("var {name}_{r}_{m} = coop_mat16x16<f32, C>();\n"))
+            .collect()
     }
 
     /// Leaves the products of the own rows `own` and the rows in `tile` in `scores`.
     pub fn rows_by_rows(&self, parts: Parts, own: &str, tile: &Tile) -> String {
-        let pitch = tile.pitch();
-        let mut text = format!("{{\nlet row_pitch = {pitch}u;\n");
-        let blocks = 0..self.block.tiling.other / SIDE;
-        for n in blocks.clone() {
-            _ = writeln!(text, "var product_{n} = coop_mat16x16<f32, C>();");
+        let (pitch, products) = (tile.pitch(), self.products());
+        let mut text = format!(
+            "{{\nlet row_pitch = {pitch}u;\nlet row_first = {}u + subgroup_column * {}u;\n",
+            tile.first,
+            products * SIDE * pitch
+        );
+        for (r, n) in self.each(products) {
+            _ = writeln!(text, "var product_{r}_{n} = coop_mat16x16<f32, C>();");
         }
         // Products of several sums follow each other: none waits for the one before.
         for m in 0..self.count(parts) {
-            for n in blocks.clone() {
-                let at = tile.first + n * SIDE * pitch + m * SIDE / 4;
+            for n in 0..products {
+                let at = n * SIDE * pitch + m * SIDE / 4;
                 _ = writeln!(
                     text,
-                    "let b_{n}_{m} = coopLoad<coop_mat16x16<f16, B>>(&{}[{at}u], row_pitch);
-product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
+                    "let b_{n}_{m} = coopLoad<coop_mat16x16<f16, B>>(&{}[row_first + {at}u], row_pitch);",
                     tile.name
                 );
+                for r in 0..self.columns {
+                    _ = writeln!(
+                        text,
+                        "product_{r}_{n} = coopMultiplyAdd({own}_{r}_{m}, b_{n}_{m}, product_{r}_{n});"
+                    );
+                }
             }
         }
-        for n in blocks {
-            _ = writeln!(text, "let at_{n} = subgroup_row * pitch + {}u;", n * SIDE / 4);
-            _ = writeln!(text, "coopStoreT(product_{n}, &scores[at_{n}], pitch);");
+        for (r, n) in self.each(products) {
+            _ = writeln!(text, "let at_{r}_{n} = {};", self.place_own(r, n));
+            _ = writeln!(text, "coopStoreT(product_{r}_{n}, &scores[at_{r}_{n}], pitch);");
         }
         text + "}\n"
     }
@@ -194,28 +243,82 @@ product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
 
     /// Adds the products of the weights and the rows in `tile` to `sums`.
     pub fn weights_by_rows(&self, parts: Parts, tile: &Tile, sums: &str) -> String {
-        let pitch = tile.pitch();
-        let mut text = format!("{{\nlet row_pitch = {pitch}u;\n");
+        let weights = |r: usize, n: usize| {
+            format!(
+                "let at_{r}_{n} = {};
+let a_{r}_{n} = coopLoadT<coop_mat16x16<f16, A>>(&weights[at_{r}_{n}], pitch);\n",
+                self.place(r, &format!("{n}u"))
+            )
+        };
+        self.add_products(parts, weights, tile, sums)
+    }
+
+    /// The same for weights that lie in the columns of `turned`.
+    pub fn turned_by_rows(&self, parts: Parts, turned: &Tile, tile: &Tile, sums: &str) -> String {
+        let pitch = turned.pitch();
+        let weights = |r: usize, n: usize| {
+            format!(
+                "let at_{r}_{n} = subgroup_row / 4u + {}u;
+let a_{r}_{n} = coopLoad<coop_mat16x16<f16, A>>(&{}[at_{r}_{n}], {pitch}u);\n",
+                turned.first + n * SIDE * pitch + r * SIDE / 4,
+                turned.name
+            )
+        };
+        self.add_products(parts, weights, tile, sums)
+    }
+
+    /// Adds the products of left operands and the rows in `tile` to `sums`; `left` declares operand `a_r_n` of row r and
+    /// column n.
+    fn add_products(
+        &self,
+        parts: Parts,
+        left: impl Fn(usize, usize) -> String,
+        tile: &Tile,
+        sums: &str,
+    ) -> String {
+        let (pitch, each) = (tile.pitch(), self.sums(parts));
+        let mut text = format!(
+            "{{\nlet row_pitch = {pitch}u;\nlet row_first = {}u + subgroup_column * {}u;\n",
+            tile.first,
+            each * SIDE / 4
+        );
         for n in 0..self.block.tiling.other / SIDE {
-            _ = writeln!(text, "let at_{n} = subgroup_row * pitch + {}u;", n * SIDE / 4);
-            _ = writeln!(text, "let a_{n} = coopLoadT<coop_mat16x16<f16, A>>(&weights[at_{n}], pitch);");
-            for m in 0..self.count(parts) {
-                let at = tile.first + n * SIDE * pitch + m * SIDE / 4;
+            text.extend((0..self.columns).map(|r| left(r, n)));
+            for m in 0..each {
+                let at = n * SIDE * pitch + m * SIDE / 4;
                 _ = writeln!(
                     text,
-                    "let b_{n}_{m} = coopLoadT<coop_mat16x16<f16, B>>(&{}[{at}u], row_pitch);
-{sums}_{m} = coopMultiplyAdd(a_{n}, b_{n}_{m}, {sums}_{m});",
+                    "let b_{n}_{m} = coopLoadT<coop_mat16x16<f16, B>>(&{}[row_first + {at}u], row_pitch);",
                     tile.name
                 );
+                for r in 0..self.columns {
+                    _ = writeln!(
+                        text,
+                        "{sums}_{r}_{m} = coopMultiplyAdd(a_{r}_{n}, b_{n}_{m}, {sums}_{r}_{m});"
+                    );
+                }
             }
         }
         text + "}\n"
     }
 
-    /// Runs of sums that `scores` holds at once.
+    /// Runs of a subgroup's sums that `scores` holds at once.
     fn runs(&self, parts: Parts) -> Vec<Vec<usize>> {
-        let all: Vec<usize> = (0..self.count(parts)).collect();
-        all.chunks(self.block.tiling.other / SIDE).map(<[usize]>::to_vec).collect()
+        let all: Vec<usize> = (0..self.sums(parts)).collect();
+        all.chunks(self.products()).map(<[usize]>::to_vec).collect()
+    }
+
+    /// The thread's quads of a row of `scores` that hold a run, and those of the width that they are.
+    fn quads_of_run(&self, parts: Parts, run: &[usize]) -> Vec<(String, String)> {
+        let half = SIDE / 8;
+        let quads = (0..self.columns).flat_map(|column| {
+            (0..half * run.len()).map(move |k| {
+                let place = self.block.column_quad(column * half * self.products() + k);
+                let first = (column * self.sums(parts) + run[0]) * SIDE / 4;
+                (place, format!("{first}u + {}", self.block.column_quad(k)))
+            })
+        });
+        quads.collect()
     }
 
     /// Multiplies every row of the sums by the `factor` of its threads. All must have finished with `scores`.
@@ -223,16 +326,16 @@ product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
         let mut text = String::new();
         for run in self.runs(parts) {
             text += &self.put(&run, sums);
-            for n in 0..run.len() * 2 {
-                let quad = self.block.column_quad(n);
+            for (quad, _) in self.quads_of_run(parts, &run) {
                 _ = writeln!(text, "scores[lane / 2u * pitch + {quad}] *= {factor};");
             }
             text += "workgroupBarrier();\n";
-            for (k, m) in run.iter().enumerate() {
-                _ = writeln!(text, "let back_{m} = subgroup_row * pitch + {}u;", k * SIDE / 4);
+            for (r, k) in self.each(run.len()) {
+                let m = run[k];
+                _ = writeln!(text, "let back_{r}_{m} = {};", self.place_own(r, k));
                 _ = writeln!(
                     text,
-                    "{sums}_{m} = coopLoadT<coop_mat16x16<f32, C>>(&scores[back_{m}], pitch);"
+                    "{sums}_{r}_{m} = coopLoadT<coop_mat16x16<f32, C>>(&scores[back_{r}_{m}], pitch);"
                 );
             }
             text += "workgroupBarrier();\n";
@@ -243,9 +346,10 @@ product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
     /// Lays sums out in `scores`, for all to see.
     fn put(&self, run: &[usize], sums: &str) -> String {
         let mut text = String::new();
-        for (k, m) in run.iter().enumerate() {
-            _ = writeln!(text, "let {sums}_put_{m} = subgroup_row * pitch + {}u;", k * SIDE / 4);
-            _ = writeln!(text, "coopStoreT({sums}_{m}, &scores[{sums}_put_{m}], pitch);");
+        for (r, k) in self.each(run.len()) {
+            let m = run[k];
+            _ = writeln!(text, "let {sums}_put_{r}_{m} = {};", self.place_own(r, k));
+            _ = writeln!(text, "coopStoreT({sums}_{r}_{m}, &scores[{sums}_put_{r}_{m}], pitch);");
         }
         text + "workgroupBarrier();\n"
     }
@@ -254,58 +358,54 @@ product_{n} = coopMultiplyAdd({own}_{m}, b_{n}_{m}, product_{n});",
     pub fn finish(&self, parts: Parts, sums: &str, to: &Piece, factor: &str) -> String {
         let row = "(first + lane / 2u)";
         let mut text = String::new();
-        for (k, run) in self.runs(parts).iter().enumerate() {
-            text += &self.put(run, sums);
+        for run in self.runs(parts) {
+            text += &self.put(&run, sums);
             _ = writeln!(text, "if ({row} < {}u) {{", to.rows);
-            for n in 0..run.len() * 2 {
-                let quad = self.block.column_quad(n);
+            for (quad, column) in self.quads_of_run(parts, &run) {
                 let from = format!("scores[lane / 2u * pitch + {quad}] * {factor}");
-                let start = k * self.block.tiling.other / 4;
-                text += &to.store_quad(row, &format!("{start}u + {quad}"), &from);
+                text += &to.store_quad(row, &column, &from);
             }
             text += "}\nworkgroupBarrier();\n";
         }
         text
     }
 
-    /// The loop over blocks of other rows, from `start` to `end`, with those of both views in `near` and `far`: the next
-    /// block is on its way while `body` works on this one.
-    pub fn sweep(&self, sweep: Sweep, body: &str) -> String {
-        let (b, step) = (&self.block, self.block.tiling.other);
-        let Sweep { start, end, near, far, more } = sweep;
-        let tiles = [("near_next", self.near(near.0), near.1), ("far_next", self.far(far.0), far.1)];
-        let each = |f: &dyn Fn(&str, &Tile, &View) -> String| -> String {
-            tiles.iter().map(|(name, tile, view)| f(name, tile, view)).collect()
-        };
-        let declare = each(&|name, tile, view| b.declare(name, tile, view)) + &more.declare;
-        let fetch = each(&|name, tile, view| b.fetch(name, tile, view, "next", "0u")) + &more.fetch;
-        let place = each(&|name, tile, _| b.place(name, tile)) + &more.place;
-        // At the end the last block is read once more: a branch around loads would cost more.
-        format!(
-            r"{declare}{{
-let next = {start};
-if (next < {end}) {{
-{fetch}}}
-}}
-for (var other = {start}; other < {end}; other += {step}u) {{
-workgroupBarrier();
-{place}workgroupBarrier();
-{{
-let next = select(other, other + {step}u, other + {step}u < {end});
-{fetch}}}
-{body}}}
-"
-        )
+    /// The rows of `view` on their way to `tile`, called `name`.
+    pub fn rows(&self, name: &str, tile: &Tile, view: &View) -> Carried {
+        let b = &self.block;
+        Carried {
+            declare: b.declare(name, tile, view),
+            fetch: b.fetch(name, tile, view, "next", "0u"),
+            place: b.place(name, tile, view),
+        }
     }
-}
 
-/// What a loop over blocks of other rows brings to workgroup memory.
-pub(super) struct Sweep<'a> {
-    pub start: &'a str,
-    pub end: &'a str,
-    pub near: (Parts, &'a View),
-    pub far: (Parts, &'a View),
-    pub more: Carried,
+    /// The loop over blocks of other rows, from `start` to `end`: while `body` works on one block, as many others are on
+    /// their way as there are `carried`, each under names of its own. The loop makes whole turns of these: blocks `other`
+    /// beyond the end hold the first rows once more.
+    pub fn sweep(&self, [start, end]: [&str; 2], carried: &[Carried], body: &str) -> String {
+        let step = self.block.tiling.other;
+        let ahead = step * carried.len();
+        // What is not there is the first block once more: a branch around loads would cost more.
+        let next = |other: &str, by: usize| {
+            format!("let next = select({start}, {other} + {by}u, {other} + {by}u < {end});\n")
+        };
+        let mut text = String::new();
+        for (k, Carried { declare, fetch, .. }) in carried.iter().enumerate() {
+            let next = next(start, k * step);
+            _ = writeln!(text, "{declare}if ({start} < {end}) {{\n{next}{fetch}}}");
+        }
+        _ = writeln!(text, "for (var turn = {start}; turn < {end}; turn += {ahead}u) {{");
+        for (k, Carried { fetch, place, .. }) in carried.iter().enumerate() {
+            let (by, next) = (k * step, next("other", ahead));
+            _ = writeln!(
+                text,
+                "{{\nlet other = turn + {by}u;\nworkgroupBarrier();\n{place}workgroupBarrier();
+{{\n{next}{fetch}}}\n{body}}}"
+            );
+        }
+        text + "}\n"
+    }
 }
 
 /// Statements that declare, read and place something of the block `next`.
@@ -314,4 +414,16 @@ pub(super) struct Carried {
     pub declare: String,
     pub fetch: String,
     pub place: String,
+}
+
+impl Add for Carried {
+    type Output = Carried;
+
+    fn add(self, other: Carried) -> Carried {
+        Carried {
+            declare: self.declare + &other.declare,
+            fetch: self.fetch + &other.fetch,
+            place: self.place + &other.place,
+        }
+    }
 }

@@ -1,16 +1,39 @@
-//! The backward pass by cooperative matrices: the same two dispatches as without.
+//! The backward pass by cooperative matrices: the same two dispatches as without, or, where the gradients of scores can
+//! be kept, three that compute them once.
 
 use super::backward::Gradient;
 use super::block::Spread;
-use super::coop::{Carried, Coop, Sweep};
+use super::coop::Coop;
 use super::exponent::Exponent;
+use super::kept::{self, Kept};
+use super::problem::Problem;
 use super::tiling::Tiling;
 use super::view::View;
-use crate::gpu::dispatch::{Caps, Dispatch};
+use crate::gpu::dispatch::{Caps, Dispatch, Lowered};
+use crate::plan::kernel::SpecialKernel;
 use std::fmt::Write;
 
+pub(super) fn lower(p: &Problem, kernel: &SpecialKernel, tiling: Tiling, caps: &Caps) -> Lowered {
+    let g = Gradient::of(p, kernel);
+    let Some(items) = kept::items_at_once(&g, tiling) else {
+        let of_keys = Gradient { grad: g.grad.of_halves(), ..Gradient::of(p, kernel) };
+        let dispatches = vec![queries(&g, tiling, caps), keys(&of_keys, tiling, caps, None)];
+        return Lowered { dispatches, scratch: vec![g.scratch()] };
+    };
+    let mut dispatches = vec![kept::statistics(&g, caps)];
+    let mut scratch = vec![g.scratch(), 0];
+    for first in p.only.clone().step_by(items) {
+        let part = Problem { only: first..p.only.end.min(first + items), ..p.clone() };
+        let g = Gradient { grad: g.grad.of_halves(), ..Gradient::of(&part, kernel) };
+        let kept = Kept::new(&part, tiling);
+        dispatches.extend([keys(&g, tiling, caps, Some(&kept)), kept.queries(&g, caps)]);
+        scratch[1] = scratch[1].max(kept.bytes());
+    }
+    Lowered { dispatches, scratch }
+}
+
 /// The gradients of queries and mask.
-pub(super) fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
+fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     let p = g.problem;
     let coop = Coop::new(p, tiling, caps);
     let b = &coop.block;
@@ -41,8 +64,8 @@ pub(super) fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     body += &coop.write_weights("s");
     body += "workgroupBarrier();\n";
     body += &coop.weights_by_rows(b.width, &keys, "dq");
-    let (near, far) = ((b.width, &p.k), (b.value, &p.v));
-    text += &coop.sweep(Sweep { start: "0u", end: "seen", near, far, more: Carried::default() }, &body);
+    let carried = coop.rows("near_next", &keys, &p.k) + coop.rows("far_next", &values, &p.v);
+    text += &coop.sweep(["0u", "seen"], &[carried], &body);
     text += &g.clear_mask_gradient(b);
     text += "workgroupBarrier();\n";
     text += &coop.finish(b.width, "dq", &g.dq, &p.scale);
@@ -50,8 +73,8 @@ pub(super) fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     b.dispatch(spread, coop.memory(), &text, g.query_bindings())
 }
 
-/// The gradients of keys and values.
-pub(super) fn keys(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
+/// The gradients of keys and values, and of the scores where they are kept.
+fn keys(g: &Gradient, tiling: Tiling, caps: &Caps, kept: Option<&Kept>) -> Dispatch {
     let p = g.problem;
     let coop = Coop::new(p, tiling, caps);
     let b = &coop.block;
@@ -83,16 +106,21 @@ pub(super) fn keys(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     for (i, n) in b.cells() {
         _ = writeln!(body, "s_{i}_{n} *= dp_{i}_{n} - delta_{n};");
     }
+    if let Some(kept) = kept {
+        body += &kept.keep(b, "s");
+    }
     body += &coop.write_weights("s");
     body += "workgroupBarrier();\n";
     body += &coop.weights_by_rows(b.width, &queries, "dk");
-    let (near, far) = ((b.width, &p.q), (b.value, &g.grad));
-    let more = g.carried_statistics(&coop, &exponent);
-    let end = format!("{}u", p.queries);
-    text += &coop.sweep(Sweep { start: &start, end: &end, near, far, more }, &body);
+    let carried = coop.rows("near_next", &queries, &p.q)
+        + coop.rows("far_next", &grads, &g.grad)
+        + g.carried_statistics(&coop, &exponent);
+    text += &coop.sweep([&start, &format!("{}u", p.queries)], &[carried], &body);
     text += "workgroupBarrier();\n";
     text += &coop.finish(b.width, "dk", &g.dk, &p.scale);
     text += &coop.finish(b.value, "dv", &g.dv, "1.0");
     let spread = Spread { tiles: p.keys.div_ceil(tiling.own), slices: 1, heavy_last: false };
-    b.dispatch(spread, coop.memory(), &text, g.key_bindings())
+    let mut bindings = g.key_bindings();
+    bindings.extend(kept.map(|kept| kept.binding(true)));
+    b.dispatch(spread, coop.memory(), &text, bindings)
 }

@@ -49,7 +49,7 @@ impl Pass<'_> {
         text += "workgroupBarrier();\n{\n";
         text += &b.declare("key_next", &self.keys, &p.k);
         text += &b.fetch("key_next", &self.keys, &p.k, "0u", "0u");
-        text += &b.place("key_next", &self.keys);
+        text += &b.place("key_next", &self.keys, &p.k);
         text += "}\nworkgroupBarrier();\n";
         _ = writeln!(text, "{{\nlet other = 0u;\n{}}}", self.turn(["", ""]));
         let [rescale, products] = [self.rescale(), coop.weights_by_rows(b.value, &self.values, "o")];
@@ -86,8 +86,8 @@ impl Pass<'_> {
         text += products;
         text += &coop.rows_by_rows(b.width, "query", &self.keys);
         text += "workgroupBarrier();\n";
-        text += &b.place("key_next", &self.keys);
-        text += &b.place("value_next", &self.values);
+        text += &b.place("key_next", &self.keys, &p.k);
+        text += &b.place("value_next", &self.values, &p.v);
         text += &coop.take("s");
         text += &exponent.scores(b.finish_scores());
         text += &b.hide("hidden");

@@ -11,6 +11,7 @@ mod coop_forward;
 mod detached;
 mod exponent;
 mod forward;
+mod kept;
 mod packed;
 mod problem;
 mod product;
@@ -85,7 +86,7 @@ fn forward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Va
         return Lowered::default();
     }
     let dispatch = match way {
-        Some(Variant::Coop(tiling)) => coop_forward::dispatch(p, &kernel.output, tiling, caps),
+        Some(Variant::Coop(tiling)) => coop_forward::dispatch(&p.with_halves(), &kernel.output, tiling, caps),
         way => {
             let chosen = || Tiling::forward(p.only.len(), p.queries, [p.width, p.value_width], caps);
             let tiling = way.map_or_else(chosen, |way| way.tilings()[0]);
@@ -97,11 +98,7 @@ fn forward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Va
 
 fn backward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
     if let Some(Variant::Coop(tiling)) = way {
-        let p = p.with_halves();
-        let g = Gradient::of(&p, kernel);
-        let dispatches =
-            vec![coop_backward::queries(&g, tiling, caps), coop_backward::keys(&g, tiling, caps)];
-        return Lowered { dispatches, scratch: vec![g.scratch()] };
+        return coop_backward::lower(&p.with_halves(), kernel, tiling, caps);
     }
     let mut g = Gradient::of(p, kernel);
     let chosen = || [p.queries, p.keys].map(|rows| Tiling::backward(rows, [p.width, p.value_width], caps));

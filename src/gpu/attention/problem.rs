@@ -52,9 +52,8 @@ impl Problem {
 
     /// The same with f16 read as it is: fewer registers for what is on its way.
     pub fn with_halves(&self) -> Problem {
-        let mut halves = self.clone();
-        [&mut halves.q, &mut halves.k, &mut halves.v].into_iter().for_each(View::read_halves);
-        halves
+        let [q, k, v] = [&self.q, &self.k, &self.v].map(View::of_halves);
+        Problem { q, k, v, ..self.clone() }
     }
 
     /// Matrices of scores.

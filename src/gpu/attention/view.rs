@@ -28,6 +28,8 @@ pub(super) struct View {
     pub aligned: bool,
     /// Fours are f16 as they are in memory, on their way to where f16 is wanted.
     pub half: bool,
+    /// And eight neighbours can be read at once, as four words.
+    eights: bool,
 }
 
 impl View {
@@ -91,17 +93,43 @@ impl View {
             cols: extents[3],
             aligned,
             half: false,
+            eights: false,
         }
     }
 
-    /// Reads fours as f16, if that is what they are. Nothing else may be read then.
-    pub fn read_halves(&mut self) {
-        self.half = self.aligned && self.dtype == DType::F16;
+    /// The same that reads fours as f16, or eights, if that is what they are. Nothing else may be read then.
+    pub fn of_halves(&self) -> View {
+        let half = self.aligned && self.dtype == DType::F16;
+        let eights =
+            self.strides[..3].iter().chain([&self.offset, &(self.cols as isize)]).all(|x| x % 8 == 0);
+        View { half, eights: half && eights, ..self.clone() }
     }
 
-    /// The type of a four.
-    pub fn four(&self) -> &'static str {
-        if self.half { "vec4<f16>" } else { "vec4<f32>" }
+    /// Fours that are read at once.
+    pub fn fours(&self) -> usize {
+        if self.eights { 2 } else { 1 }
+    }
+
+    /// The type of what is read at once.
+    pub fn read_type(&self) -> &'static str {
+        match (self.half, self.eights) {
+            (false, _) => "vec4<f32>",
+            (true, false) => "vec4<f16>",
+            (true, true) => "vec4<u32>",
+        }
+    }
+
+    /// What is read at once of a row that exists, from column 4 · `quad` on.
+    pub fn read(&self, row: &str, quad: &str) -> String {
+        if self.eights {
+            return format!("load8_{}({})", self.name, self.at(row, &format!("({quad}) * 4u")));
+        }
+        self.quad(row, quad)
+    }
+
+    /// Four number `k` of what was read.
+    pub fn four(&self, read: &str, k: usize) -> String {
+        if self.eights { format!("halves_of_words({read}.{})", ["xy", "zw"][k]) } else { read.into() }
     }
 
     /// Declares the position of the matrix of `batch` and `head`.
@@ -143,7 +171,11 @@ impl View {
             memory: Memory::Operand(self.operand),
             dtype: self.dtype,
             lane: if self.half { Lane::F16 } else { Lane::F32 },
-            width: if self.aligned { 4 } else { 1 },
+            width: match (self.aligned, self.eights) {
+                (false, _) => 1,
+                (true, false) => 4,
+                (true, true) => 8,
+            },
             reads: true,
             writes: false,
         }

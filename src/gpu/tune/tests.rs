@@ -80,8 +80,8 @@ fn long_products(dtype: DType) {
     a.matmul(&b).realize();
 }
 
-fn attention(dtype: DType, width: usize) {
-    let [q, k, v] = [37, 70, 70].map(|rows| random(&[1, 2, rows, width], dtype));
+fn attention(dtype: DType, [heads, queries, keys, width]: [usize; 4]) {
+    let [q, k, v] = [queries, keys, keys].map(|rows| random(&[1, heads, rows, width], dtype));
     let result = q.scaled_dot_product_attention(&k, &v, AttentionOptions::default());
     with_gradients(&result, &[&q, &k, &v]);
 }
@@ -114,12 +114,14 @@ fn every_way_gives_what_the_default_one_gives() {
         }
         odd_products();
         convolutions();
-        attention(DType::F32, 20);
+        attention(DType::F32, [2, 37, 70, 20]);
         if cooperative {
             large_products();
             long_products(DType::F32);
             long_products(DType::F16);
-            attention(DType::F16, 32);
+            attention(DType::F16, [2, 37, 70, 32]);
+            // More gradients of scores than are kept at once.
+            attention(DType::F16, [3, 4096, 4096, 16]);
         }
     });
     let mut problems = Problems::default();
