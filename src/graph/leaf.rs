@@ -1,10 +1,10 @@
 //! What belongs to a leaf, whatever values it is given.
 
-use super::{Node, register};
+use super::{Node, Storage, register};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 /// A leaf's gradient, and its value in half precision.
 #[derive(Default)]
@@ -16,10 +16,10 @@ pub(crate) struct Leaf {
 /// A value in half precision, which whoever gives the leaf new values may leave besides.
 #[derive(Default)]
 struct Half {
-    /// In what type it was asked for since the leaf got its value.
+    /// In what type it was asked for since the last step.
     asked: Option<DType>,
-    /// The node that it is the value of, and the value.
-    known: Option<(u64, Arc<Node>)>,
+    /// The node that it is the value of, its type, and where it is.
+    known: Option<(u64, DType, Storage)>,
 }
 
 impl Leaf {
@@ -53,23 +53,28 @@ impl Leaf {
     }
 
     /// The value of `node`, which is this leaf, in `dtype`, if it is known; and that it was asked for.
-    pub fn ask_for_half(&self, node: &Node, dtype: DType) -> Option<Arc<Node>> {
+    pub fn ask_for_half(&self, node: &Node, dtype: DType) -> Option<Storage> {
         let mut half = self.half();
         half.asked = Some(dtype);
-        let fits = |(of, value): &(u64, Arc<Node>)| *of == node.id && value.dtype == dtype;
-        if half.known.as_ref().is_some_and(|known| !fits(known)) {
-            half.known = None;
-        }
-        half.known.as_ref().map(|(_, value)| value.clone())
+        let known = half.known.as_ref().filter(|(of, known, _)| (*of, *known) == (node.id, dtype));
+        known.map(|(.., storage)| storage.clone())
     }
 
-    /// The type in which somebody asked for the value that the leaf had until now; it is let go.
+    /// The type in which somebody has asked for its value since this was called last.
     pub fn half_was_asked_for(&self) -> Option<DType> {
-        std::mem::take(&mut *self.half()).asked
+        self.half().asked.take()
     }
 
-    /// `value` is that of `node`, which is this leaf, in half precision.
-    pub fn know_half(&self, node: &Node, value: Arc<Node>) {
-        *self.half() = Half { asked: None, known: Some((node.id, value)) };
+    /// The leaf has another value.
+    pub fn forget_half(&self) {
+        let old = self.half().known.take();
+        drop(old);
+    }
+
+    /// `half` has its value in half precision, which is that of `node`, if it was computed.
+    pub fn know_half(&self, node: &Node, half: &Node) {
+        let known = half.storage().map(|storage| (node.id, half.dtype, storage));
+        let old = std::mem::replace(&mut self.half().known, known);
+        drop(old);
     }
 }

@@ -166,11 +166,14 @@ impl<R: Rule> Optimizer for RuleOptimizer<R> {
     fn try_step_if(&mut self, condition: Option<&Tensor>) -> Result<()> {
         let _call = Call::enter("step");
         no_grad(|| self.record_updates(condition))?;
-        let mut all = self.parameters.clone();
+        let mut halves = Vec::new();
         for stepped in self.parameters.iter().filter(|p| p.grad().is_some()) {
-            all.extend(stepped.half_beside()?);
+            halves.extend(stepped.half_beside()?.map(|half| (stepped, half)));
         }
-        try_realize_all(&all)
+        let all = self.parameters.iter().chain(halves.iter().map(|(_, half)| half));
+        try_realize_all(&all.cloned().collect::<Vec<_>>())?;
+        halves.iter().for_each(|(parameter, half)| parameter.keep_half(half));
+        Ok(())
     }
 
     fn learning_rates(&self) -> Vec<f64> {

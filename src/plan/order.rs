@@ -17,6 +17,9 @@ const MOST_HELD: usize = 32 << 20;
 const PART_HELD: usize = 20;
 const MOST_ADDED: i64 = 16 << 10;
 
+/// Kernels that one waits for if it gathers what they found: until the last of them is done, the others have time.
+const MANY: usize = 6;
+
 /// Results that are few for a product of halves with long sums: by itself it leaves a part of a large device idle.
 const NARROW: usize = 5 << 19;
 
@@ -25,7 +28,8 @@ const NARROW: usize = 5 << 19;
 struct Ready {
     age: u64,
     group: usize,
-    /// Nobody but the last kernels needs it: there is time until others are there that can run beside it.
+    /// Nobody needs it but the last kernels, or those that wait for many others: there is time until others are there that can
+    /// run beside it.
     has_time: bool,
 }
 
@@ -68,10 +72,12 @@ impl Fusion<'_> {
         let shares = self.rules.beside && !as_written;
         let small: Vec<bool> =
             (0..self.groups.len()).map(|g| shares && self.is_small(g, &reads[g])).collect();
+        let patient: Vec<bool> =
+            (0..self.groups.len()).map(|g| followers[g].is_empty() || waiting[g] >= MANY).collect();
         let ready = |g: usize| Ready {
             age: self.groups[g].members.iter().map(|&m| age(m)).min().unwrap_or(0),
             group: g,
-            has_time: small[g] && followers[g].iter().all(|&f| followers[f].is_empty()),
+            has_time: small[g] && followers[g].iter().all(|&f| patient[f]),
         };
         let narrow: Vec<Option<usize>> =
             (0..self.groups.len()).map(|g| self.narrow(g).filter(|_| shares)).collect();

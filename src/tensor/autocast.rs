@@ -45,7 +45,7 @@ pub fn try_set_autocast(dtype: Option<DType>) -> Result<Option<DType>> {
 /// The value of a node in half precision, as it is known or by a conversion. Vectors are converted where they are read.
 fn halved(node: &Arc<Node>, dtype: DType) -> Result<Tensor> {
     let leaf = node.leaf.as_ref().filter(|_| node.shape.rank() > 1);
-    let known = leaf.and_then(|leaf| leaf.ask_for_half(node, dtype)).and_then(|half| half.storage());
+    let known = leaf.and_then(|leaf| leaf.ask_for_half(node, dtype));
     let Some(storage) = known else { return Tensor::from_node(node.clone()).cast(dtype) };
     let tracked = autograd::is_enabled();
     let sources = if tracked { [node.clone()].into_iter().collect() } else { Sources::new() };
@@ -77,14 +77,24 @@ impl Tensor {
     }
 
     /// The value that a leaf was just given, in half precision where that of the value before was asked for: whoever has
-    /// the value at hand can give both, and the next pass reads one of them alone. It belongs to what is to be realized.
+    /// the value at hand can compute both, and then have it [kept](Self::keep_half). GPUs store bf16 in words, which nobody
+    /// reads faster.
     pub(crate) fn half_beside(&self) -> Result<Option<Tensor>> {
         let node = self.node();
-        let Some(leaf) = &node.leaf else { return Ok(None) };
-        let Some(dtype) = leaf.half_was_asked_for() else { return Ok(None) };
-        let half = autograd::no_grad(|| Tensor::from_node(node.clone()).cast(dtype))?;
-        leaf.know_half(&node, half.node());
-        Ok(Some(half))
+        match node.leaf.as_ref().and_then(|leaf| leaf.half_was_asked_for()) {
+            Some(dtype) if dtype == DType::F16 || !node.device.is_gpu() => {
+                autograd::no_grad(|| Tensor::from_node(node).cast(dtype)).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `half` is the value of this leaf in half precision, for the next pass to read.
+    pub(crate) fn keep_half(&self, half: &Tensor) {
+        let node = self.node();
+        if let Some(leaf) = &node.leaf {
+            leaf.know_half(&node, &half.node());
+        }
     }
 
     /// What a loss is computed from: f32 where products are in half precision.

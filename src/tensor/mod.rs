@@ -255,7 +255,10 @@ impl Tensor {
         self.exchange(|node| {
             check_fits(&new, node)?;
             Ok(match &node.leaf {
-                Some(leaf) => Node::leaf(new, leaf.clone()),
+                Some(leaf) => {
+                    leaf.forget_half();
+                    Node::leaf(new, leaf.clone())
+                }
                 None => new,
             })
         })

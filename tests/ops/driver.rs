@@ -144,7 +144,7 @@ fn random_array(shape: &[usize], seed: u64) -> Array {
     Array::from_fn(shape, |_| random.between(0.25, 1.5))
 }
 
-/// The forward value of every case in every type, against the reference.
+/// The forward value of every case in every type, or in one of them by turns, against the reference.
 pub fn values(row: &Row) {
     let due = by_turns(row, types(row).count().max(1));
     for (k, case) in row.cases.iter().enumerate() {
@@ -344,7 +344,7 @@ pub fn second_gradients(row: &Row) {
     }
 }
 
-/// Every input through every layout, straight from memory and from an elementwise op: the same values, and the
+/// Every input through every layout, or some by turns, straight from memory and from an elementwise op: the same values, and the
 /// same gradients at the place each element is stored.
 pub fn layouts(row: &Row) {
     // A software adapter takes long to compile shaders: one type there.

@@ -284,6 +284,33 @@ mod tests {
         }
     }
 
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: what is gathered from many kernels waits until it can run side by side.
+    #[test]
+    fn kernels_whose_follower_waits_for_many_have_time() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        let weight = halves([64, 64]).to_dtype(DType::F32).realize().clone();
+        let mut all = vec![Tensor::rand([64, 64]).realize().clone()];
+        for k in 0..8 {
+            all.push(all[k].matmul(&weight));
+        }
+        let sums: Vec<Tensor> = all[1..].iter().map(|x| x.square().sum_dim([0], false).max()).collect();
+        // Not last: somebody waits for it.
+        let total = Tensor::stack(&sums, 0).sum().exp();
+        let gathered = (total.reshape([1, 1]).matmul(&Tensor::ones([1, 64])) * 2.0).sum();
+        all.push(gathered);
+        realize_all(&all);
+        let turns = with_last_plan(|plan| {
+            let is_sum = |kernel: &&Kernel| kernel.kind() == "reduce" && kernel.label.contains("max");
+            plan.kernels.iter().filter(is_sum).map(|kernel| kernel.turn).collect::<Vec<_>>()
+        });
+        assert!(
+            turns.len() >= 8 && turns.windows(2).filter(|two| two[0] == two[1]).count() >= 6,
+            "{turns:?}"
+        );
+    }
+
     #[test]
     fn whoever_takes_over_memory_waits_for_those_who_read_it() {
         let plan = with_device(Device::Cpu, || {

@@ -22,7 +22,7 @@ pub(super) const OWN: usize = 64;
 /// The widest rows whose sums stay in registers.
 const WIDEST: usize = 128;
 
-/// Two threads a row, so that the 32 threads of a subgroup have its 16 rows.
+/// Two threads a row: as many as the four subgroups have.
 fn tiling(other: usize) -> Tiling {
     Tiling {
         own: OWN,

@@ -1,5 +1,5 @@
 //! The backward pass by cooperative matrices: the same two dispatches as without, or, where the gradients of scores can
-//! be kept, three that compute them once.
+//! be kept, one for what is known of every query, and two for every part of the matrices of scores.
 
 use super::backward::Gradient;
 use super::block::Spread;

@@ -20,6 +20,8 @@ use std::fmt::Write;
 const MOST_BYTES: u64 = 64 << 20;
 /// The most for a single matrix of scores: what every device can bind.
 const MOST_BYTES_OF_ONE: u64 = 128 << 20;
+/// The most parts, one after the other, that the matrices of scores are cut into: each has shaders of its own.
+const MOST_PARTS: usize = 8;
 
 /// Blocks on their way while another one is multiplied, for a product takes less time than they do: more of them where
 /// there are so many keys that whole turns of the loop are no loss.
@@ -35,8 +37,9 @@ const ROWS: Tiling =
 pub(super) fn items_at_once(g: &Gradient, tiling: Tiling) -> Option<usize> {
     let one = Kept::new(&Problem { only: 0..1, ..g.problem.clone() }, tiling).bytes();
     let all = g.problem.only.len();
-    let at_once = ((MOST_BYTES / one) as usize).clamp(1, all);
-    (g.dmask.is_none() && one <= MOST_BYTES_OF_ONE).then(|| all.div_ceil(all.div_ceil(at_once)))
+    let parts = all.div_ceil(((MOST_BYTES / one) as usize).max(1));
+    let fits = one <= MOST_BYTES_OF_ONE && parts <= MOST_PARTS;
+    (g.dmask.is_none() && fits).then(|| all.div_ceil(parts))
 }
 
 /// Leaves what the keys' dispatch needs of every query.

@@ -1,5 +1,5 @@
 //! Attention: softmax(scale · Q Kᵀ + mask) V and its gradient, in blocks, so that the matrix of scores is
-//! never stored. Sums run in an order that the shapes alone fix.
+//! never stored; its gradient may be, of some heads at a time. Sums run in an order that the shapes alone fix.
 
 mod backward;
 mod backward_keys;

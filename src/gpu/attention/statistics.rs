@@ -1,6 +1,6 @@
 //! What the backward pass knows of every query: its log-sum-exp, and the sum of its weights times their
-//! gradients. The queries' dispatch computes them, and the keys' reads them or, at once with it, finds them by itself. And
-//! the gradient of the mask, which the queries' dispatch leaves.
+//! gradients. The queries' dispatch computes them, or one of their own, and the keys' reads them or, at once with the
+//! queries', finds them by itself. And the gradient of the mask, which the queries' dispatch leaves.
 
 use super::backward::Gradient;
 use super::block::Block;
