@@ -17,8 +17,11 @@ const MOST_HELD: usize = 32 << 20;
 const PART_HELD: usize = 20;
 const MOST_ADDED: i64 = 16 << 10;
 
-/// Kernels that one waits for if it gathers what they found: until the last of them is done, the others have time.
+/// Kernels that one waits for if it gathers what they found: until the last of them is done, the others have time, if each
+/// keeps no more bytes in memory than this, also as a part of all that the plan writes.
 const MANY: usize = 6;
+const LITTLE_HELD: usize = 1 << 20;
+const LITTLE_PART: usize = 1024;
 
 /// Results that are few for a product of halves with long sums: by itself it leaves a part of a large device idle.
 const NARROW: usize = 5 << 19;
@@ -72,12 +75,18 @@ impl Fusion<'_> {
         let shares = self.rules.beside && !as_written;
         let small: Vec<bool> =
             (0..self.groups.len()).map(|g| shares && self.is_small(g, &reads[g])).collect();
-        let patient: Vec<bool> =
-            (0..self.groups.len()).map(|g| followers[g].is_empty() || waiting[g] >= MANY).collect();
+        let little = LITTLE_HELD.min(written / LITTLE_PART);
+        let gathers: Vec<bool> = waiting.iter().map(|&kernels| kernels >= MANY).collect();
+        let has_time = |g: usize| {
+            let last = |&f: &usize| followers[f].is_empty();
+            let of_many = |&f: &usize| followers[f].is_empty() || gathers[f];
+            followers[g].iter().all(last)
+                || followers[g].iter().all(of_many) && held_by(&[g], false) <= little
+        };
         let ready = |g: usize| Ready {
             age: self.groups[g].members.iter().map(|&m| age(m)).min().unwrap_or(0),
             group: g,
-            has_time: small[g] && followers[g].iter().all(|&f| patient[f]),
+            has_time: small[g] && has_time(g),
         };
         let narrow: Vec<Option<usize>> =
             (0..self.groups.len()).map(|g| self.narrow(g).filter(|_| shares)).collect();
