@@ -79,18 +79,14 @@ impl<'a> Kept<'a> {
         self.problem.causal && self.problem.queries >= self.problem.keys
     }
 
-    /// Blocks before those of tile `tiles` of keys.
-    fn before(&self, tiles: usize) -> usize {
-        let left_out =
-            if self.triangular() { self.across() * tiles * tiles.saturating_sub(1) / 2 } else { 0 };
+    /// Blocks of a matrix of scores.
+    fn of_item(&self) -> usize {
+        let tiles = self.problem.keys.div_ceil(OWN);
+        let left_out = if self.triangular() { self.across() * tiles * (tiles - 1) / 2 } else { 0 };
         tiles * self.blocks() - left_out
     }
 
-    /// Blocks of a matrix of scores.
-    fn of_item(&self) -> usize {
-        self.before(self.problem.keys.div_ceil(OWN))
-    }
-
+    /// Of a block.
     fn quads(&self) -> usize {
         OWN * self.tiling.other / 4
     }
@@ -113,17 +109,15 @@ impl<'a> Kept<'a> {
 
     /// The first element of the block of tile `tile` of keys and of the queries from `query` on.
     fn block(&self, tile: &str, query: &str) -> String {
-        let Kept { problem, tiling } = self;
-        let (all, row, other) = (self.of_item(), self.blocks(), tiling.other);
-        let item = format!("(item - {}u) * {all}u", problem.only.start);
-        let number = if self.triangular() {
-            // Tile t begins 0 + 1 + … + t times `across` blocks further back.
-            let back = format!("{tile} * ({tile} + 1u) / 2u * {}u", self.across());
-            format!("{item} + {tile} * {row}u + ({query}) / {other}u - {back}")
+        let (all, row, other) = (self.of_item(), self.blocks(), self.tiling.other);
+        let item = format!("(item - {}u) * {all}u", self.problem.only.start);
+        // In a triangle, what tile t has begins 0 + 1 + … + t times `across` blocks further back.
+        let back = if self.triangular() {
+            format!(" - {tile} * ({tile} + 1u) / 2u * {}u", self.across())
         } else {
-            format!("{item} + {tile} * {row}u + ({query}) / {other}u")
+            String::new()
         };
-        format!("({number}) * {}u", 4 * self.quads())
+        format!("({item} + {tile} * {row}u + ({query}) / {other}u{back}) * {}u", 4 * self.quads())
     }
 
     /// Keeps the cells `name` of a thread of the keys' dispatch.
