@@ -1,115 +1,151 @@
 //! What becomes of the sums: they pass through workgroup memory, to be finished by position.
 
-use super::{BLOCK, CoopTile, SUBGROUP, Terms};
+use super::{BLOCK, CoopTile, MOST_STAGED, SUBGROUP, Terms};
 use crate::gpu::gemm::product::Product;
 use crate::gpu::gemm::wgsl::indented;
 use crate::gpu::gemm::write::Writer;
 use std::fmt::Write;
 
-/// Fours of a block.
+/// Fours of a block, and of a row of it.
 const QUADS: usize = BLOCK * BLOCK / 4;
+const ACROSS: usize = BLOCK / 4;
 
-/// Every subgroup lays `staged` blocks of results out in its part of workgroup memory, its threads finish them, and so
-/// on.
+/// Fours between rows of several blocks: so four rows, of which a subgroup stores eight columns at once, are in different banks.
+const BETWEEN: usize = 2;
+
+/// Where the blocks of results lie that a subgroup finishes at once.
+#[derive(Clone, Copy)]
+pub(super) struct Stage {
+    /// Blocks.
+    count: usize,
+    /// Whether they lie side by side, so that rows reach over all of them.
+    in_rows: bool,
+    /// Fours from one row to the next.
+    row: usize,
+}
+
+impl Stage {
+    /// What there are so many bytes of memory for, each subgroup. Where results are written by `fours`, as broad rows as can
+    /// be, or else as many blocks; single ones are always written row by row.
+    pub fn new(tile: &CoopTile, bytes: usize, fours: bool) -> Option<Stage> {
+        let broad = tile.blocks()[1];
+        let rows =
+            |count: usize, between: usize| Stage { count, in_rows: true, row: count * ACROSS + between };
+        let fits = |stage: &Stage| 16 * stage.quads() <= bytes;
+        if fours {
+            let most = broad.min(MOST_STAGED);
+            let blocks = |count: usize| Stage { count, in_rows: false, row: ACROSS };
+            let in_rows = (2..=most).rev().map(|count| rows(count, BETWEEN));
+            return in_rows.chain((1..=MOST_STAGED).rev().map(blocks)).find(fits);
+        }
+        // A subgroup shares rows of 16, 32 or 64 out.
+        let all = [4, 2, 1].into_iter().filter(|&count| broad.is_multiple_of(count));
+        all.flat_map(|count| [rows(count, BETWEEN), rows(count, 0)]).find(fits)
+    }
+
+    /// Fours of a subgroup.
+    pub fn quads(&self) -> usize {
+        if self.in_rows { BLOCK * self.row } else { self.count * QUADS }
+    }
+
+    /// Fours from one block to the next.
+    fn apart(&self) -> usize {
+        if self.in_rows { ACROSS } else { QUADS }
+    }
+}
+
+/// Blocks that lie side by side, and in which place the first of them is stored.
+#[derive(Clone, Copy)]
+struct Row {
+    i: usize,
+    first: usize,
+    count: usize,
+    place: usize,
+}
+
+/// Every subgroup lays some blocks of results out in its part of workgroup memory, its threads finish them, and so on.
 pub(super) fn finish(
     product: &Product,
     tile: &CoopTile,
     writer: &Writer,
-    staged: usize,
+    stage: &Stage,
     terms: &Terms,
 ) -> String {
     let [tall, broad] = tile.blocks();
-    let fours = writer.width() == 4;
-    // A subgroup shares rows of 16, 32 or 64 out.
-    let side_by_side = |wide: &usize| *wide <= staged && broad.is_multiple_of(*wide);
-    let wide = [4, 2, 1].into_iter().find(side_by_side).expect("there is room for one");
-    // Fours are found by their block, single ones by their column.
-    let (stride, apart) = if fours { (BLOCK / 4, QUADS) } else { (BLOCK / 4 * wide, BLOCK / 4) };
     let mut text = writer.begin(product);
-    let _ = writeln!(text, "let stage = subgroup * {}u;\nlet stride = {stride}u;", staged * QUADS);
+    let _ = writeln!(text, "let stage = subgroup * {}u;\nlet stride = {}u;", stage.quads(), stage.row);
     // Where a matrix is stored must have a name: an expression is lost in translation.
-    for number in 0..if fours { staged } else { wide } {
-        let _ = writeln!(text, "let stage{number} = stage + {}u;", number * apart);
+    for number in 0..stage.count {
+        let _ = writeln!(text, "let stage{number} = stage + {}u;", number * stage.apart());
     }
-    if fours {
+    let rounds: Vec<Vec<Row>> = if stage.in_rows {
+        let firsts = |i| (0..broad).step_by(stage.count).map(move |first| (i, first));
+        let row = |(i, first)| vec![Row { i, first, count: stage.count.min(broad - first), place: 0 }];
+        (0..tall).flat_map(firsts).map(row).collect()
+    } else {
         let blocks: Vec<(usize, usize)> = tile.each_block().collect();
-        for some in blocks.chunks(staged) {
-            text += &write_quads(product, tile, writer, terms, some);
-        }
-        return text;
-    }
-    for i in 0..tall {
-        for first in (0..broad).step_by(wide) {
-            for j in 0..wide {
-                let _ = writeln!(text, "coopStoreT(c{i}_{}, &results[stage{j}], stride);", first + j);
+        let row = |(place, &(i, first))| Row { i, first, count: 1, place };
+        blocks.chunks(stage.count).map(|some| some.iter().enumerate().map(row).collect()).collect()
+    };
+    for rows in rounds {
+        for Row { i, first, count, place } in &rows {
+            for j in 0..*count {
+                let _ =
+                    writeln!(text, "coopStoreT(c{i}_{}, &results[stage{}], stride);", first + j, place + j);
             }
-            text += &write_singly(product, tile, writer, wide, terms, [i, first]);
         }
+        text += "workgroupBarrier();\n";
+        let write = if writer.width() == 4 { write_quads } else { write_singly };
+        text.extend(rows.iter().map(|row| write(product, tile, writer, terms, row)));
+        text += "workgroupBarrier();\n";
     }
     text
 }
 
 /// Writes blocks of results four neighbours at a time. All of a thread's are written out one after the other, so that
 /// what the epilogue loads for them is on its way at once.
-fn write_quads(
-    product: &Product,
-    tile: &CoopTile,
-    writer: &Writer,
-    terms: &Terms,
-    blocks: &[(usize, usize)],
-) -> String {
+fn write_quads(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Terms, row: &Row) -> String {
     let (row_edge, column_edge) = edges(product, tile);
+    let Row { i, first, count, place } = row;
+    let across = ACROSS * count;
     let mut text = String::new();
-    for (number, (i, j)) in blocks.iter().enumerate() {
-        let _ = writeln!(text, "coopStoreT(c{i}_{j}, &results[stage{number}], stride);");
-    }
-    text += "workgroupBarrier();\n";
-    for (number, (i, j)) in blocks.iter().enumerate() {
-        for first in (0..QUADS).step_by(SUBGROUP) {
-            let at = format!("results[stage{number} + place]");
-            let mut one = format!("let n = n0 + own_n + {}u + place % {}u * 4u;\n", j * BLOCK, BLOCK / 4);
-            let _ = writeln!(one, "let out_row = {};", writer.row("m"));
-            one += &match terms {
-                Terms::Halves => format!("let value = {at};\n"),
-                Terms::Split(split) => split.scales.apply(&at),
-            };
-            one += &writer.quad("out_row", "n", "value", column_edge);
-            if row_edge {
-                one = format!("if (m < {}u) {{\n{}}}\n", product.m, indented(&one, 1));
-            }
-            let _ = write!(
-                text,
-                "{{
-    let place = {first}u + tid % {SUBGROUP}u;
-    let m = m0 + own_m + {}u + place / {}u;
+    for some in (0..BLOCK * across).step_by(SUBGROUP) {
+        let at = format!("results[stage{place} + place / {across}u * stride + place % {across}u]");
+        let mut one = format!("let n = n0 + own_n + {}u + place % {across}u * 4u;\n", first * BLOCK);
+        let _ = writeln!(one, "let out_row = {};", writer.row("m"));
+        one += &match terms {
+            Terms::Halves => format!("let value = {at};\n"),
+            Terms::Split(split) => split.scales.apply(&at),
+        };
+        one += &writer.quad("out_row", "n", "value", column_edge);
+        if row_edge {
+            one = format!("if (m < {}u) {{\n{}}}\n", product.m, indented(&one, 1));
+        }
+        let _ = write!(
+            text,
+            "{{
+    let place = {some}u + tid % {SUBGROUP}u;
+    let m = m0 + own_m + {}u + place / {across}u;
 {}}}
 ",
-                i * BLOCK,
-                BLOCK / 4,
-                indented(&one, 1)
-            );
-        }
+            i * BLOCK,
+            indented(&one, 1)
+        );
     }
-    text + "workgroupBarrier();\n"
+    text
 }
 
 /// The same one by one, where rows do not begin at fours: neighbours of a subgroup write neighbours. A thread
 /// stays in its column, and reads the results of some rows before it writes any.
-fn write_singly(
-    product: &Product,
-    tile: &CoopTile,
-    writer: &Writer,
-    wide: usize,
-    terms: &Terms,
-    [i, first]: [usize; 2],
-) -> String {
+fn write_singly(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Terms, row: &Row) -> String {
     /// Rows that are read at once.
     const AT_ONCE: usize = 4;
     let (row_edge, column_edge) = edges(product, tile);
-    let across = (BLOCK * wide).min(SUBGROUP);
+    let Row { i, first, count, .. } = row;
+    let across = (BLOCK * count).min(SUBGROUP);
     let down = SUBGROUP / across;
-    let mut text = "workgroupBarrier();\n".to_string();
-    for side in (0..BLOCK * wide).step_by(across) {
+    let mut text = String::new();
+    for side in (0..BLOCK * count).step_by(across) {
         let mut one = format!("let column_at = {side}u + tid % {across}u;\n");
         let _ = writeln!(one, "let n = n0 + own_n + {}u + column_at;", first * BLOCK);
         let mut rows = String::new();
@@ -149,7 +185,7 @@ fn write_singly(
         };
         let _ = write!(text, "{{\n{}}}\n", indented(&one, 1));
     }
-    text + "workgroupBarrier();\n"
+    text
 }
 
 /// Whether tiles reach beyond the last row, and the last column.

@@ -18,6 +18,7 @@ use super::write::Writer;
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Dispatch, Lane, Lowered};
 use crate::plan::kernel::MapKernel;
+use finish::Stage;
 use place::Place;
 use std::fmt::Write;
 
@@ -117,19 +118,15 @@ impl CoopTile {
         self.buffers * (self.m + self.n) * (self.k + PADDING) * 2
     }
 
-    /// Bytes for `count` blocks of results of every subgroup.
-    fn result_bytes(&self, count: usize) -> usize {
-        self.subgroups[0] * self.subgroups[1] * BLOCK * BLOCK * count * 4
-    }
-
-    /// Blocks of results of every subgroup that there is memory for beside tiles of so many bytes.
-    fn staged(&self, tiles: usize, caps: &Caps) -> usize {
+    /// Where results are finished, if there is memory for that beside tiles of so many bytes.
+    fn stage(&self, tiles: usize, fours: bool, caps: &Caps) -> Option<Stage> {
         let left = (caps.workgroup_bytes as usize / self.together).saturating_sub(tiles);
-        (left / self.result_bytes(1)).min(MOST_STAGED)
+        Stage::new(self, left / self.subgroups.iter().product::<usize>(), fours)
     }
 
     pub(super) fn fits(&self, caps: &Caps) -> bool {
-        self.staged(self.tile_bytes(), caps) > 0 && self.threads() <= caps.invocations as usize
+        let has_room = |fours| self.stage(self.tile_bytes(), fours, caps).is_some();
+        has_room(true) && has_room(false) && self.threads() <= caps.invocations as usize
     }
 
     pub(super) fn form(&self, speed: f64) -> Form {
@@ -279,7 +276,7 @@ pub(super) fn lower(
     let groups = cut.groups(product);
     let places = [Place::new(&a, terms.later(0)), Place::new(&b, terms.later(1))];
     let quads = places.each_ref().map(|place| tile.buffers * place.quads);
-    let staged = tile.staged(8 * (quads[0] + quads[1]), caps);
+    let stage = tile.stage(8 * (quads[0] + quads[1]), writer.width() == 4, caps).expect("the tile fits");
     let memory = format!(
         "var<workgroup> tile_a: array<vec4<f16>, {}>;
 var<workgroup> tile_b: array<vec4<f16>, {}>;
@@ -288,9 +285,9 @@ var<workgroup> results: array<vec4<f32>, {}>;
 ",
         quads[0],
         quads[1],
-        tile.result_bytes(staged) / 16
+        tile.subgroups.iter().product::<usize>() * stage.quads()
     );
-    let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, staged, terms));
+    let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, &stage, terms));
     let mut bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
     if let Terms::Split(split) = terms {
         bindings.push(split.scales.binding.clone());
@@ -321,7 +318,7 @@ fn body(
     cut: &Cut,
     places: &[Place; 2],
     writer: &Writer,
-    staged: usize,
+    stage: &Stage,
     terms: &Terms,
 ) -> String {
     let [tall, broad] = tile.blocks();
@@ -347,5 +344,5 @@ fn body(
     if split {
         text += &steps::add_runs(tile, false);
     }
-    text + &finish::finish(product, tile, writer, staged, terms)
+    text + &finish::finish(product, tile, writer, stage, terms)
 }
