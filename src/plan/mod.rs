@@ -3,8 +3,9 @@
 //! `graph` is the part of the recorded graph that is asked for; `rejoin` finds what was only cut and joined again; `store`
 //! decides which values get memory, `saved` which of them a backward pass will ask for; `fuse` groups them into kernels,
 //! whose programs `build` writes through the `view`s of movement ops, and `columns` lets some fold what others walk over;
-//! `order` is the one they run in; `memory` places what they write, in an `arena` where nobody asks for it later; `kernel`
-//! is the result, which executors read. `report` tells it to people, `guard` what went wrong in it.
+//! `order` is the one they run in, with products that are `narrow` together; `memory` places what they write, in an `arena`
+//! where nobody asks for it later; `kernel` is the result, which executors read. `report` tells it to people, `guard` what
+//! went wrong in it.
 
 mod arena;
 pub(crate) mod build;
@@ -15,6 +16,7 @@ pub(crate) mod graph;
 pub(crate) mod guard;
 pub(crate) mod kernel;
 pub(crate) mod memory;
+mod narrow;
 mod order;
 mod rejoin;
 pub(crate) mod report;

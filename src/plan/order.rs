@@ -3,12 +3,12 @@
 
 use super::fuse::{Body, Fusion};
 use super::kernel::{MapKernel, Special, Step};
-use crate::dtype::DType;
+use super::narrow::NarrowProducts;
 use std::collections::BTreeSet;
 
 /// Bytes that a kernel reads and writes at most if a device has room for others beside it, and iterations of its loops.
 const SMALL: usize = 8 << 20;
-const SHORT: usize = 1 << 29;
+pub(super) const SHORT: usize = 1 << 29;
 /// Kernels that run side by side at most. Bytes that those may keep in memory which wait until there are more of them, also
 /// as a part of all that the plan writes; and bytes that one may add to memory which does not wait. What was written chunk by
 /// chunk should run so.
@@ -22,9 +22,6 @@ const MOST_ADDED: i64 = 16 << 10;
 const MANY: usize = 6;
 const LITTLE_HELD: usize = 1 << 20;
 const LITTLE_PART: usize = 1024;
-
-/// Results that are few for a product of halves with long sums: by itself it leaves a part of a large device idle.
-const NARROW: usize = 5 << 19;
 
 /// A kernel in the making that may run.
 #[derive(Clone, Copy)]
@@ -88,28 +85,27 @@ impl Fusion<'_> {
             group: g,
             has_time: small[g] && has_time(g),
         };
-        let narrow: Vec<Option<usize>> =
-            (0..self.groups.len()).map(|g| self.narrow(g).filter(|_| shares)).collect();
+        let narrow = if shares { NarrowProducts::of(self) } else { NarrowProducts::none() };
         let mut all_ready: Vec<Ready> =
             alive.iter().filter(|&&g| waiting[g] == 0).map(|&g| ready(g)).collect();
         let mut order = Vec::with_capacity(alive.len());
         while !all_ready.is_empty() {
-            // Narrow products whose followers wait for others as well: they run in pairs.
+            // Narrow products whose followers wait for others as well have time until there are more of them.
             let can_wait =
-                |r: &Ready| narrow[r.group].is_some() && followers[r.group].iter().all(|&f| waiting[f] > 1);
+                |r: &Ready| narrow.contains(r.group) && followers[r.group].iter().all(|&f| waiting[f] > 1);
             let mut alone: Vec<Ready> = all_ready.iter().copied().filter(can_wait).collect();
-            alone.sort_unstable_by_key(|r| (narrow[r.group], r.age, r.group));
-            let pair = alone.windows(2).find(|two| narrow[two[0].group] == narrow[two[1].group]);
-            let in_pair = |r: &Ready| pair.is_some_and(|two| two.iter().any(|p| p.group == r.group));
+            alone.sort_unstable_by_key(|r| (r.age, r.group));
             let alone: Vec<usize> = alone.iter().map(|r| r.group).collect();
+            let together = narrow.together(&alone);
+            let those_with = |r: &Ready| together.iter().find(|t| t.groups.contains(&r.group));
             let with_time: Vec<usize> = all_ready.iter().filter(|r| r.has_time).map(|r| r.group).collect();
             let enough = with_time.len() >= MOST_BESIDE || held_by(&with_time, false) > most_held;
-            let too_much_held = held_by(&alone, true) > written / PART_HELD;
+            let may_hold = narrow.may_hold(&alone, held_by(&alone, true), written);
             let change = |r: &Ready| self.change(r.group, &reads[r.group], &readers);
             let urgency = |r: &Ready| {
                 let change = if as_written { 0 } else { change(r) };
-                let waits = can_wait(r) && !in_pair(r);
-                let later = if waits { !too_much_held } else { r.has_time != enough };
+                let waits = those_with(r).is_some_and(|together| !together.is_full());
+                let later = if waits { may_hold } else { r.has_time != enough };
                 (later, change > 0, change.min(0), r.age, r.group)
             };
             let next = *all_ready.iter().min_by_key(|r| urgency(r)).expect("one is ready");
@@ -117,17 +113,16 @@ impl Fusion<'_> {
                 let alike = r.has_time == next.has_time && small[r.group] && small[next.group];
                 alike && (r.has_time || change(r) <= MOST_ADDED)
             };
-            let turn = match pair {
-                Some(two) if in_pair(&next) => two.to_vec(),
-                _ => {
+            let turn = match those_with(&next) {
+                Some(together) => together.in_order(),
+                None => {
                     let mut turn = vec![next];
                     turn.extend(all_ready.iter().filter(|r| r.group != next.group && joins(r)));
                     turn[1..].sort_unstable_by_key(|r| (r.age, r.group));
                     turn.truncate(MOST_BESIDE);
-                    turn
+                    turn.iter().map(|r| r.group).collect()
                 }
             };
-            let turn: Vec<usize> = turn.iter().map(|r| r.group).collect();
             all_ready.retain(|r| !turn.contains(&r.group));
             for &g in &turn {
                 reads[g].iter().for_each(|&slot| readers[slot] -= 1);
@@ -159,15 +154,6 @@ impl Fusion<'_> {
         // Rows that are looked up are not the whole table.
         let seen = |slot: &usize| self.rules.bytes(self.graph, *slot).min(iterations.saturating_mul(8));
         iterations <= SHORT && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL
-    }
-
-    /// The terms of every result, if the group is a product of halves with few results but too much work to be small.
-    fn narrow(&self, g: usize) -> Option<usize> {
-        let Body::Special(s) = &self.groups[g].body else { return None };
-        let halves = s.operands.iter().all(|operand| operand.dtype == DType::F16);
-        let (results, terms) = (s.output.shape.numel(), s.operands[0].shape.last().copied().unwrap_or(1));
-        let fits = s.special == Special::Matmul && halves && s.epilogue.is_none() && results <= NARROW;
-        (fits && results.saturating_mul(terms) > SHORT).then_some(terms)
     }
 
     /// Bytes that are in memory after `g`, which reads these slots, and were not before.

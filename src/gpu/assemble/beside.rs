@@ -7,7 +7,7 @@ use super::{
     write_epilogues,
 };
 use crate::error::Result;
-use crate::gpu::dispatch::Dispatch;
+use crate::gpu::dispatch::{Dispatch, PROCESSORS};
 use crate::gpu::gemm;
 use crate::gpu::map::{MapDispatch, MapLowered};
 use crate::gpu::pieces::Windows;
@@ -35,6 +35,14 @@ impl Builder<'_> {
     /// The kernels of a turn: those that can, together.
     pub(super) fn add_turn(&mut self, turn: Range<usize>) -> Result<()> {
         let plan = self.plan;
+        if let Some(crowd) = self.lower_crowd(&plan.kernels[turn.clone()]) {
+            let members = turn.zip(crowd);
+            return members.into_iter().try_for_each(|(k, lowered)| {
+                let kernel = &plan.kernels[k];
+                let added = self.add_lowered(k, kernel, lowered, &Windows::new());
+                added.map_err(|error| error.with_context(&describe(kernel)))
+            });
+        }
         let mut members: Vec<Member> = Vec::new();
         let mut together = self.lower_together(&plan.kernels[turn.clone()]).map(Vec::into_iter);
         let most_text = if together.is_some() { MOST_TEXT_IN_ONE_WAY } else { MOST_TEXT };
@@ -61,21 +69,42 @@ impl Builder<'_> {
         self.add_members(members, most_text)
     }
 
-    /// Products in one way that suits all of them, if sharing a dispatch pays and they fit into one.
-    fn lower_together(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
+    /// Many products in one way that suits all of them, a dispatch each. Their results are on shelves apart, so a device begins
+    /// with the tiles of the next one where it has none left of the one before.
+    fn lower_crowd(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
+        let way = self.way_together(kernels).filter(|_| kernels.len() > 2)?;
+        let lowered = self.lower_all(kernels, way);
+        let tiles: u64 = lowered.iter().map(|l| l.dispatches[0].dispatch.groups).sum();
+        let whole = lowered.iter().all(|l| l.dispatches.len() == 1);
+        (whole && tiles >= 2 * PROCESSORS as u64).then_some(lowered)
+    }
+
+    /// The way that suits all of these, if they are products, and together they take less time than one after the other.
+    fn way_together(&self, kernels: &[Kernel]) -> Option<special::Variant> {
         let Target { caps, rules, choices, .. } = self.target;
         let products: Vec<&SpecialKernel> = kernels.iter().filter_map(special_of).collect();
         let tuned = |s: &&SpecialKernel| choices.of(s, caps).is_some();
         if !rules.beside || products.len() < kernels.len() || products.iter().any(tuned) {
             return None;
         }
-        let way = special::Variant::Product(gemm::variant_together(&products, caps)?);
-        let lower = |(s, kernel)| write_epilogues(s, kernel, special::lower(s, caps, Some(way)));
-        let lowered: Vec<MapLowered> = products.into_iter().zip(kernels).map(lower).collect();
+        gemm::variant_together(&products, caps).map(special::Variant::Product)
+    }
+
+    fn lower_all(&self, kernels: &[Kernel], way: special::Variant) -> Vec<MapLowered> {
+        let lower = |kernel| {
+            let s = special_of(kernel)?;
+            Some(write_epilogues(s, kernel, special::lower(s, self.target.caps, Some(way))))
+        };
+        kernels.iter().filter_map(lower).collect()
+    }
+
+    /// Products in one way that suits all of them, if sharing a dispatch pays and they fit into one.
+    fn lower_together(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
+        let lowered = self.lower_all(kernels, self.way_together(kernels)?);
         let scratch = lowered.iter().flat_map(|l| &l.scratch).sum::<u64>() as usize;
         let text: usize = lowered.iter().map(|l| l.dispatches[0].dispatch.body.len()).sum();
         let seen: usize = kernels.iter().zip(&lowered).map(|(k, l)| self.seen(k, l, &Windows::new())).sum();
-        let fits = scratch <= MOST_SCRATCH && text <= MOST_TEXT_IN_ONE_WAY && seen <= rules.slots;
+        let fits = scratch <= MOST_SCRATCH && text <= MOST_TEXT_IN_ONE_WAY && seen <= self.target.rules.slots;
         fits.then_some(lowered)
     }
 
@@ -247,6 +276,24 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_of_products_has_one_way_and_a_dispatch_each() {
+        let plan = with_device(Device::Cpu, || {
+            let made = |rows: usize| [0; 5].map(|_| halves([rows, 2048]));
+            let all: Vec<Tensor> = made(64).iter().zip(&made(64)).map(|(x, y)| x.t().matmul(y)).collect();
+            realize_all(&all);
+            with_last_plan(Plan::clone)
+        });
+        let all = shaders(plan, &Caps::MOST, 64);
+        assert_eq!(
+            all.iter().map(|(_, kernels)| kernels.clone()).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4].map(|k| vec![k])
+        );
+        // Of one size and in one way, they have one shader.
+        assert!(all.iter().all(|(text, _)| *text == all[0].0));
+        validate(&all[0].0, naga::valid::Capabilities::all());
+    }
+
+    #[test]
     fn empty_products_have_no_way_together() {
         let plan = with_device(Device::Cpu, || {
             let made = |items: usize| Tensor::rand([items, 64, 64]).to_dtype(DType::F16).realize().clone();
@@ -277,10 +324,57 @@ mod tests {
         });
         assert_eq!(turns, [1, 1]);
         for (together, alone) in both.iter().zip([early(), late()]) {
-            let [together, alone] = [together, &alone].map(|t| t.to_dtype(DType::F32));
-            let error: f32 = (&together - &alone).square().sum().item();
-            let size: f32 = alone.square().sum().item();
-            assert!(error <= 1e-6 * size, "{error} of {size}");
+            assert_alike(together, &alone);
+        }
+    }
+
+    fn assert_alike(together: &Tensor, alone: &Tensor) {
+        let [together, alone] = [together, alone].map(|t| t.to_dtype(DType::F32));
+        let error: f32 = (&together - &alone).square().sum().item();
+        let size: f32 = alone.square().sum().item();
+        assert!(error <= 1e-6 * size, "{error} of {size}");
+    }
+
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: products that are narrow, and many, wait until they fill it several times.
+    #[test]
+    fn many_narrow_products_run_in_a_crowd() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        // As in a backward pass: every gradient is made of the one before, and gives that of a weight.
+        let order = |layers: usize| {
+            let mut gradient = Tensor::rand([256, 1280]).to_dtype(DType::F16);
+            let input = Tensor::rand([256, 2048]).to_dtype(DType::F16);
+            // Beside this, what they keep in memory is little.
+            let mut all = vec![Tensor::rand([8 << 20])];
+            for _ in 0..layers {
+                gradient = gradient.cumsum(0);
+                all.push(gradient.t().matmul(&input));
+            }
+            all.push(gradient);
+            let report = crate::plan_only(|| crate::tensor::try_realize_all(&all));
+            let kernels = report.expect("it can be planned").expect("it is new").kernels;
+            let kinds: Vec<bool> = kernels.iter().map(|k| k.kind == "matmul").collect();
+            kinds.chunk_by(|a, b| a == b).filter(|run| run[0]).map(<[bool]>::len).collect::<Vec<_>>()
+        };
+        // 20 Mi results are eight such products; four are too few, and go in pairs.
+        assert_eq!(order(4), [2, 2]);
+        assert_eq!(order(8), [8]);
+        assert_eq!(order(19), [8, 8, 3]);
+    }
+
+    /// The same: each of them is what it is alone.
+    #[test]
+    fn products_of_a_crowd_are_what_they_are_alone() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        let (x, y) = (halves([256, 1280]), halves([256, 2048]));
+        let product = |k: usize| (&x * (k + 1) as f64).t().matmul(&y);
+        let all: Vec<Tensor> = (0..8).map(product).collect();
+        realize_all(&all);
+        for k in [0, 7] {
+            assert_alike(&all[k], &product(k));
         }
     }
 

@@ -167,7 +167,10 @@ pub(super) fn parts(products: &[&Product], form: &Form) -> Vec<usize> {
 /// Estimated time, in multiplications of one processor.
 pub(super) fn cost(products: &[&Product], form: &Form, parts: usize, pace: f64) -> f64 {
     let groups = products.iter().map(|product| count(product, [form.m, form.n]) * parts).sum::<usize>();
-    let each = (groups.div_ceil(PROCESSORS * form.together) * form.together) as f64;
+    let rounds = groups as f64 / (PROCESSORS * form.together) as f64;
+    // How full the last one of a crowd's rounds is depends on how many processors there really are.
+    let rounds = if products.len() > 2 { rounds.max(1.0) + 0.5 } else { rounds.ceil() };
+    let each = rounds * form.together as f64;
     let busy = (each * form.threads as f64 / BUSY).min(1.0);
     let depth = products[0].steps.depth().div_ceil(form.k * parts) * form.k;
     // Starting and ending a tile costs about as much as some steps.
