@@ -56,6 +56,7 @@ impl Builder<'_> {
                 self.add(k, &plan.kernels[k])?;
                 continue;
             };
+            self.make_room(&lowered.scratch)?;
             let first = members.last().map_or(0, |member| member.scratch.end);
             let mut member = Member { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
             let much = member.scratch.end - self.aside_end() > MOST_SCRATCH;
@@ -146,7 +147,7 @@ impl Builder<'_> {
     }
 
     /// Adds a dispatch for one of these and all that can share it. Gives the others.
-    fn add_together(&mut self, shares: Vec<Share>, most_text: usize) -> Result<Vec<Share>> {
+    pub(super) fn add_together(&mut self, shares: Vec<Share>, most_text: usize) -> Result<Vec<Share>> {
         let chosen = self.choose(&shares, most_text);
         let (mut together, mut others) = (Vec::new(), Vec::new());
         for (n, share) in shares.into_iter().enumerate() {

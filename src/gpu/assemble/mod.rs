@@ -4,6 +4,7 @@
 mod behind;
 mod beside;
 mod crowded;
+mod late;
 mod noted;
 mod seen;
 mod text;
@@ -23,6 +24,7 @@ use crate::plan::Plan;
 use crate::plan::guard::{self, Index};
 use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::MemoryRules;
+use late::Late;
 use noted::Noted;
 pub(super) use seen::Source;
 use seen::{Seen, Share, overlap, seen_by};
@@ -102,6 +104,7 @@ pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Ass
         noted: Vec::new(),
         usage,
         waiting: Vec::new(),
+        late: Late::default(),
     };
     builder.find_noted();
     if guarded {
@@ -119,6 +122,7 @@ pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Ass
         }
         first = end;
     }
+    builder.add_late()?;
     builder.add_waiting()?;
     let Builder { drafts, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
     let mut arena = plan.layout.arena.clone();
@@ -143,6 +147,8 @@ struct Builder<'a> {
     usage: Usage,
     /// Small dispatches that may share one with what comes behind them.
     waiting: Vec<Share>,
+    /// Dispatches that nobody waits for yet.
+    late: Late,
 }
 
 /// Where each piece of a kernel's own memory begins, with its bytes, and where all of it ends.
@@ -240,11 +246,14 @@ impl Builder<'_> {
         lowered: MapLowered,
         windows: &Windows,
     ) -> Result<()> {
+        self.make_room(&lowered.scratch)?;
         let scratch = self.place_scratch(&lowered.scratch, 0);
         self.scratch_bytes = self.scratch_bytes.max(scratch.end);
-        for part in lowered.dispatches {
+        let last = lowered.dispatches.len().saturating_sub(1);
+        for (number, part) in lowered.dispatches.into_iter().enumerate() {
             let seen = self.see(kernel, &part.dispatch.bindings, &scratch.places, windows);
-            self.add_share(Share { k, part, seen })?;
+            let share = Share { k, part, seen };
+            if number == last { self.add_last(share, &scratch)? } else { self.add_share(share)? }
         }
         Ok(())
     }
@@ -257,7 +266,7 @@ impl Builder<'_> {
     /// Where a kernel's own memory is on the shelf behind the plan's, from byte `first` on.
     fn place_scratch(&self, sizes: &[u64], first: usize) -> Scratch {
         let MemoryRules { alignment, block, .. } = *self.target.rules;
-        let mut end = first.max(self.aside_end());
+        let mut end = first.max(self.aside_end()).max(self.late.end);
         let mut places = Vec::new();
         for &bytes in sizes {
             let bytes = bytes as usize;
@@ -331,6 +340,7 @@ impl Builder<'_> {
         seen: &[Seen],
         groups: u64,
     ) -> Result<()> {
+        self.add_late_before(seen)?;
         let (source, writable, sources) = self.source(body, uniforms, seen);
         if writable.len() > self.target.rules.slots {
             return Err(self.too_many(writable.len(), "a kernel"));
