@@ -1,6 +1,7 @@
 //! Kernels of one turn, side by side: their first dispatches are one, and so are their second ones, as far as a dispatch
 //! can see the memory of all.
 
+use super::seen::block;
 use super::text::{Parts, joint_body, shared_bytes};
 use super::{
     Builder, MOST_GROUPS, MOST_TEXT, Scratch, Seen, Share, Source, Target, describe, overlap, seen_by,
@@ -59,7 +60,7 @@ impl Builder<'_> {
             self.make_room(&lowered.scratch)?;
             let first = members.last().map_or(0, |member| member.scratch.end);
             let mut member = Member { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
-            let much = member.scratch.end - self.aside_end() > MOST_SCRATCH;
+            let much = member.scratch.end - self.aside_end().max(self.late.end) > MOST_SCRATCH;
             // What takes over memory that another one reads has to wait for it.
             if much || members.iter().any(|other| self.meet(&member, other)) {
                 self.add_members(std::mem::take(&mut members), most_text)?;
@@ -70,14 +71,21 @@ impl Builder<'_> {
         self.add_members(members, most_text)
     }
 
-    /// Many products in one way that suits all of them, a dispatch each. Their results are on shelves apart, so a device begins
-    /// with the tiles of the next one where it has none left of the one before.
+    /// Many products in one way that suits all of them, a dispatch each. If each writes to another buffer, a device begins with
+    /// the tiles of the next one where it has none left of the one before.
     fn lower_crowd(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
         let way = self.way_together(kernels).filter(|_| kernels.len() > 2)?;
         let lowered = self.lower_all(kernels, way);
         let tiles: u64 = lowered.iter().map(|l| l.dispatches[0].dispatch.groups).sum();
-        let whole = lowered.iter().all(|l| l.dispatches.len() == 1);
-        (whole && tiles >= 2 * PROCESSORS as u64).then_some(lowered)
+        let sees_few = |(k, l): (&Kernel, &MapLowered)| {
+            l.dispatches.len() == 1 && self.seen(k, l, &Windows::new()) <= self.target.rules.slots
+        };
+        let results = kernels.iter().filter_map(special_of).flat_map(|s| self.slot_sources(s.output.slot));
+        let mut blocks: Vec<usize> = results.filter_map(|source| block(&source)).collect();
+        blocks.sort_unstable();
+        let apart = blocks.windows(2).all(|two| two[0] != two[1]);
+        let whole = kernels.iter().zip(&lowered).all(sees_few);
+        (apart && whole && tiles >= 2 * PROCESSORS as u64).then_some(lowered)
     }
 
     /// The way that suits all of these, if they are products, and together they take less time than one after the other.

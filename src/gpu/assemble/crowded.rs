@@ -62,6 +62,7 @@ impl Builder<'_> {
 
     /// A kernel from a template that sees too many pieces of memory: in parts or, where that is not enough, with copies.
     pub(super) fn add_large(&mut self, k: usize, kernel: &Kernel, s: &SpecialKernel) -> Result<()> {
+        self.add_late()?;
         match self.special_parts(s, kernel) {
             Ok(parts) => parts
                 .into_iter()

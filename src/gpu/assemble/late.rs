@@ -5,8 +5,7 @@
 use super::seen::{Seen, Share, overlap};
 use super::{Builder, MOST_TEXT, Scratch, Usage};
 use crate::error::Result;
-use crate::gpu::dispatch::{Memory, PROCESSORS};
-use crate::gpu::map::MapDispatch;
+use crate::gpu::dispatch::{Dispatch, Memory, PROCESSORS};
 
 /// Bytes of parts that may wait for their sum. Kernels that have more memory of their own find it free.
 const MOST_HELD: usize = 8 << 20;
@@ -21,22 +20,26 @@ pub(super) struct Late {
 impl Builder<'_> {
     /// Adds the last dispatch of a kernel whose memory this is, now or later.
     pub(super) fn add_last(&mut self, share: Share, scratch: &Scratch) -> Result<()> {
-        if !self.can_wait(&share.part) {
+        if !self.can_wait(&share) {
             return self.add_share(share);
         }
+        self.add_late_before(&share.seen)?;
         self.late.shares.push(share);
         self.late.end = self.late.end.max(scratch.end);
         if self.late.end > self.aside_end() + MOST_HELD { self.add_late() } else { Ok(()) }
     }
 
-    /// Whether it reads nothing but what the dispatches before it, which have all been added, wrote to memory of their own.
-    fn can_wait(&self, part: &MapDispatch) -> bool {
-        let bindings = &part.dispatch.bindings;
+    /// Whether it sums what the dispatches before it, which have all been added, wrote to memory of their own, and reads nothing
+    /// else. Small ones wait in their own way (see `behind`).
+    fn can_wait(&self, share: &Share) -> bool {
+        let Dispatch { bindings, groups, .. } = &share.part.dispatch;
         let is_scratch = |memory| matches!(memory, Memory::Scratch(_));
         self.usage != Usage::Guarded
             && self.depth == 0
             && self.waiting.is_empty()
-            && part.dispatch.groups <= PROCESSORS as u64
+            && !self.is_small(share)
+            && (1..=PROCESSORS as u64).contains(groups)
+            && bindings.iter().any(|b| b.reads)
             && bindings.iter().all(|b| b.reads == is_scratch(b.memory) && b.reads != b.writes)
     }
 
@@ -53,8 +56,9 @@ impl Builder<'_> {
         if asked { self.add_late() } else { Ok(()) }
     }
 
-    /// Adds all that waits.
+    /// Adds all that is late; before it small dispatches that wait, which may have asked for some of it.
     pub(super) fn add_late(&mut self) -> Result<()> {
+        self.add_waiting()?;
         let mut shares = std::mem::take(&mut self.late).shares;
         while !shares.is_empty() {
             shares = self.add_together(shares, MOST_TEXT)?;
@@ -65,13 +69,13 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Usage, assemble};
+    use super::super::{Draft, Source, Target, Usage, assemble};
     use crate::engine::with_last_plan;
-    use crate::gpu::assemble::Target;
     use crate::gpu::dispatch::Caps;
     use crate::gpu::snapshots::{rules, validate};
     use crate::gpu::tune::Choices;
     use crate::plan::Plan;
+    use crate::plan::memory::MemoryRules;
     use crate::tensor::{Tensor, realize_all};
     use crate::{Device, default_device, with_device};
 
@@ -103,21 +107,76 @@ mod tests {
         assert!(guarded.iter().all(|kernels| kernels.len() <= 1));
     }
 
+    /// Whether the kernel called `writer` is done before the one called `reader` begins, however the plan is used.
+    fn assert_in_order(tensors: &[Tensor], writer: &str, reader: &str) {
+        realize_all(tensors);
+        let plan = with_last_plan(Plan::clone);
+        let number = |name: &str| {
+            let labels: Vec<&str> = plan.kernels.iter().map(|kernel| kernel.label.as_str()).collect();
+            labels
+                .iter()
+                .position(|label| label.contains(name))
+                .unwrap_or_else(|| panic!("{name} in {labels:?}"))
+        };
+        let (writer, reader) = (number(writer), number(reader));
+        assert_ne!(writer, reader);
+        for usage in [Usage::Seldom, Usage::Often, Usage::Guarded] {
+            let all = dispatches(plan.clone(), usage);
+            let done = all.iter().rposition(|kernels| kernels.contains(&writer)).expect("it runs");
+            let begun = all.iter().position(|kernels| kernels.contains(&reader)).expect("it runs");
+            assert!(done < begun || all[done] == all[begun], "{usage:?}: {all:?}");
+        }
+    }
+
     #[test]
     fn whoever_asks_for_a_sum_finds_it_done() {
+        with_device(Device::Cpu, || {
+            // Kernels of their own, one of which is small.
+            assert_in_order(&[columns([4096, 512]).cumsum(0), columns([8192, 260])], "sum_dim", "cumsum");
+            let (few, many) =
+                (Tensor::rand([260]).realize().clone(), Tensor::rand([400, 260]).realize().clone());
+            assert_in_order(&[(columns([4096, 260]) * &few).cumsum(0)], "sum_dim", "cumsum");
+            assert_in_order(&[(columns([4096, 260]).cumsum(0) + &many).cumsum(1)], "sum_dim", "cumsum");
+            // Of a small tensor, for a large one.
+            let loss = Tensor::rand([64, 100]).realize().exp().sum_dim([1], false).log().mean();
+            assert_in_order(&[Tensor::rand([2048, 2048]).realize() * loss], "mean", "mul");
+        });
+    }
+
+    #[test]
+    fn much_memory_is_free_for_whoever_needs_it() {
+        with_device(Device::Cpu, || {
+            // A small kernel waits for the sum, and behind it comes one with much memory of its own.
+            let sorted = Tensor::rand([4 << 20]).realize().argsort(0, false);
+            assert_in_order(&[columns([4096, 512]).cumsum(0), sorted], "sum_dim", "cumsum");
+        });
+    }
+
+    #[test]
+    fn turns_of_a_product_find_what_was_summed_before() {
         let plan = with_device(Device::Cpu, || {
-            let (sums, others) = (columns([4096, 512]), columns([8192, 260]));
-            // Special, and so a kernel of its own.
-            realize_all(&[sums.cumsum(0), others]);
+            let sums = Tensor::rand([16_000, 28]).realize().sum_dim([0], true);
+            realize_all(&[sums.matmul(Tensor::rand([28, 131_072]).realize())]);
             with_last_plan(Plan::clone)
         });
-        assert_eq!(plan.kernels.len(), 3);
-        let follower =
-            plan.kernels.iter().position(|kernel| kernel.label.contains("cumsum")).expect("it runs");
-        let all = dispatches(plan, Usage::Seldom);
-        let first = all.iter().position(|kernels| kernels.contains(&follower)).expect("it runs");
-        let sums = all.iter().rposition(|kernels| kernels.contains(&0)).expect("it runs");
-        assert!(sums < first, "{all:?}");
+        let rules = MemoryRules { block: 1 << 18, slots: 8, ..rules() };
+        let choices = Choices::default();
+        let target =
+            Target { who: "a GPU of the tests", caps: &Caps::LEAST, rules: &rules, choices: &choices };
+        let assembly = assemble(&plan, &target, Usage::Seldom).expect("the plan has shaders");
+        let product = plan.kernels.iter().position(|k| k.kind() == "matmul").expect("it runs");
+        let turns: Vec<&Draft> = assembly.drafts.iter().filter(|d| d.kernels == [product]).collect();
+        let aside = |source: &Source| match source {
+            Source::Arena { block, start, .. } if block % rules.turn() == rules.shelves => {
+                Some((*block, *start))
+            }
+            _ => None,
+        };
+        let mut places: Vec<_> =
+            turns.iter().filter_map(|turn| turn.sources.iter().find_map(aside)).collect();
+        assert!(places.len() > 1, "{} dispatches", turns.len());
+        places.dedup();
+        assert_eq!(places.len(), 1, "{places:?}");
     }
 
     /// On the GPU that `VOLTA_DEVICE=gpu` picks.

@@ -253,7 +253,9 @@ impl Builder<'_> {
         for (number, part) in lowered.dispatches.into_iter().enumerate() {
             let seen = self.see(kernel, &part.dispatch.bindings, &scratch.places, windows);
             let share = Share { k, part, seen };
-            if number == last { self.add_last(share, &scratch)? } else { self.add_share(share)? }
+            // Of a kernel in turns, all find the same memory.
+            let may_be_late = number == last && windows.is_empty();
+            if may_be_late { self.add_last(share, &scratch)? } else { self.add_share(share)? }
         }
         Ok(())
     }
@@ -263,7 +265,8 @@ impl Builder<'_> {
         self.aside.last().map_or(0, |slice| slice.at + slice.bytes)
     }
 
-    /// Where a kernel's own memory is on the shelf behind the plan's, from byte `first` on.
+    /// Where a kernel's own memory is on the shelf behind the plan's, from byte `first` on. If nothing is late, always in the same
+    /// place: the turns of a product that is too large for one dispatch rely on it.
     fn place_scratch(&self, sizes: &[u64], first: usize) -> Scratch {
         let MemoryRules { alignment, block, .. } = *self.target.rules;
         let mut end = first.max(self.aside_end()).max(self.late.end);

@@ -174,7 +174,7 @@ pub(super) fn overlap(a: &Source, b: &Source) -> bool {
 }
 
 /// The block of the arena that it is in.
-fn block(source: &Source) -> Option<usize> {
+pub(super) fn block(source: &Source) -> Option<usize> {
     if let Source::Arena { block, .. } = source { Some(*block) } else { None }
 }
 

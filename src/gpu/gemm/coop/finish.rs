@@ -10,7 +10,7 @@ use std::fmt::Write;
 const QUADS: usize = BLOCK * BLOCK / 4;
 const ACROSS: usize = BLOCK / 4;
 
-/// Fours between rows of several blocks: so four rows, of which a subgroup stores eight columns at once, are in different banks.
+/// Fours between rows: so four of them, of which a subgroup stores eight columns at once, are in different banks.
 const BETWEEN: usize = 2;
 
 /// Where the blocks of results lie that a subgroup finishes at once.
@@ -191,4 +191,27 @@ fn write_singly(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Ter
 /// Whether tiles reach beyond the last row, and the last column.
 fn edges(product: &Product, tile: &CoopTile) -> (bool, bool) {
     (!product.m.is_multiple_of(tile.m), !product.n.is_multiple_of(tile.n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TILES;
+    use super::*;
+
+    #[test]
+    fn results_lie_within_their_memory() {
+        for (tile, _) in TILES {
+            let broad = tile.blocks()[1];
+            for (bytes, fours) in (0..6000).step_by(128).flat_map(|bytes| [(bytes, true), (bytes, false)]) {
+                let Some(stage) = Stage::new(&tile, bytes, fours) else {
+                    assert!(bytes < 16 * QUADS, "{tile:?} has no room in {bytes} bytes");
+                    continue;
+                };
+                assert!(16 * stage.quads() <= bytes && stage.count > 0);
+                assert!(fours || stage.in_rows && broad.is_multiple_of(stage.count));
+                let last = (stage.count - 1) * stage.apart() + (BLOCK - 1) * stage.row + ACROSS;
+                assert!(last <= stage.quads(), "{tile:?} in {bytes} bytes");
+            }
+        }
+    }
 }
