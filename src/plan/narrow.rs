@@ -3,12 +3,11 @@
 
 use super::fuse::{Body, Fusion};
 use super::kernel::Special;
+use super::order::SHORT;
 use crate::dtype::DType;
 
 /// Results that are few.
 const FEW: usize = 5 << 19;
-/// Multiplications that are too many for a small kernel.
-const LONG: usize = super::order::SHORT;
 /// Results of such products that keep a large device busy for several rounds of tiles. Where a plan has so many, they run in
 /// crowds, elsewhere in pairs. Products of a crowd at most.
 const CROWD: usize = 20 << 20;
@@ -107,10 +106,11 @@ impl Together {
     }
 }
 
+/// The product that this is, if it is narrow, but too much work for a small kernel.
 fn narrow(body: &Body) -> Option<Narrow> {
     let Body::Special(s) = body else { return None };
     let halves = s.operands.iter().all(|operand| operand.dtype == DType::F16);
     let (results, terms) = (s.output.shape.numel(), s.operands[0].shape.last().copied().unwrap_or(1));
     let fits = s.special == Special::Matmul && halves && s.epilogue.is_none() && results <= FEW;
-    (fits && results.saturating_mul(terms) > LONG).then_some(Narrow { results, terms, crowded: false })
+    (fits && results.saturating_mul(terms) > SHORT).then_some(Narrow { results, terms, crowded: false })
 }

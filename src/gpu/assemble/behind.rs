@@ -3,7 +3,7 @@
 //! that no other plan has.
 
 use super::text::{Parts, body_in_order, shared_bytes};
-use super::{Builder, MOST_TEXT, Seen, Share, Usage, overlap, seen_by};
+use super::{Builder, MOST_TEXT, Seen, Share, Usage, seen_by};
 use crate::error::Result;
 use crate::gpu::storage::Stored;
 
@@ -67,10 +67,9 @@ impl Builder<'_> {
     /// Whether all that waits sees the memory of `new` as that does, or nothing of it: a shader has one name for every byte.
     fn agrees(&self, new: &Seen) -> bool {
         let stored = |seen: &Seen| Stored::of(seen.dtype, self.target.caps.f16);
-        let meets = |a: &Seen| a.sources.iter().any(|s| new.sources.iter().any(|t| overlap(s, t)));
         // Eights are only read.
         let eights = |a: &Seen, b: &Seen| a.width == 8 && b.writes;
-        let mut known = self.waiting.iter().flat_map(|share| &share.seen).filter(|seen| meets(seen));
+        let mut known = self.waiting.iter().flat_map(|share| &share.seen).filter(|seen| seen.meets(new));
         known.all(|seen| {
             let alike = seen.sources == new.sources && stored(seen) == stored(new);
             alike && !eights(seen, new) && !eights(new, seen)
@@ -80,7 +79,8 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Target, assemble, overlap};
+    use super::super::seen::overlap;
+    use super::super::{Target, assemble};
     use crate::device::with_device;
     use crate::engine::with_last_plan;
     use crate::gpu::assemble::Usage;

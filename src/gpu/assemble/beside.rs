@@ -4,8 +4,7 @@
 use super::seen::block;
 use super::text::{Parts, joint_body, shared_bytes};
 use super::{
-    Builder, MOST_GROUPS, MOST_TEXT, Scratch, Seen, Share, Source, Target, describe, overlap, seen_by,
-    write_epilogues,
+    Builder, MOST_GROUPS, MOST_TEXT, Scratch, Seen, Share, Target, describe, seen_by, write_epilogues,
 };
 use crate::error::Result;
 use crate::gpu::dispatch::{Dispatch, PROCESSORS};
@@ -37,12 +36,12 @@ impl Builder<'_> {
     pub(super) fn add_turn(&mut self, turn: Range<usize>) -> Result<()> {
         let plan = self.plan;
         if let Some(crowd) = self.lower_crowd(&plan.kernels[turn.clone()]) {
-            let members = turn.zip(crowd);
-            return members.into_iter().try_for_each(|(k, lowered)| {
+            for (k, lowered) in turn.zip(crowd) {
                 let kernel = &plan.kernels[k];
                 let added = self.add_lowered(k, kernel, lowered, &Windows::new());
-                added.map_err(|error| error.with_context(&describe(kernel)))
-            });
+                added.map_err(|error| error.with_context(&describe(kernel)))?;
+            }
+            return Ok(());
         }
         let mut members: Vec<Member> = Vec::new();
         let mut together = self.lower_together(&plan.kernels[turn.clone()]).map(Vec::into_iter);
@@ -60,7 +59,7 @@ impl Builder<'_> {
             self.make_room(&lowered.scratch)?;
             let first = members.last().map_or(0, |member| member.scratch.end);
             let mut member = Member { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
-            let much = member.scratch.end - self.aside_end().max(self.late.end) > MOST_SCRATCH;
+            let much = member.scratch.end - self.free_from() > MOST_SCRATCH;
             // What takes over memory that another one reads has to wait for it.
             if much || members.iter().any(|other| self.meet(&member, other)) {
                 self.add_members(std::mem::take(&mut members), most_text)?;
@@ -74,18 +73,25 @@ impl Builder<'_> {
     /// Many products in one way that suits all of them, a dispatch each. If each writes to another buffer, a device begins with
     /// the tiles of the next one where it has none left of the one before.
     fn lower_crowd(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
-        let way = self.way_together(kernels).filter(|_| kernels.len() > 2)?;
-        let lowered = self.lower_all(kernels, way);
+        if kernels.len() <= 2 {
+            return None;
+        }
+        let lowered = self.lower_all(kernels, self.way_together(kernels)?);
         let tiles: u64 = lowered.iter().map(|l| l.dispatches[0].dispatch.groups).sum();
-        let sees_few = |(k, l): (&Kernel, &MapLowered)| {
+        let is_one = |(k, l): (&Kernel, &MapLowered)| {
             l.dispatches.len() == 1 && self.seen(k, l, &Windows::new()) <= self.target.rules.slots
         };
+        let each_is_one = kernels.iter().zip(&lowered).all(is_one);
+        let fits = each_is_one && tiles >= 2 * PROCESSORS as u64 && self.write_apart(kernels);
+        fits.then_some(lowered)
+    }
+
+    /// Whether the results of no two of these lie in the same block of the arena.
+    fn write_apart(&self, kernels: &[Kernel]) -> bool {
         let results = kernels.iter().filter_map(special_of).flat_map(|s| self.slot_sources(s.output.slot));
         let mut blocks: Vec<usize> = results.filter_map(|source| block(&source)).collect();
         blocks.sort_unstable();
-        let apart = blocks.windows(2).all(|two| two[0] != two[1]);
-        let whole = kernels.iter().zip(&lowered).all(sees_few);
-        (apart && whole && tiles >= 2 * PROCESSORS as u64).then_some(lowered)
+        blocks.windows(2).all(|two| two[0] != two[1])
     }
 
     /// The way that suits all of these, if they are products, and together they take less time than one after the other.
@@ -119,14 +125,11 @@ impl Builder<'_> {
 
     /// Whether one of two kernels writes what the other one reads or writes.
     fn meet(&self, one: &Member, other: &Member) -> bool {
-        let uses = |member: &Member| -> Vec<(bool, Source)> {
-            let seen = member.lowered.dispatches.iter().flat_map(|d| self.see_all(member, d));
-            seen.flat_map(|s| s.sources.into_iter().map(move |source| (s.writes, source))).collect()
+        let seen = |member: &Member| -> Vec<Seen> {
+            member.lowered.dispatches.iter().flat_map(|d| self.see_all(member, d)).collect()
         };
-        let others = uses(other);
-        uses(one).iter().any(|(writes, source)| {
-            others.iter().any(|(also_writes, o)| (*writes || *also_writes) && overlap(source, o))
-        })
+        let others = seen(other);
+        seen(one).iter().any(|a| others.iter().any(|b| a.hinders(b)))
     }
 
     fn see_all(&self, member: &Member, dispatch: &MapDispatch) -> Vec<Seen> {
@@ -287,8 +290,8 @@ mod tests {
     #[test]
     fn a_crowd_of_products_has_one_way_and_a_dispatch_each() {
         let plan = with_device(Device::Cpu, || {
-            let made = |rows: usize| [0; 5].map(|_| halves([rows, 2048]));
-            let all: Vec<Tensor> = made(64).iter().zip(&made(64)).map(|(x, y)| x.t().matmul(y)).collect();
+            let product = |_| halves([64, 2048]).t().matmul(&halves([64, 2048]));
+            let all: Vec<Tensor> = (0..5).map(product).collect();
             realize_all(&all);
             with_last_plan(Plan::clone)
         });

@@ -2,7 +2,7 @@
 //! one: a few workgroups, which are done as soon as they have begun. So those wait until somebody asks for their results, or for
 //! the memory of the parts, and then run side by side.
 
-use super::seen::{Seen, Share, overlap};
+use super::seen::{Seen, Share};
 use super::{Builder, MOST_TEXT, Scratch, Usage};
 use crate::error::Result;
 use crate::gpu::dispatch::{Dispatch, Memory, PROCESSORS};
@@ -50,9 +50,8 @@ impl Builder<'_> {
 
     /// Adds what a dispatch that sees this memory has to find done.
     pub(super) fn add_late_before(&mut self, seen: &[Seen]) -> Result<()> {
-        let late = self.late.shares.iter().flat_map(|share| &share.seen);
-        let meets = |a: &Seen, b: &Seen| a.sources.iter().any(|s| b.sources.iter().any(|t| overlap(s, t)));
-        let asked = late.into_iter().any(|a| seen.iter().any(|b| (a.writes || b.writes) && meets(a, b)));
+        let mut late = self.late.shares.iter().flat_map(|share| &share.seen);
+        let asked = late.any(|a| seen.iter().any(|b| a.hinders(b)));
         if asked { self.add_late() } else { Ok(()) }
     }
 

@@ -27,7 +27,7 @@ use crate::plan::memory::MemoryRules;
 use late::Late;
 use noted::Noted;
 pub(super) use seen::Source;
-use seen::{Seen, Share, overlap, seen_by};
+use seen::{Seen, Share, seen_by};
 use text::Parts;
 
 /// Workgroups in one dimension of a dispatch.
@@ -265,11 +265,16 @@ impl Builder<'_> {
         self.aside.last().map_or(0, |slice| slice.at + slice.bytes)
     }
 
+    /// Where it is free: behind what is aside, and what is late.
+    fn free_from(&self) -> usize {
+        self.aside_end().max(self.late.end)
+    }
+
     /// Where a kernel's own memory is on the shelf behind the plan's, from byte `first` on. If nothing is late, always in the same
     /// place: the turns of a product that is too large for one dispatch rely on it.
     fn place_scratch(&self, sizes: &[u64], first: usize) -> Scratch {
         let MemoryRules { alignment, block, .. } = *self.target.rules;
-        let mut end = first.max(self.aside_end()).max(self.late.end);
+        let mut end = first.max(self.free_from());
         let mut places = Vec::new();
         for &bytes in sizes {
             let bytes = bytes as usize;

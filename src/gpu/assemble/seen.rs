@@ -40,6 +40,18 @@ pub(super) struct Seen {
     pub sources: Vec<Source>,
 }
 
+impl Seen {
+    /// Whether both name some of the same bytes.
+    pub fn meets(&self, other: &Seen) -> bool {
+        self.sources.iter().any(|a| other.sources.iter().any(|b| overlap(a, b)))
+    }
+
+    /// Whether one of them writes what the other one reads or writes.
+    pub fn hinders(&self, other: &Seen) -> bool {
+        (self.writes || other.writes) && self.meets(other)
+    }
+}
+
 /// A dispatch of a kernel, and the memory that it sees.
 pub(super) struct Share {
     pub k: usize,
