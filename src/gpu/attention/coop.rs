@@ -52,13 +52,21 @@ pub(super) struct Coop<'a> {
     pub block: Block<'a>,
     /// Subgroups that share their rows, and matrices that each has of them one below the other.
     columns: usize,
+    /// Matrices of a subgroup that `scores` holds side by side.
+    staged: usize,
 }
 
 impl<'a> Coop<'a> {
     pub fn new(problem: &'a Problem, tiling: Tiling, caps: &Caps) -> Coop<'a> {
         let halved = |width: usize| width.is_multiple_of(2 * SIDE);
         let columns = if halved(problem.width) && halved(problem.value_width) { 2 } else { 1 };
-        Coop { block: Block::new(problem, tiling, caps), columns }
+        let staged = tiling.other / SIDE / columns;
+        Coop { block: Block::new(problem, tiling, caps), columns, staged }
+    }
+
+    /// Subgroups with rows of their own, that only finish sums in `scores`, which is as small as can be.
+    pub fn of_sums(problem: &'a Problem, tiling: Tiling, caps: &Caps) -> Coop<'a> {
+        Coop { block: Block::new(problem, tiling, caps), columns: 1, staged: 1 }
     }
 
     /// Quads of the widest row in workgroup memory.
@@ -88,9 +96,14 @@ impl<'a> Coop<'a> {
         Tile { rows: OWN, ..self.near(parts) }
     }
 
+    /// Quads of a row of scores.
+    fn across(&self) -> usize {
+        self.columns * self.staged * SIDE / 4
+    }
+
     /// Quads from row to row of scores and weights.
     pub fn pitch(&self) -> usize {
-        half_pitch(self.block.tiling.other / 4)
+        half_pitch(self.across())
     }
 
     /// Quads of `rows`, and of both scores and weights.
@@ -115,7 +128,7 @@ var<workgroup> weights: array<vec4<f16>, {block}>;
 
     /// Four numbers of the workgroup behind row `row` of the scores, where rows lie apart for the banks' sake.
     pub fn aside(&self, row: &str) -> String {
-        format!("scores[({row}) * {}u + {}u]", self.pitch(), self.block.tiling.other / 4)
+        format!("scores[({row}) * {}u + {}u]", self.pitch(), self.across())
     }
 
     /// Declares what statements here rely on.
@@ -140,11 +153,6 @@ let pitch = {pitch}u;\n",
         self.count(parts) / self.columns
     }
 
-    /// Matrices of a block's columns that a subgroup has products of.
-    fn products(&self) -> usize {
-        self.block.tiling.other / SIDE / self.columns
-    }
-
     /// The quad of `scores` and `weights` where the subgroup's matrix number `r` of rows begins, in column `column`.
     fn place(&self, r: usize, column: &str) -> String {
         format!("(subgroup_row + {}u) * pitch + ({column}) * {}u", r * SIDE, SIDE / 4)
@@ -152,7 +160,7 @@ let pitch = {pitch}u;\n",
 
     /// The same for products: column `n` of the subgroup's own.
     fn place_own(&self, r: usize, n: usize) -> String {
-        self.place(r, &format!("subgroup_column * {}u + {n}u", self.products()))
+        self.place(r, &format!("subgroup_column * {}u + {n}u", self.staged))
     }
 
     /// Loads the subgroup's rows of `view` as left operands `name_0_0`, `name_0_1`, …, by row and column.
@@ -189,7 +197,8 @@ let {name}_{r}_{m} = coopLoadT<coop_mat16x16<f16, A>>(&rows[{name}_at_{r}_{m}], 
 
     /// Leaves the products of the own rows `own` and the rows in `tile` in `scores`.
     pub fn rows_by_rows(&self, parts: Parts, own: &str, tile: &Tile) -> String {
-        let (pitch, products) = (tile.pitch(), self.products());
+        let (pitch, products) = (tile.pitch(), self.staged);
+        debug_assert_eq!(products * self.columns * SIDE, self.block.tiling.other, "all products at once");
         let mut text = format!(
             "{{\nlet row_pitch = {pitch}u;\nlet row_first = {}u + subgroup_column * {}u;\n",
             tile.first,
@@ -305,7 +314,7 @@ let a_{r}_{n} = coopLoad<coop_mat16x16<f16, A>>(&{}[at_{r}_{n}], {pitch}u);\n",
     /// Runs of a subgroup's sums that `scores` holds at once.
     fn runs(&self, parts: Parts) -> Vec<Vec<usize>> {
         let all: Vec<usize> = (0..self.sums(parts)).collect();
-        all.chunks(self.products()).map(<[usize]>::to_vec).collect()
+        all.chunks(self.staged).map(<[usize]>::to_vec).collect()
     }
 
     /// The thread's quads of a row of `scores` that hold a run, and those of the width that they are.
@@ -313,7 +322,7 @@ let a_{r}_{n} = coopLoad<coop_mat16x16<f16, A>>(&{}[at_{r}_{n}], {pitch}u);\n",
         let half = SIDE / 8;
         let quads = (0..self.columns).flat_map(|column| {
             (0..half * run.len()).map(move |k| {
-                let place = self.block.column_quad(column * half * self.products() + k);
+                let place = self.block.column_quad(column * half * self.staged + k);
                 let first = (column * self.sums(parts) + run[0]) * SIDE / 4;
                 (place, format!("{first}u + {}", self.block.column_quad(k)))
             })
@@ -381,8 +390,7 @@ let a_{r}_{n} = coopLoad<coop_mat16x16<f16, A>>(&{}[at_{r}_{n}], {pitch}u);\n",
     }
 
     /// The loop over blocks of other rows, from `start` to `end`: while `body` works on one block, as many others are on
-    /// their way as there are `carried`, each under names of its own. The loop makes whole turns of these: blocks `other`
-    /// beyond the end hold the first rows once more.
+    /// their way as there are `carried`, each under names of its own.
     pub fn sweep(&self, [start, end]: [&str; 2], carried: &[Carried], body: &str) -> String {
         let step = self.block.tiling.other;
         let ahead = step * carried.len();
@@ -398,9 +406,10 @@ let a_{r}_{n} = coopLoad<coop_mat16x16<f16, A>>(&{}[at_{r}_{n}], {pitch}u);\n",
         _ = writeln!(text, "for (var turn = {start}; turn < {end}; turn += {ahead}u) {{");
         for (k, Carried { fetch, place, .. }) in carried.iter().enumerate() {
             let (by, next) = (k * step, next("other", ahead));
+            let leave = if k > 0 { format!("if (other >= {end}) {{ break; }}\n") } else { String::new() };
             _ = writeln!(
                 text,
-                "{{\nlet other = turn + {by}u;\nworkgroupBarrier();\n{place}workgroupBarrier();
+                "{{\nlet other = turn + {by}u;\n{leave}workgroupBarrier();\n{place}workgroupBarrier();
 {{\n{next}{fetch}}}\n{body}}}"
             );
         }

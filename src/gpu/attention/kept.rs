@@ -24,7 +24,7 @@ const MOST_BYTES_OF_ONE: u64 = 128 << 20;
 const MOST_PARTS: usize = 8;
 
 /// Blocks on their way while another one is multiplied, for a product takes less time than they do: more of them where
-/// there are so many keys that whole turns of the loop are no loss.
+/// there are so many keys that to read as many once more, at the end, is no loss.
 const AHEAD: [usize; 2] = [2, 4];
 const MANY_KEYS: usize = 512;
 
@@ -141,7 +141,7 @@ impl<'a> Kept<'a> {
     /// The gradients of queries.
     pub fn queries(&self, g: &Gradient, caps: &Caps) -> Dispatch {
         let p = self.problem;
-        let coop = Coop::new(p, self.tiling, caps);
+        let coop = Coop::of_sums(p, self.tiling, caps);
         let b = &coop.block;
         let keys = coop.near(b.width);
         let turned = Tile { first: keys.size(), quads: OWN / 4, ..keys };
@@ -166,8 +166,8 @@ impl<'a> Kept<'a> {
         b.dispatch(spread, memory, &text, all)
     }
 
-    /// Brings the gradients of the own queries' scores for the keys from `next` on to `turned`, a row a key, and 0 for
-    /// keys that they do not see. On their way they are called by a `number`.
+    /// Brings the gradients of the own queries' scores for the keys from `next` on to `turned`, a row a key. On their way
+    /// they are called by a `number`.
     fn bring(&self, turned: &Tile, number: usize) -> Carried {
         let (t, threads) = (&self.tiling, self.tiling.threads());
         // Threads of the keys' dispatch that had a row of these keys, and the pairs of quads that each had of a block.
@@ -198,10 +198,7 @@ impl<'a> Kept<'a> {
                 let (first, across) = (k * t.other / 4, t.across());
                 let column = format!("{first}u + ({pair} * 2u + {half}u) * {across}u + lane % {across}u");
                 let to = turned.at_row(&row, &column);
-                _ = writeln!(
-                    carried.place,
-                    "{to} = select(vec4<f16>(), halves_of_words({name}.{words}), other < seen);"
-                );
+                _ = writeln!(carried.place, "{to} = halves_of_words({name}.{words});");
             }
         }
         carried
