@@ -1,9 +1,9 @@
 //! Products by 16×16 cooperative matrices: f16 rows in workgroup memory, f32 sums in a subgroup's registers.
 //!
 //! Four subgroups share a block of scores: two by two, so that a matrix that one of them loads serves it twice, or each its
-//! own rows where widths cannot be halved. They leave products in `scores`, where two threads a row take them up as `s`
-//! (or `dp`), and read them back as f16 `weights`. The other rows lie in `rows`: those of the near view, then those of the
-//! far one.
+//! own rows where widths cannot be halved, or memory counts for more. They leave products in `scores`, where two threads a
+//! row take them up as `s` (or `dp`), and read them back as f16 `weights`. The other rows lie in `rows`: those of the near
+//! view, then those of the far one.
 
 use super::block::Block;
 use super::problem::Problem;
@@ -97,13 +97,13 @@ impl<'a> Coop<'a> {
     }
 
     /// Quads of a row of scores.
-    fn across(&self) -> usize {
+    fn score_quads(&self) -> usize {
         self.columns * self.staged * SIDE / 4
     }
 
     /// Quads from row to row of scores and weights.
     pub fn pitch(&self) -> usize {
-        half_pitch(self.across())
+        half_pitch(self.score_quads())
     }
 
     /// Quads of `rows`, and of both scores and weights.
@@ -128,7 +128,7 @@ var<workgroup> weights: array<vec4<f16>, {block}>;
 
     /// Four numbers of the workgroup behind row `row` of the scores, where rows lie apart for the banks' sake.
     pub fn aside(&self, row: &str) -> String {
-        format!("scores[({row}) * {}u + {}u]", self.pitch(), self.across())
+        format!("scores[({row}) * {}u + {}u]", self.pitch(), self.score_quads())
     }
 
     /// Declares what statements here rely on.
