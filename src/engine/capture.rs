@@ -4,7 +4,7 @@ use crate::graph::{Node, Sources, Storage};
 use crate::op::{BinaryOp, Op};
 use crate::plan::executor::Argument;
 use crate::plan::graph::{PlanGraph, PlanNode};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -157,10 +157,35 @@ impl Capture {
         self.inputs[n].is_none() && !op.renames() && !op.moves() && !op.is_rule()
     }
 
-    /// The product that `n` is but for its type and factors that are the same everywhere and are made of what is there
-    /// already: to keep it costs no more than to keep `n`, and nothing is written twice. A gradient that a scaler has
-    /// unscaled is that, and is seldom looked at.
-    fn scaled_product(&self, n: usize) -> Option<usize> {
+    /// What to keep instead of `n`, which can be made of it at any time: it takes no more memory, and nothing is written twice.
+    /// Gradients are such, and are seldom looked at: those that a scaler has unscaled, and those of few rows of a table.
+    fn stand_ins(&self, n: usize) -> Option<SmallVec<[usize; 2]>> {
+        // What a backward pass goes through is kept as it asks for it.
+        if self.nodes[n].tape_needed() {
+            return None;
+        }
+        let (base, scaled) = self.unscaled(n)?;
+        if matches!(self.nodes[base].op, Op::Where) && self.inputs[base].is_none() {
+            return self.found_rows(base);
+        }
+        let bytes = |n: usize| self.nodes[n].shape.numel() * self.nodes[n].dtype.size();
+        let fits = scaled && self.nodes[base].op.stands_alone() && bytes(base) <= bytes(n);
+        fits.then(|| smallvec![base])
+    }
+
+    /// The sums of rows, and where each row is summed, that a gradient of a table looks for its rows in.
+    fn found_rows(&self, n: usize) -> Option<SmallVec<[usize; 2]>> {
+        let source =
+            |n: usize, k: usize| self.sources[n].get(k).map(|&s| self.origin_of(s as usize, Op::moves));
+        let found = source(n, 1).filter(|&found| matches!(self.nodes[found].op, Op::Gather { .. }))?;
+        let sums = source(found, 0).filter(|&sums| matches!(self.nodes[sums].op, Op::ScatterAdd { .. }))?;
+        let firsts = source(source(found, 1)?, 0)?;
+        matches!(self.nodes[firsts].op, Op::FirstPosition).then(|| smallvec![sums, firsts])
+    }
+
+    /// What `n` is but for its type and factors that are the same everywhere and are made of what is there already, and
+    /// whether there are such factors.
+    fn unscaled(&self, n: usize) -> Option<(usize, bool)> {
         let is_there = |n: &u32| {
             let origin = self.origin_of(*n as usize, Op::moves);
             self.inputs[origin].is_some() || self.nodes[origin].op.is_rule()
@@ -174,6 +199,7 @@ impl Capture {
         while self.inputs[at].is_none() && !self.nodes[at].op.stands_alone() {
             let sources = &self.sources[at];
             at = match &self.nodes[at].op {
+                Op::Where => break,
                 Op::Cast | Op::Reshape | Op::Permute(_) => sources[0],
                 op if op.renames() => sources[0],
                 Op::Binary(BinaryOp::Mul) => {
@@ -187,10 +213,7 @@ impl Capture {
                 _ => return None,
             } as usize;
         }
-        let bytes = |n: usize| self.nodes[n].shape.numel() * self.nodes[n].dtype.size();
-        // What a backward pass goes through is kept as it asks for it.
-        let fits = scaled && !self.nodes[n].tape_needed() && bytes(at) <= bytes(n);
-        (fits && self.nodes[at].op.stands_alone()).then_some(at)
+        Some((at, scaled))
     }
 
     fn decide_keeping(&mut self, roots: &[u64]) {
@@ -208,10 +231,12 @@ impl Capture {
             let held = self.held(n);
             if held
                 && !self.keep[n]
-                && let Some(product) = self.scaled_product(n)
+                && let Some(stand_ins) = self.stand_ins(n)
             {
                 self.pending.push(n as u32);
-                self.keep[product] = self.inputs[product].is_none();
+                for other in stand_ins {
+                    self.keep[other] |= self.inputs[other].is_none();
+                }
                 continue;
             }
             if held && !self.is_computed(n) && !matches!(node.op, Op::Const(_)) {

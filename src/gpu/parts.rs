@@ -40,7 +40,7 @@ pub(super) struct Part {
     /// Which of how many turns that are added up.
     turn: usize,
     turns: usize,
-    /// What is the first place of a scattering.
+    /// What is the first of the places that indices name.
     shift: usize,
     /// The matrices of scores of attention.
     items: Range<usize>,
@@ -92,6 +92,7 @@ impl Part {
                 all
             }
             Special::ArgSort { axis, .. } | Special::Cumsum { axis } => alike(&[0], *axis),
+            Special::FirstPosition => vec![along(&[], Some(0), output.shape[0])],
             Special::MaxPoolIndex(_) => {
                 (0..2).map(|axis| along(&[(0, axis)], Some(axis), output.shape[axis])).collect()
             }
@@ -127,6 +128,7 @@ impl Part {
         match &mut part.kernel.special {
             Special::Conv(_, attrs) if cut.groups => attrs.groups = range.len(),
             Special::ScatterAdd { axis } if cut.output == Some(*axis) => part.shift += range.start,
+            Special::FirstPosition => part.shift += range.start,
             _ => {}
         }
         part
@@ -269,7 +271,7 @@ impl Part {
             for (number, operand) in &moved {
                 read_elsewhere(dispatch, *number, operand);
             }
-            if matches!(self.kernel.special, Special::ScatterAdd { .. }) && self.shift > 0 {
+            if self.shift > 0 {
                 shift_index(dispatch, self.shift);
             }
             self.put_results(dispatch);
@@ -419,7 +421,7 @@ fn read_elsewhere(dispatch: &mut Dispatch, number: usize, operand: &Operand) {
     }
 }
 
-/// Lets a scattering count places from `shift` on.
+/// Lets a dispatch count the places that indices name from `shift` on.
 fn shift_index(dispatch: &mut Dispatch, shift: usize) {
     let Some(index) = dispatch.bindings.iter().find(|b| b.name == "index") else { return };
     let lane = index.lane.name(false);
@@ -516,6 +518,25 @@ mod tests {
             let Special::Conv(_, attrs) = &part.kernel.special else { panic!("it stays what it is") };
             let [x, w] = [0, 1].map(|k| &part.kernel.operands[k].shape);
             assert_eq!(x[1], attrs.groups * w[1]);
+        }
+    }
+
+    #[test]
+    fn parts_of_places_are_counted_from_where_they_begin() {
+        let mut first = kernel(Special::FirstPosition, [&[300], &[1], &[2000]]);
+        first.operands.pop();
+        first.operands[0].dtype = DType::I32;
+        first.output.dtype = DType::I32;
+        let parts = parts(&first, 8);
+        assert!(parts.len() >= 4);
+        for part in &parts {
+            assert_eq!(part.shift, part.ranges[0].start);
+            let body = &part.lower(&Caps::LEAST).dispatches[0].body;
+            assert_eq!(
+                body.contains(&format!("load_index(i) - i32({})", part.shift)),
+                part.shift > 0,
+                "{body}"
+            );
         }
     }
 

@@ -75,6 +75,7 @@ pub(super) fn lower_knowing(
         Special::ScatterAdd { .. }
         | Special::ArgSort { .. }
         | Special::Cumsum { .. }
+        | Special::FirstPosition
         | Special::MaxPoolIndex(_) => index::lower(kernel, caps),
     }
 }

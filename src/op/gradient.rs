@@ -157,7 +157,13 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
         }
 
         Op::Gather { axis } => {
-            let table = g.scatter_primitive(*axis as usize, x(1), x(0).shape())?;
+            let (axis, shape) = (*axis as usize, x(0).shape());
+            let table = match picked_rows(x(1), axis) {
+                Some(rows) if g.device().is_gpu() && is_sparse(rows.numel(), &shape) => {
+                    g.scatter_rows(&rows, shape)?
+                }
+                _ => g.scatter_primitive(axis, x(1), shape)?,
+            };
             Ok(smallvec![Some(table), None])
         }
         Op::ScatterAdd { axis } => Ok(smallvec![None, Some(g.gather_primitive(*axis as usize, x(0))?)]),
@@ -181,6 +187,7 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
         | Op::Random { .. }
         | Op::ArgReduce { .. }
         | Op::ArgSort { .. }
+        | Op::FirstPosition
         | Op::MaxPoolIndex(_)
         | Op::Alias => Ok(d.sources.iter().map(|_| None).collect()),
     }
@@ -191,6 +198,23 @@ fn is_transposed(t: &Tensor) -> bool {
     let (node, rank) = (t.node(), t.rank());
     let Op::Permute(order) = &node.op else { return false };
     (0..rank - 2).all(|k| order[k] as usize == k) && order[rank - 2] as usize == rank - 1
+}
+
+/// The vector of indices by which whole rows of a table are picked, if they are.
+fn picked_rows(index: &Tensor, axis: usize) -> Option<Tensor> {
+    let node = index.node();
+    let expanded = axis == 0 && matches!(node.op, Op::Expand);
+    let rows = expanded.then(|| node.sources().first().cloned())??;
+    let is_column = rows.shape.rank() == node.shape.rank() && rows.shape[0] == rows.shape.numel();
+    is_column.then(|| Tensor::from_node(rows))
+}
+
+/// Whether so few rows of a large table were picked that whoever reads its gradient should look for them, instead of reading
+/// the zeros between them. A CPU writes and reads zeros sooner than it looks.
+fn is_sparse(rows: usize, table: &Shape) -> bool {
+    const FEW: usize = 8;
+    const LARGE: usize = 1 << 22;
+    rows * FEW <= table[0] && table.numel() >= LARGE && i32::try_from(table[0]).is_ok()
 }
 
 fn unary(op: U, x: &Tensor, y: &Tensor, g: &Tensor) -> Result<Gradients> {

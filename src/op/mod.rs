@@ -234,6 +234,8 @@ pub(crate) enum Op {
     Cumsum {
         axis: u8,
     },
+    /// (index): the first position of a vector of indices that names each place, as i32; -1 where none does.
+    FirstPosition,
     /// The flat position, in its image, of every window's first maximum, as i32.
     MaxPoolIndex(Box<PoolAttrs>),
 
@@ -325,6 +327,7 @@ impl Op {
             Op::ScatterAdd { .. } => "scatter_add",
             Op::ArgSort { .. } => "argsort",
             Op::Cumsum { .. } => "cumsum",
+            Op::FirstPosition => "first_position",
             Op::MaxPoolIndex(_) => "max_pool_index",
             Op::Alias => "alias",
             Op::Own(_) => "function",
@@ -371,6 +374,7 @@ impl Op {
                 | Op::ScatterAdd { .. }
                 | Op::ArgSort { .. }
                 | Op::Cumsum { .. }
+                | Op::FirstPosition
                 | Op::MaxPoolIndex(_)
         )
     }
@@ -412,6 +416,7 @@ impl Op {
             Op::MaxPoolIndex(_) => (25, 0),
             Op::Alias | Op::Own(_) => (26, 0),
             Op::Formula(formula) => (27, formula.id),
+            Op::FirstPosition => (28, 0),
         };
         key.push(tag | detail << 8);
         let pairs = |key: &mut Vec<u64>, pairs: &[(usize, usize)]| {

@@ -136,6 +136,7 @@ impl<'a> Fusion<'a> {
                 Special::ArgSort { axis: *axis as usize, descending: *descending }
             }
             Op::Cumsum { axis } => Special::Cumsum { axis: *axis as usize },
+            Op::FirstPosition => Special::FirstPosition,
             Op::MaxPoolIndex(attrs) => Special::MaxPoolIndex(**attrs),
             op => unreachable!("{} does not stand alone", op.name()),
         };

@@ -335,6 +335,7 @@ pub(crate) enum Special {
     ScatterAdd { axis: usize },
     ArgSort { axis: usize, descending: bool },
     Cumsum { axis: usize },
+    FirstPosition,
     MaxPoolIndex(PoolAttrs),
 }
 
@@ -440,6 +441,7 @@ impl Special {
             Special::ScatterAdd { .. } => "scatter add",
             Special::ArgSort { .. } => "argsort",
             Special::Cumsum { .. } => "cumsum",
+            Special::FirstPosition => "first position",
             Special::MaxPoolIndex(_) => "max pool index",
         }
     }

@@ -14,6 +14,8 @@ const MOST_LOADS: usize = 6;
 const MOST_LOADS_OF_ONE: usize = 96;
 /// …through at most this many ops, which bounds programs and the recursion that writes them.
 const DEEPEST: u32 = 96;
+/// Elements of a table that no first cache holds: to pick from it is to read a large tensor, however many are picked.
+const LARGE_TABLE: usize = 1 << 16;
 
 /// One flag a node: whether its values are put into memory.
 pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Vec<bool> {
@@ -60,13 +62,19 @@ struct Effort {
     cost: u32,
     /// Ops between it and memory.
     depth: u32,
-    /// The large tensors that are read for it.
-    loads: SmallVec<[usize; 4]>,
+    /// The large tensors that are read for it, and how many elements of them.
+    loads: SmallVec<[(usize, usize); 4]>,
     /// All tensors that are read for it.
     slots: SmallVec<[usize; 8]>,
 }
 
 impl Effort {
+    fn load(&mut self, slot: usize, elements: usize) {
+        if !self.loads.iter().any(|(known, _)| *known == slot) {
+            self.loads.push((slot, elements));
+        }
+    }
+
     fn read(&mut self, slot: usize) {
         if !self.slots.contains(&slot) {
             self.slots.push(slot);
@@ -128,16 +136,20 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             continue;
         }
         let size = graph.nodes[n].shape.numel();
-        let is_large = |slot: usize| graph.nodes[slot].shape.numel() * 8 >= size;
+        let is_large = |elements: usize| elements * 8 >= size;
         let depth = efforts[n].depth;
         limit_slots(graph, n, stored, &mut efforts, most_slots);
         let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, ..Effort::default() };
-        for &s in &graph.nodes[n].sources {
+        let picks = matches!(graph.nodes[n].op, Op::Gather { .. });
+        for (k, &s) in graph.nodes[n].sources.iter().enumerate() {
             let base = graph.base(s);
             if graph.nodes[base].input || stored[base] {
                 effort.read(base);
-                if is_large(base) && !effort.loads.contains(&base) {
-                    effort.loads.push(base);
+                let elements = graph.nodes[base].shape.numel();
+                let from_table = picks && k == 0 && elements >= LARGE_TABLE;
+                let elements = if from_table { elements.max(size) } else { elements };
+                if is_large(elements) {
+                    effort.load(base, elements);
                 }
                 continue;
             }
@@ -148,10 +160,8 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             };
             efforts[base].slots.iter().for_each(|&slot| effort.read(slot));
             // What is large beside a bias may be small beside what it is added to.
-            for &l in &efforts[base].loads {
-                if is_large(l) && !effort.loads.contains(&l) {
-                    effort.loads.push(l);
-                }
+            for &(slot, elements) in efforts[base].loads.iter().filter(|(_, elements)| is_large(*elements)) {
+                effort.load(slot, elements);
             }
         }
         let (count, widest) = uses[n];

@@ -25,6 +25,28 @@ impl Tensor {
         record(Op::ScatterAdd { axis: axis as u8 }, &[index, self], shape, self.dtype())
     }
 
+    /// The same where `rows`, a column, names whole rows of `shape`, and only few of them: their sums, and who looks for a row
+    /// finds its sum or nothing. So the zeros of all other rows take no memory, unless somebody keeps them.
+    pub(crate) fn scatter_rows(&self, rows: &Tensor, shape: Shape) -> Result<Tensor> {
+        let (count, extent) = (rows.numel(), shape[0]);
+        let along = |rows: usize, of: &Shape| {
+            let mut extents = vec![1; of.rank()];
+            extents[0] = rows;
+            Shape::of(&extents)
+        };
+        let rows = rows.reshape_to(Shape::of(&[count]))?;
+        let rows = if rows.dtype() == DType::U8 { rows.try_to_dtype(DType::I32)? } else { rows };
+        let firsts = record(Op::FirstPosition, &[&rows], Shape::of(&[extent]), DType::I32)?;
+        // A row is summed where it is named first; one outside, nowhere.
+        let inside = rows.try_ge(0)?.try_logical_and(&rows.try_lt(extent as i64)?)?;
+        let places = inside.try_where_(firsts.gather_primitive(0, &rows)?, -1)?;
+        let places = places.reshape_to(along(count, &shape))?.expand_to(self.shape())?;
+        let sums = self.scatter_primitive(0, &places, self.shape())?;
+        let firsts = firsts.reshape_to(along(extent, &shape))?;
+        let found = sums.gather_primitive(0, &firsts.try_maximum(0)?.expand_to(shape)?)?;
+        firsts.try_ge(0)?.try_where_(found, 0.0)
+    }
+
     fn check_same_rank(&self, index: &Tensor) -> Result<()> {
         check_index(index)?;
         if self.rank() != index.rank() {
@@ -150,5 +172,25 @@ impl Tensor {
             );
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_scattered_as_they_are_found() {
+        let shape = Shape::of(&[9, 2, 3]);
+        for dtype in [DType::I32, DType::I64, DType::U32, DType::U8] {
+            let outside = if matches!(dtype, DType::I32 | DType::I64) { -2 } else { 200 };
+            let rows = Tensor::from_vec(vec![4i32, 0, outside, 4, 9, 8, 4], [7, 1, 1]).to_dtype(dtype);
+            let values = Tensor::arange(1, 43).to_dtype(DType::F32).reshape([7, 2, 3]);
+            let spread = rows.expand_to(values.shape()).unwrap();
+            let scattered = values.scatter_primitive(0, &spread, shape).unwrap();
+            let found = values.scatter_rows(&rows, shape).unwrap();
+            assert_eq!(found.to_vec::<f32>(), scattered.to_vec::<f32>(), "{dtype}");
+            assert_eq!(found.to_vec::<f32>()[4 * 6], 1.0 + 19.0 + 37.0);
+        }
     }
 }

@@ -1,8 +1,11 @@
-//! Sorting and running sums; `scatter` adds by index, `window_max` finds the positions of window maxima.
+//! Sorting and running sums; `scatter` adds by index, `first_position` finds who names a place first, `window_max` the
+//! positions of window maxima.
 
+mod first_position;
 mod scatter;
 mod window_max;
 
+pub(super) use first_position::first_position;
 pub(super) use scatter::scatter_add;
 pub(super) use window_max::max_pool_index;
 

@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// An index of whichever integer type.
-fn index_at(operand: &Operand, at: isize, bind: Bindings) -> i64 {
+pub(super) fn index_at(operand: &Operand, at: isize, bind: Bindings) -> i64 {
     // SAFETY: the position is the view's own.
     unsafe {
         match operand.dtype {

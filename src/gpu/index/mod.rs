@@ -2,6 +2,7 @@
 
 mod argsort;
 mod cumsum;
+mod first_position;
 mod max_pool;
 mod merge;
 mod number;
@@ -27,6 +28,7 @@ pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
         Special::ScatterAdd { axis } => scatter::lower(kernel, axis, caps),
         Special::ArgSort { axis, descending } => argsort::lower(kernel, axis, descending),
         Special::Cumsum { axis } => cumsum::lower(kernel, axis),
+        Special::FirstPosition => first_position::lower(kernel),
         Special::MaxPoolIndex(attrs) => max_pool::lower(kernel, attrs),
         ref other => unreachable!("{} is no kernel of indices", other.name()),
     }

@@ -1,6 +1,8 @@
 //! Maps and folds so large that an invocation of a GPU takes several elements, and so many that a dispatch takes
 //! hundreds: numbers small enough to be exact, against plain loops.
 
+mod sparse_rows;
+
 use volta::optim::clip_grad_norm;
 use volta::{Optimizer, SGD, Tensor, realize_all};
 
