@@ -213,7 +213,7 @@ impl Writer<'_> {
                 self.bind(v, &value, wide);
             }
             Step::Valid(checks) => {
-                let wide = checks.iter().any(|c| self.step(&c.form) != 0);
+                let wide = checks.iter().any(|c| self.parts_lanes(c));
                 let lanes = if wide { 4 } else { 1 };
                 let each: Vec<String> =
                     (0..lanes).map(|k| format!("select(0u, 1u, {})", self.check(checks, k))).collect();
@@ -237,8 +237,11 @@ impl Writer<'_> {
             Step::MulAdd(..) => unreachable!("a CPU's step"),
             Step::Where(c, a, b) => {
                 let wide = [*c, *a, *b].iter().any(|&o| self.is_wide(o));
-                let (c, a, b) = (self.operand(*c, wide), self.operand(*a, wide), self.operand(*b, wide));
-                self.bind(v, &format!("select({b}, {a}, {c} != {}(0u))", Lane::U32.name(wide)), wide);
+                // One truth value chooses for all lanes.
+                let zero = format!("{}(0u)", Lane::U32.name(self.is_wide(*c)));
+                let chosen = format!("{} != {zero}", self.operand(*c, false));
+                let (a, b) = (self.operand(*a, wide), self.operand(*b, wide));
+                self.bind(v, &format!("select({b}, {a}, {chosen})"), wide);
             }
             Step::Cast(a) => {
                 let wide = self.is_wide(*a);
