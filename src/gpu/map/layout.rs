@@ -20,6 +20,8 @@ const MANY_APART: usize = 1 << 18;
 /// Parts of a row, and elements in all, that are too few to be shared out.
 const FEW: usize = 4;
 const SMALL: usize = 1 << 16;
+/// Loads for every element for which a single row is shared out rather than folded by one large team.
+const MUCH: usize = 8;
 
 /// Neighbouring rows that are worth standing side by side.
 const LEAST_ROWS: usize = 8;
@@ -60,6 +62,8 @@ impl Layout {
         let lanes = if wide { 4 } else { 1 };
         let steps = if four_rows { width } else { width.div_ceil(lanes) }.max(1);
         let units = if four_rows { rows / 4 } else { rows };
+        // What reads much for every element waits long enough.
+        let loads = full.iter().filter(|&&v| matches!(kernel.code[v].step, Step::Load { .. })).count();
         let whole = at_once(caps, units, steps, rows * width, full.len()).filter(|_| columns && single);
         let (parts, rows_at_once) = if columns {
             let side = if units >= 32 { 32 } else { units.next_power_of_two() as u32 };
@@ -72,11 +76,10 @@ impl Layout {
             let before_last = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
             // Large teams for few rows, and where all of a row is kept in registers only so.
             let holds = steps.div_ceil(large as usize) * before_last * lanes <= MOST_KEPT;
-            let most = if steps > 8 * GROUP as usize && (holds || rows * (GROUP as usize) < MANY_TOGETHER) {
-                large
-            } else {
-                GROUP
-            };
+            let few_rows = rows * (GROUP as usize) < MANY_TOGETHER;
+            let shared_out = single && rows == 1 && loads >= MUCH;
+            let most =
+                if steps > 8 * GROUP as usize && (holds || few_rows) && !shared_out { large } else { GROUP };
             // Short ways for the members, but not more of them than the row has elements.
             let mut parts = steps.div_ceil(4).next_power_of_two();
             while parts * 2 <= steps.next_power_of_two() && rows * parts < MANY {
@@ -97,8 +100,6 @@ impl Layout {
         let groups = rows.div_ceil(rows_at_once);
         // A part of a row should still be worth a workgroup.
         let splits = if single && whole.is_none() {
-            // What reads much for every element waits long enough.
-            let loads = full.iter().filter(|&&v| matches!(kernel.code[v].step, Step::Load { .. })).count();
             let turns = match (columns, four_rows) {
                 (true, false) => 16,
                 (true, true) => 8,
