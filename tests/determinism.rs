@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::{
-    AdamW, AttentionOptions, ConvOptions, DType, Device, Optimizer, Tensor, counters, cross_entropy,
+    AdamW, AttentionOptions, ConvOptions, DType, Device, Optimizer, SGD, Tensor, counters, cross_entropy,
     default_device, manual_seed, with_device,
 };
 
@@ -151,4 +151,42 @@ fn random_numbers_have_the_same_bits_on_every_device() {
         })
     };
     assert_eq!(bits(default_device()), bits(Device::Cpu));
+}
+
+/// Normal numbers are made of the same bits, by each device's own logarithm and cosine.
+#[test]
+fn normal_numbers_agree_on_every_device() {
+    let _turn = alone();
+    let normal = |device: Device| {
+        with_device(device, || {
+            manual_seed(7);
+            Tensor::randn([3, 10_001]).to_vec::<f32>()
+        })
+    };
+    let (here, there) = (normal(default_device()), normal(Device::Cpu));
+    let farthest = here.iter().zip(&there).map(|(a, b)| (a - b).abs() / b.abs().max(1.0)).fold(0.0, f32::max);
+    assert!(farthest < 2e-6, "{farthest}");
+}
+
+/// Of a table of which few rows are picked, a gradient is made of the sums of these when somebody asks for it.
+#[test]
+fn gradients_that_are_held_do_not_make_later_plans_new() {
+    let _turn = alone();
+    const WIDTH: usize = 128;
+    let table = Tensor::ones([33_000, WIDTH]).requires_grad(true);
+    let mut optimizer = SGD::new(vec![table.clone()], 0.5, 0.0, 0.0);
+    let (mut held, mut compiled) = (Vec::new(), Vec::new());
+    for step in 0..6i32 {
+        optimizer.zero_grad();
+        table.embedding(&Tensor::from_vec(vec![step, 20, step], [3])).sum().backward();
+        held.push(table.grad().expect("a gradient"));
+        optimizer.step();
+        table.realize();
+        compiled.push(counters().plans_compiled);
+    }
+    assert_eq!(compiled[5], compiled[3], "{compiled:?}");
+    for (step, gradient) in held.iter().enumerate() {
+        let found = gradient.to_vec::<f32>();
+        assert_eq!((found[step * WIDTH], found[20 * WIDTH], found[21 * WIDTH]), (2.0, 1.0, 0.0), "{step}");
+    }
 }

@@ -2,8 +2,8 @@
 //! is a GPU; says so and passes where there is none.
 
 use std::sync::{Arc, OnceLock};
-use volta::ErrorKind;
-use volta::gpu::{GpuBuffer, GpuDevice, GpuTensor};
+use volta::gpu::{AdapterKind, GpuBuffer, GpuDevice, GpuTensor};
+use volta::{Device, ErrorKind};
 
 /// One device for all tests, if there is one.
 fn device() -> Option<Arc<GpuDevice>> {
@@ -215,5 +215,23 @@ on_gpu! {
         };
         drop(device);
         assert_eq!(sum.await.unwrap().to_vec().await, [4.0, 6.0]);
+    }
+}
+
+#[test]
+fn adapters_are_listed_with_what_they_can_do() {
+    let all = volta::gpu::adapters();
+    let Some(first) = all.first() else { return eprintln!("not tested: there is no adapter") };
+    assert!(!first.name.is_empty() && !first.backend.is_empty());
+    // What WebGPU promises.
+    assert!(first.max_binding_bytes >= 128 << 20 && first.max_buffers >= 8, "{first:?}");
+    assert!(first.max_workgroup >= 256 && first.workgroup_bytes >= 16 << 10, "{first:?}");
+    let numbers: Vec<usize> = all.iter().filter_map(|a| a.index).collect();
+    assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>());
+    assert_eq!(Device::auto(), if numbers.is_empty() { Device::Cpu } else { Device::Gpu(0) });
+    if std::env::var("VOLTA_ADAPTER").is_ok_and(|name| name == "llvmpipe") {
+        // What the tests on it rely on.
+        assert_eq!((first.index, first.kind), (Some(0), AdapterKind::Software));
+        assert!(first.f16 && first.subgroups, "{first:?}");
     }
 }

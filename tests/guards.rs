@@ -151,3 +151,15 @@ fn an_unsigned_index_is_named_by_the_number_it_is() {
         }
     }
 }
+
+#[test]
+fn a_large_table_of_which_few_rows_or_none_are_picked_is_no_fault() {
+    set_guards(true);
+    for rows in [vec![], vec![7i32, 32_999, 7]] {
+        let index = Tensor::from_vec(rows.clone(), [rows.len()]);
+        let table = Tensor::ones([33_000, 128]).requires_grad(true);
+        table.embedding(&index).sum().backward();
+        let sum: f32 = table.grad().unwrap().try_to_vec::<f32>().unwrap().iter().sum();
+        assert_eq!(sum, (rows.len() * 128) as f32);
+    }
+}

@@ -28,16 +28,20 @@ pub fn run(output: Output) -> Outcome {
             &json!({
                 "device": a.index.map(|i| format!("gpu:{i}")), "name": a.name, "kind": format!("{:?}", a.kind).to_lowercase(),
                 "backend": a.backend, "driver": a.driver, "features": can,
-                "max_binding_bytes": a.max_binding_bytes, "max_workgroup": a.max_workgroup,
+                "max_binding_bytes": a.max_binding_bytes, "max_buffers": a.max_buffers, "max_workgroup": a.max_workgroup,
+                "workgroup_bytes": a.workgroup_bytes,
             }),
             format_args!(
-                "{name:<8} {}, {:?}, {} ({}); {}; {} MiB a binding",
+                "{name:<8} {}, {:?}, {} ({}); {}; {} MiB a binding, {} buffers a kernel, {} threads and {} KiB a workgroup",
                 a.name,
                 a.kind,
                 a.backend,
                 a.driver,
                 if can.is_empty() { "plain WebGPU".to_string() } else { can.join(", ") },
-                a.max_binding_bytes >> 20
+                a.max_binding_bytes >> 20,
+                a.max_buffers,
+                a.max_workgroup,
+                a.workgroup_bytes >> 10
             ),
         );
     }

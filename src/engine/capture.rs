@@ -18,7 +18,7 @@ pub(super) struct Capture {
     uses: Vec<u32>,
     keep: Vec<bool>,
     donated: Vec<bool>,
-    /// Views, rules and scaled products that somebody holds: they stay pending.
+    /// Views, rules and what has stand-ins, if somebody holds it: they stay pending.
     pending: Vec<u32>,
     order: Vec<(u64, u32)>,
     moved: Vec<u32>,
@@ -173,7 +173,8 @@ impl Capture {
         fits.then(|| smallvec![base])
     }
 
-    /// The sums of rows, and where each row is summed, that a gradient of a table looks for its rows in.
+    /// The sums of rows, and where each row is summed, that a gradient of a table looks for its rows in: what
+    /// [`Tensor::scatter_rows`](crate::tensor::Tensor::scatter_rows) makes.
     fn found_rows(&self, n: usize) -> Option<SmallVec<[usize; 2]>> {
         let source =
             |n: usize, k: usize| self.sources[n].get(k).map(|&s| self.origin_of(s as usize, Op::moves));
@@ -233,7 +234,10 @@ impl Capture {
                 && !self.keep[n]
                 && let Some(stand_ins) = self.stand_ins(n)
             {
-                self.pending.push(n as u32);
+                // What is made of what is there needs nobody to look at it again.
+                if stand_ins.iter().any(|&other| self.inputs[other].is_none()) {
+                    self.pending.push(n as u32);
+                }
                 for other in stand_ins {
                     self.keep[other] |= self.inputs[other].is_none();
                 }

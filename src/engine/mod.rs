@@ -146,7 +146,7 @@ fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Res
     let mut engine = engine();
     let Engine { plans, capture } = &mut *engine;
     let result = compute(plans, capture, device, roots, pending);
-    // Views and rules that stay pending are looked at again next time.
+    // Views, rules and what has stand-ins stay pending, and are looked at again next time.
     capture.still_pending().for_each(register);
     let gone = std::mem::take(&mut capture.nodes);
     capture.clear();

@@ -1,6 +1,7 @@
 //! The GPUs of this machine, and which of them is meant.
 
 use crate::error::{Error, ErrorKind, Result};
+use std::env::consts::{ARCH, OS};
 use std::sync::OnceLock;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::{Mutex, PoisonError};
@@ -186,7 +187,7 @@ fn missing(asked: Option<&str>, index: usize, names: &[String]) -> String {
             "there is no gpu:{index}; `volta::gpu::adapters()` lists the adapters of this machine"
         );
     }
-    let mut message = format!("no GPU was found. {}", INSTALL);
+    let mut message = format!("no GPU was found. {}", install(OS, ARCH));
     if let Some(software) = names.first() {
         message += &format!(
             " There is a software adapter ({software}): set VOLTA_ADAPTER to a part of its name to use it, slowly."
@@ -195,17 +196,19 @@ fn missing(asked: Option<&str>, index: usize, names: &[String]) -> String {
     message
 }
 
-#[cfg(target_os = "linux")]
-const INSTALL: &str = "On Linux a GPU needs its Vulkan driver: mesa-vulkan-drivers for AMD and Intel, the \
-                       proprietary driver (with libvulkan1) for NVIDIA; `vulkaninfo --summary` shows what is there.";
-#[cfg(target_os = "windows")]
-const INSTALL: &str = "On Windows install the GPU vendor's current driver (DirectX 12 or Vulkan).";
-#[cfg(target_os = "macos")]
-const INSTALL: &str = "On macOS any Mac with Metal works; inside a virtual machine there may be none.";
-#[cfg(target_arch = "wasm32")]
-const INSTALL: &str = "This browser has no WebGPU, or it is turned off.";
-#[cfg(not(any(target_os = "linux", target_os = "windows", target_os = "macos", target_arch = "wasm32")))]
-const INSTALL: &str = "Install a Vulkan driver for it.";
+/// What a machine with this system and architecture needs for a GPU.
+fn install(system: &str, architecture: &str) -> &'static str {
+    match (architecture, system) {
+        ("wasm32", _) => "This browser has no WebGPU, or it is turned off.",
+        (_, "linux") => {
+            "On Linux a GPU needs its Vulkan driver: mesa-vulkan-drivers for AMD and Intel, the proprietary driver (with \
+             libvulkan1) for NVIDIA; `vulkaninfo --summary` shows what is there."
+        }
+        (_, "windows") => "On Windows install the GPU vendor's current driver (DirectX 12 or Vulkan).",
+        (_, "macos") => "On macOS any Mac with Metal works; inside a virtual machine there may be none.",
+        _ => "Install a Vulkan driver for it.",
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -247,10 +250,21 @@ mod tests {
 
     #[test]
     fn without_an_adapter_it_says_what_to_install_and_what_there_is() {
-        assert!(missing(None, 0, &[]).contains(INSTALL));
+        assert!(missing(None, 0, &[]).contains(install(OS, ARCH)));
+        for (system, architecture, word) in [
+            ("linux", "x86_64", "mesa-vulkan-drivers"),
+            ("windows", "x86_64", "DirectX 12"),
+            ("macos", "aarch64", "Metal"),
+            ("unknown", "wasm32", "browser"),
+            ("freebsd", "x86_64", "Vulkan"),
+        ] {
+            assert!(install(system, architecture).contains(word), "{system}");
+        }
         let message = missing(None, 0, &["llvmpipe".into()]);
         assert!(
-            message.contains(INSTALL) && message.contains("llvmpipe") && message.contains("VOLTA_ADAPTER")
+            message.contains(install(OS, ARCH))
+                && message.contains("llvmpipe")
+                && message.contains("VOLTA_ADAPTER")
         );
         assert!(missing(None, 3, &[]).contains("gpu:3"));
     }

@@ -27,6 +27,20 @@ pub(super) fn validate(text: &str, capabilities: Capabilities) -> (naga::Module,
     (module, info)
 }
 
+/// Validates a shader for tensor cores, and translates it as Vulkan's drivers are given it.
+pub(super) fn translate(name: &str, source: &str) {
+    let capabilities = Capabilities::COOPERATIVE_MATRIX
+        | Capabilities::SHADER_FLOAT16
+        | Capabilities::SHADER_FLOAT16_IN_FLOAT32
+        | Capabilities::SUBGROUP;
+    let (module, info) = validate(source, capabilities);
+    let options = naga::back::spv::Options { lang_version: (1, 3), ..Default::default() };
+    let words = naga::back::spv::write_vec(&module, &info, &options, None)
+        .unwrap_or_else(|e| panic!("{name}: {e}\n{source}"));
+    // The number that every SPIR-V module starts with.
+    assert_eq!(words[0], 0x0723_0203);
+}
+
 /// The shaders of the plan that `f` runs last. The plan is made, and run, on the CPU.
 pub(super) fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
     with_device(Device::Cpu, f);
@@ -230,19 +244,10 @@ fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
         ("attention", shaders_of_halves(false)),
         ("attention's gradient", shaders_of_halves(true)),
     ];
-    let capabilities = Capabilities::COOPERATIVE_MATRIX
-        | Capabilities::SHADER_FLOAT16
-        | Capabilities::SHADER_FLOAT16_IN_FLOAT32
-        | Capabilities::SUBGROUP;
     for (name, shaders) in kernels {
         let mut cooperative = 0;
         for Shader { source, .. } in shaders {
-            let (module, info) = validate(&source, capabilities);
-            let options = naga::back::spv::Options { lang_version: (1, 3), ..Default::default() };
-            let words = naga::back::spv::write_vec(&module, &info, &options, None)
-                .unwrap_or_else(|e| panic!("{name}: {e}\n{source}"));
-            // The number that every SPIR-V module starts with.
-            assert_eq!(words[0], 0x0723_0203);
+            translate(name, &source);
             cooperative += usize::from(source.contains("coopMultiplyAdd"));
         }
         assert!(cooperative > 0, "{name} uses no cooperative matrices");

@@ -200,21 +200,29 @@ fn is_transposed(t: &Tensor) -> bool {
     (0..rank - 2).all(|k| order[k] as usize == k) && order[rank - 2] as usize == rank - 1
 }
 
-/// The vector of indices by which whole rows of a table are picked, if they are.
+/// The column of indices by which whole rows of a table are picked, if they are.
 fn picked_rows(index: &Tensor, axis: usize) -> Option<Tensor> {
     let node = index.node();
     let expanded = axis == 0 && matches!(node.op, Op::Expand);
     let rows = expanded.then(|| node.sources().first().cloned())??;
-    let is_column = rows.shape.rank() == node.shape.rank() && rows.shape[0] == rows.shape.numel();
+    let is_column = rows.shape.rank() == node.shape.rank()
+        && rows.shape[0] == node.shape[0]
+        && rows.shape[0] == rows.shape.numel();
     is_column.then(|| Tensor::from_node(rows))
 }
 
 /// Whether so few rows of a large table were picked that whoever reads its gradient should look for them, instead of reading
 /// the zeros between them. A CPU writes and reads zeros sooner than it looks.
 fn is_sparse(rows: usize, table: &Shape) -> bool {
-    const FEW: usize = 8;
+    /// Places for every row, and elements of a row and of a table, for which it is worth it.
+    const PLACES: usize = 8;
+    const WIDE: usize = 16;
     const LARGE: usize = 1 << 22;
-    rows * FEW <= table[0] && table.numel() >= LARGE && i32::try_from(table[0]).is_ok()
+    /// Elements that any adapter binds.
+    const MOST: usize = 1 << 25;
+    let (places, width) = (table[0], table[1..].iter().product::<usize>());
+    let fits = rows * width <= MOST && places <= MOST;
+    rows > 0 && rows * PLACES <= places && width >= WIDE && places * width >= LARGE && fits
 }
 
 fn unary(op: U, x: &Tensor, y: &Tensor, g: &Tensor) -> Result<Gradients> {

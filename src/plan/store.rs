@@ -62,7 +62,7 @@ struct Effort {
     cost: u32,
     /// Ops between it and memory.
     depth: u32,
-    /// The large tensors that are read for it, and how many elements of them.
+    /// The large tensors that are read for it, and the elements that each counts for.
     loads: SmallVec<[(usize, usize); 4]>,
     /// All tensors that are read for it.
     slots: SmallVec<[usize; 8]>,
@@ -70,8 +70,9 @@ struct Effort {
 
 impl Effort {
     fn load(&mut self, slot: usize, elements: usize) {
-        if !self.loads.iter().any(|(known, _)| *known == slot) {
-            self.loads.push((slot, elements));
+        match self.loads.iter_mut().find(|(known, _)| *known == slot) {
+            Some((_, known)) => *known = elements.max(*known),
+            None => self.loads.push((slot, elements)),
         }
     }
 

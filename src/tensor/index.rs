@@ -26,7 +26,8 @@ impl Tensor {
     }
 
     /// The same where `rows`, a column, names whole rows of `shape`, and only few of them: their sums, and who looks for a row
-    /// finds its sum or nothing. So the zeros of all other rows take no memory, unless somebody keeps them.
+    /// finds its sum or nothing. So the zeros of all other rows take no memory until somebody asks for them: a capture keeps the
+    /// sums instead, which it recognizes by these ops.
     pub(crate) fn scatter_rows(&self, rows: &Tensor, shape: Shape) -> Result<Tensor> {
         let (count, extent) = (rows.numel(), shape[0]);
         let along = |rows: usize, of: &Shape| {

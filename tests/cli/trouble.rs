@@ -82,3 +82,28 @@ fn a_model_of_a_newer_version_says_so() {
     assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
     assert!(!text(&run.stderr).contains("panicked"), "{}", text(&run.stderr));
 }
+
+/// With no driver to be found.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_gpu_it_says_what_to_install() {
+    let folder = Folder::new("no_gpu");
+    let run = |adapter: Option<&str>| {
+        let mut command = volta(&folder);
+        command
+            .args(["bench", "--device", "gpu", "--workloads", "xor", "--iters", "1"])
+            .env_remove("VOLTA_ADAPTER");
+        command.env("VK_DRIVER_FILES", "nowhere").env("VK_ICD_FILENAMES", "nowhere");
+        if let Some(name) = adapter {
+            command.env("VOLTA_ADAPTER", name);
+        }
+        let output = command.output().unwrap();
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{:?}", output.status);
+        text(&output.stderr)
+    };
+    let said = run(None);
+    assert!(said.contains("no GPU was found") && said.contains("mesa-vulkan-drivers"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    let said = run(Some("llvmpipe"));
+    assert!(said.contains("llvmpipe") && said.contains("VOLTA_ADAPTER"), "{said}");
+}

@@ -4,7 +4,7 @@
 mod sparse_rows;
 
 use volta::optim::clip_grad_norm;
-use volta::{Optimizer, SGD, Tensor, realize_all};
+use volta::{AttentionOptions, Optimizer, SGD, Tensor, realize_all};
 
 /// Whole numbers from −8 to 8.
 fn values(count: usize, step: usize) -> Vec<f32> {
@@ -226,4 +226,16 @@ fn a_matrix_is_multiplied_from_both_sides_by_whoever_reads_what_was_just_written
         let of_columns = worst_error(&left, &some(columns), |c, k| matrix[k * columns + c], &b, WIDTH);
         assert!(of_rows < 3e-6 && of_columns < 3e-6, "{of_rows:e} and {of_columns:e} for {rows}x{columns}");
     }
+}
+
+#[test]
+fn more_workgroups_than_a_dispatch_has_in_a_row() {
+    // A workgroup for every head, of which a device starts 65,535 in a row.
+    const HEADS: usize = 70_001;
+    let v = values(HEADS * 8, 5);
+    let [q, k, v_] = [values(HEADS * 8, 3), values(HEADS * 8, 7), v.clone()]
+        .map(|values| Tensor::from_vec(values, [1, HEADS, 1, 8]));
+    let options = AttentionOptions::default();
+    // Of one key, whatever the scores are.
+    assert_eq!(q.scaled_dot_product_attention(&k, &v_, options).to_vec::<f32>(), v);
 }

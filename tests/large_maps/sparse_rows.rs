@@ -130,3 +130,43 @@ fn the_gradient_has_a_gradient() {
     let expected: Vec<f32> = rows.iter().flat_map(|&row| vec![row as f32; WIDTH]).collect();
     assert_eq!(found, expected);
 }
+
+/// The gradient of the sum of picked elements.
+fn gradient_of_picked(index: &Tensor) -> Vec<f32> {
+    let table = Tensor::zeros([PLACES, WIDTH]).requires_grad(true);
+    table.gather(0, index).sum().backward();
+    table.grad().expect("a gradient").to_vec::<f32>()
+}
+
+#[test]
+fn nothing_picked_is_a_gradient_of_zeros() {
+    let none = Tensor::from_vec(Vec::<i32>::new(), [0]);
+    let table = Tensor::zeros([PLACES, WIDTH]).requires_grad(true);
+    table.embedding(&none).sum().backward();
+    assert!(table.grad().expect("a gradient").to_vec::<f32>().iter().all(|&x| x == 0.0));
+    let row = Tensor::from_vec(vec![3i32], [1, 1]);
+    assert!(gradient_of_picked(&row.expand([0, WIDTH])).iter().all(|&x| x == 0.0));
+}
+
+#[test]
+fn a_row_that_is_picked_again_and_again_is_summed() {
+    let row = Tensor::from_vec(vec![3i32], [1, 1]);
+    let found = gradient_of_picked(&row.expand([50, WIDTH]));
+    let expected = |k: usize| if k / WIDTH == 3 { 50.0 } else { 0.0 };
+    assert!(found.iter().enumerate().all(|(k, &x)| x == expected(k)));
+}
+
+#[test]
+fn gradients_in_half_precision_add_up_over_two_backward_passes() {
+    let rows: Vec<u32> = vec![7, 9, 7, PLACES as u32 - 1];
+    let index = Tensor::from_vec(rows.clone(), [4]);
+    for dtype in [DType::F16, DType::BF16] {
+        let table = Tensor::zeros([PLACES, WIDTH]).to_dtype(dtype).requires_grad(true);
+        for _ in 0..2 {
+            table.embedding(&index).sum().backward();
+        }
+        let found = table.grad().expect("a gradient").to_dtype(DType::F32).to_vec::<f32>();
+        let times = |row: usize| 2.0 * rows.iter().filter(|&&r| r as usize == row).count() as f32;
+        assert!(found.iter().enumerate().all(|(k, &x)| x == times(k / WIDTH)), "{dtype}");
+    }
+}

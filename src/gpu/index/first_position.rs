@@ -2,14 +2,12 @@
 //! smallest of each in workgroup memory.
 
 use super::number::{OUTSIDE, place_at};
+use super::scatter_lists::{BUSY, MOST_PLACES};
 use super::view::Lines;
 use super::workgroup::{SIZE, dispatch, operand, output};
 use crate::gpu::dispatch::Lowered;
 use crate::plan::kernel::SpecialKernel;
 
-/// Workgroups that keep an adapter busy, and places of one, at most.
-const BUSY: usize = 256;
-const MOST_PLACES: usize = 2048;
 /// Positions that an invocation reads before it looks at the first.
 const HELD: usize = 4;
 

@@ -11,10 +11,10 @@ pub(super) const SORTED: usize = 0;
 pub(super) const BEGINS: usize = 1;
 /// Positions that a workgroup looks at together.
 const CHUNK: usize = 1024;
-/// Places that a workgroup sorts, at most.
-const MOST_PLACES: usize = 2048;
+/// Places that a workgroup owns, at most.
+pub(super) const MOST_PLACES: usize = 2048;
 /// Workgroups that keep an adapter busy.
-const BUSY: usize = 256;
+pub(super) const BUSY: usize = 256;
 
 /// What the lists are.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -62,7 +62,6 @@ impl Layout {
         let lanes = if wide { 4 } else { 1 };
         let steps = if four_rows { width } else { width.div_ceil(lanes) }.max(1);
         let units = if four_rows { rows / 4 } else { rows };
-        // What reads much for every element waits long enough.
         let loads = full.iter().filter(|&&v| matches!(kernel.code[v].step, Step::Load { .. })).count();
         let whole = at_once(caps, units, steps, rows * width, full.len()).filter(|_| columns && single);
         let (parts, rows_at_once) = if columns {
@@ -100,6 +99,7 @@ impl Layout {
         let groups = rows.div_ceil(rows_at_once);
         // A part of a row should still be worth a workgroup.
         let splits = if single && whole.is_none() {
+            // What reads much for every element waits long enough.
             let turns = match (columns, four_rows) {
                 (true, false) => 16,
                 (true, true) => 8,

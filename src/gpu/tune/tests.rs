@@ -1,5 +1,6 @@
 //! Every way gives what the default one gives, and a choice changes the shaders of its problem and of no other. The ways
-//! run where `VOLTA_DEVICE=gpu` picks a GPU.
+//! run where `VOLTA_DEVICE=gpu` picks a GPU; those for tensor cores, which no software adapter has, are validated and
+//! translated everywhere.
 
 use super::choices::{Choices, DEFAULT};
 use super::trial::Trial;
@@ -9,11 +10,12 @@ use crate::engine::plans_of;
 use crate::gpu::assemble::{Target, Usage, assemble};
 use crate::gpu::context::{self, Context};
 use crate::gpu::dispatch::Caps;
+use crate::gpu::snapshots::{rules, translate};
 use crate::gpu::special::variants;
 use crate::gpu::{now, transfer};
 use crate::plan::Plan;
 use crate::plan::executor::Program;
-use crate::plan::kernel::Work;
+use crate::plan::kernel::{SpecialKernel, Work};
 use crate::tensor::{AttentionOptions, ConvOptions, Tensor};
 use crate::{Device, default_device, with_device};
 use std::sync::Arc;
@@ -84,6 +86,13 @@ fn attention(dtype: DType, [heads, queries, keys, width]: [usize; 4]) {
     let [q, k, v] = [queries, keys, keys].map(|rows| random(&[1, heads, rows, width], dtype));
     let result = q.scaled_dot_product_attention(&k, &v, AttentionOptions::default());
     with_gradients(&result, &[&q, &k, &v]);
+}
+
+fn masked_attention() {
+    let [q, k, v] = [(); 3].map(|()| random(&[1, 2, 128, 64], DType::F16));
+    let mask = random(&[1, 1, 128, 128], DType::F16);
+    let options = AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() };
+    with_gradients(&q.scaled_dot_product_attention(&k, &v, options), &[&q, &k, &v, &mask]);
 }
 
 /// What a way of a trial computes.
@@ -180,6 +189,64 @@ fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
     let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices };
     let assembly = assemble(plan, &target, Usage::Seldom).expect("the plan has shaders");
     assembly.shaders.into_iter().map(|s| s.source).collect()
+}
+
+/// The kernels of a plan that are not generated from loops, each with a copy of the plan that has it alone.
+fn alone(plan: &Plan) -> Vec<(Plan, SpecialKernel)> {
+    let one = |kernel: &crate::plan::kernel::Kernel| {
+        let Work::Special(special) = &kernel.work else { return None };
+        let mut plan = plan.clone();
+        plan.kernels = vec![kernel.clone()];
+        Some((plan, SpecialKernel::clone(special)))
+    };
+    plan.kernels.iter().filter_map(one).collect()
+}
+
+#[test]
+fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
+    let ((), plans) = with_device(Device::Cpu, || {
+        plans_of(Device::Cpu, || {
+            products(DType::F16);
+            products_in_eights();
+            large_products();
+            long_products(DType::F16);
+            for groups in [1, 2] {
+                let (x, w) =
+                    (random(&[2, 64, 16, 16], DType::F16), random(&[128, 64 / groups, 3, 3], DType::F16));
+                let options = ConvOptions { groups, padding: [1, 1], ..ConvOptions::default() };
+                with_gradients(&x.conv2d(&w, None, options), &[&x, &w]);
+            }
+            attention(DType::F16, [2, 128, 128, 64]);
+            masked_attention();
+        })
+    });
+    let (caps, rules) = (Caps::MOST, rules());
+    let mut cooperative = [0; 3];
+    for (plan, mut kernel) in plans.iter().flat_map(|prepared| alone(prepared.plan())) {
+        let kind = match kernel.special.name() {
+            "matmul" => 0,
+            name if name.starts_with("conv") => 1,
+            name if name.starts_with("attention") => 2,
+            _ => continue,
+        };
+        // A CPU's plan computes halves in f32 now and then; a GPU's does not.
+        let mut plan = plan;
+        if kind == 2 {
+            kernel.operands.iter_mut().chain([&mut kernel.output]).for_each(|o| o.dtype = DType::F16);
+            plan.kernels[0].work = Work::Special(Box::new(kernel.clone()));
+        }
+        let name = problem::name(&kernel);
+        for variant in variants(&kernel, &caps) {
+            let choices = Choices::only(&name, &variant.to_string());
+            let target = Target { who: "a GPU of the tests", caps: &caps, rules: &rules, choices: &choices };
+            let assembly = assemble(&plan, &target, Usage::Seldom).expect("the plan has shaders");
+            for shader in &assembly.shaders {
+                translate(&format!("{variant} of {name}"), &shader.source);
+                cooperative[kind] += usize::from(shader.source.contains("coopMultiplyAdd"));
+            }
+        }
+    }
+    assert!(cooperative[0] > 100 && cooperative[1] > 20 && cooperative[2] > 2, "{cooperative:?}");
 }
 
 #[test]
