@@ -1,6 +1,12 @@
 //! When things happen: assigning, reading and dropping in every order change nothing that was computed before.
 
-use volta::{DType, Tensor, no_grad, realize_all};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+use volta::{DType, Tensor, default_device, no_grad, realize_all};
 
 type Unary = fn(&Tensor) -> Tensor;
 
@@ -356,4 +362,71 @@ fn plans_with_the_same_structure_but_other_numbers_do_not_mix() {
     volta::manual_seed(7);
     let (a, b) = (Tensor::rand([8]), Tensor::rand([8]));
     assert_ne!(read(&a), read(&b), "each draw has its own key");
+}
+
+/// Wakes up the thread that waits, and counts how often.
+struct Bell(Thread, AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Relaxed);
+        self.0.unpark();
+    }
+}
+
+/// What a future gives, of which this thread hears; and how often it was told to look again.
+fn heard<F: Future>(future: F) -> (F::Output, usize) {
+    let bell = Arc::new(Bell(thread::current(), AtomicUsize::new(0)));
+    let waker = Waker::from(bell.clone());
+    let mut future = pin!(future);
+    let mut looks = 0;
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            assert!(looks == 0 || bell.1.load(Relaxed) > 0, "nobody was told");
+            return (output, looks);
+        }
+        looks += 1;
+        let since = Instant::now();
+        while bell.1.load(Relaxed) < looks {
+            assert!(since.elapsed() < Duration::from_secs(60), "it was not told for a minute");
+            thread::park_timeout(Duration::from_secs(1));
+        }
+    }
+}
+
+#[test]
+fn values_are_asked_for_together_and_come_one_by_one() {
+    let ones = Tensor::ones([300, 300]);
+    let much = ones.matmul(&ones).matmul(&ones);
+    let little = Tensor::arange(0, 5).to_dtype(DType::F32) * 2.0;
+    let (first, second) = (much.to_vec_async::<f32>(), little.to_vec_async::<f32>());
+    // More to do, behind what was asked for.
+    let more = (much / 90_000.0).sum();
+    more.realize();
+    assert_eq!(heard(second).0.unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0]);
+    assert_eq!(heard(first).0.unwrap(), vec![90_000.0; 90_000]);
+    assert_eq!(more.item::<f32>(), 90_000.0);
+    // On a thread that has nothing else to do with a device.
+    let third = (&little + 1.0).to_vec_async::<f32>();
+    let found = thread::spawn(move || heard(third).0.unwrap()).join().unwrap();
+    assert_eq!(found, [1.0, 3.0, 5.0, 7.0, 9.0]);
+    // A future that nobody asks is no trouble.
+    drop(little.exp().to_vec_async::<f32>());
+    assert_eq!(little.to_vec::<f32>()[4], 8.0);
+}
+
+#[test]
+fn whoever_asks_for_values_is_told_when_they_are_there() {
+    let ones = Tensor::ones([400, 400]);
+    ones.realize();
+    let much = || (0..8).fold(ones.clone(), |x, _| x.matmul(&ones) / 400.0);
+    // Compiled, the plan is submitted long before it is done.
+    much().realize().to_vec::<f32>();
+    let comes_later = |_| {
+        let (found, looks) = heard(much().to_vec_async::<f32>());
+        assert_eq!(found.unwrap(), vec![1.0; 160_000]);
+        looks > 0
+    };
+    // Once at least: this thread may be late itself.
+    assert_eq!((0..5).any(comes_later), default_device().is_gpu());
 }

@@ -215,8 +215,25 @@ fn compute(
     Ok(())
 }
 
+thread_local! {
+    static MAY_WAIT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether whoever asks a future on this thread has nothing else to do meanwhile: it may wait for a device itself.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn may_wait() -> bool {
+    MAY_WAIT.get()
+}
+
 /// What a future gives, for callers that may wait.
 pub(crate) fn wait_for<F: Future + ?Sized>(mut future: Pin<&mut F>) -> F::Output {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            MAY_WAIT.set(self.0);
+        }
+    }
+    let _before = Before(MAY_WAIT.replace(true));
     let mut task = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut task) {

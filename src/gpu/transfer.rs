@@ -94,10 +94,15 @@ fn stage<'a>(
 }
 
 impl Staged {
-    /// The bytes, as soon as they are there. Natively somebody must wait for the device; a browser does it itself.
+    /// The bytes, as soon as they are there. Natively somebody must wait for the device: whoever asks, if it may, or a thread of
+    /// its own. A browser does it itself.
     async fn bytes<R>(mut self, context: &Context, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
         #[cfg(not(target_arch = "wasm32"))]
-        wait(context)?;
+        if crate::engine::may_wait() {
+            wait(context)?
+        } else {
+            wait_elsewhere(context)?
+        }
         let failed = |why: String| {
             context.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
                 let message = format!("{}: a tensor could not be read: {why}", context.who());
@@ -162,6 +167,19 @@ pub(super) fn wait(context: &Context) -> Result<()> {
     let waited = context.device.poll(wgpu::PollType::wait_indefinitely());
     context.check(waiting)?;
     waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("{}: {e}", context.who())))
+}
+
+/// Has another thread wait for all that was submitted: answers are given there, and wake up whoever asked for them.
+#[cfg(not(target_arch = "wasm32"))]
+fn wait_elsewhere(context: &Context) -> Result<()> {
+    let device = context.device.clone();
+    // If the device is lost, those who asked are told so instead.
+    let waiting = move || drop(device.poll(wgpu::PollType::wait_indefinitely()));
+    let thread = std::thread::Builder::new().name("volta-read".into()).spawn(waiting);
+    thread.map(drop).map_err(|e| {
+        let message = format!("{}: there is no thread to wait for a tensor: {e}", context.who());
+        Error::new(ErrorKind::Device, message)
+    })
 }
 
 /// A tab cannot wait.

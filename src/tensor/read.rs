@@ -31,7 +31,8 @@ impl Tensor {
         elements(&node, wait_for(reading(&node)?.as_mut())?)
     }
 
-    /// [`to_vec`](Self::to_vec) that waits for the device without blocking: the only way in a browser.
+    /// [`to_vec`](Self::to_vec) as a future: what is needed for the values is submitted at once, and nobody is blocked while the
+    /// device computes them. The only way in a browser.
     #[track_caller]
     pub fn to_vec_async<T: Element>(&self) -> impl Future<Output = Result<Vec<T>>> + use<T> {
         let _call = Call::enter("to_vec_async");
