@@ -30,8 +30,8 @@ impl Tensor {
     /// sums instead, which it recognizes by these ops.
     pub(crate) fn scatter_rows(&self, rows: &Tensor, shape: Shape) -> Result<Tensor> {
         let (count, extent) = (rows.numel(), shape[0]);
-        let along = |rows: usize, of: &Shape| {
-            let mut extents = vec![1; of.rank()];
+        let column = |rows: usize| {
+            let mut extents = vec![1; shape.rank()];
             extents[0] = rows;
             Shape::of(&extents)
         };
@@ -41,9 +41,9 @@ impl Tensor {
         // A row is summed where it is named first; one outside, nowhere.
         let inside = rows.try_ge(0)?.try_logical_and(&rows.try_lt(extent as i64)?)?;
         let places = inside.try_where_(firsts.gather_primitive(0, &rows)?, -1)?;
-        let places = places.reshape_to(along(count, &shape))?.expand_to(self.shape())?;
+        let places = places.reshape_to(column(count))?.expand_to(self.shape())?;
         let sums = self.scatter_primitive(0, &places, self.shape())?;
-        let firsts = firsts.reshape_to(along(extent, &shape))?;
+        let firsts = firsts.reshape_to(column(extent))?;
         let found = sums.gather_primitive(0, &firsts.try_maximum(0)?.expand_to(shape)?)?;
         firsts.try_ge(0)?.try_where_(found, 0.0)
     }

@@ -1,4 +1,4 @@
-//! Shaders of scattering, sorting, running sums and the positions of window maxima.
+//! Shaders of scattering, sorting, running sums, and the positions of window maxima and of those who name a place first.
 
 mod argsort;
 mod cumsum;

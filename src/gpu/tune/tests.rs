@@ -15,7 +15,7 @@ use crate::gpu::special::variants;
 use crate::gpu::{now, transfer};
 use crate::plan::Plan;
 use crate::plan::executor::Program;
-use crate::plan::kernel::{SpecialKernel, Work};
+use crate::plan::kernel::{Kernel, SpecialKernel, Work};
 use crate::tensor::{AttentionOptions, ConvOptions, Tensor};
 use crate::{Device, default_device, with_device};
 use std::sync::Arc;
@@ -193,7 +193,7 @@ fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
 
 /// The kernels of a plan that are not generated from loops, each with a copy of the plan that has it alone.
 fn alone(plan: &Plan) -> Vec<(Plan, SpecialKernel)> {
-    let one = |kernel: &crate::plan::kernel::Kernel| {
+    let one = |kernel: &Kernel| {
         let Work::Special(special) = &kernel.work else { return None };
         let mut plan = plan.clone();
         plan.kernels = vec![kernel.clone()];
@@ -222,15 +222,14 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
     });
     let (caps, rules) = (Caps::MOST, rules());
     let mut cooperative = [0; 3];
-    for (plan, mut kernel) in plans.iter().flat_map(|prepared| alone(prepared.plan())) {
+    for (mut plan, mut kernel) in plans.iter().flat_map(|prepared| alone(prepared.plan())) {
         let kind = match kernel.special.name() {
             "matmul" => 0,
             name if name.starts_with("conv") => 1,
             name if name.starts_with("attention") => 2,
             _ => continue,
         };
-        // A CPU's plan computes halves in f32 now and then; a GPU's does not.
-        let mut plan = plan;
+        // A CPU computes attention of halves in f32; a GPU does not.
         if kind == 2 {
             kernel.operands.iter_mut().chain([&mut kernel.output]).for_each(|o| o.dtype = DType::F16);
             plan.kernels[0].work = Work::Special(Box::new(kernel.clone()));
