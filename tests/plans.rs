@@ -193,6 +193,71 @@ fn a_bias_and_an_activation_follow_the_product_in_its_kernel() {
     assert_eq!(plan.kernels[0].kind, "matmul");
 }
 
+/// Products of operands that are computed as they are read: they give what they give from memory.
+#[test]
+fn what_one_product_reads_is_computed_in_its_kernel() {
+    let f16 = |t: &Tensor| t.to_dtype(DType::F16);
+    let [tall, deep, broad] = [[70, 33], [33, 64], [40, 64]].map(|shape| randn(&shape));
+    let (row, batch, mask) = (randn(&[1, 256]), randn(&[3, 33, 20]), ready(randn(&[70, 33]).gt(0.0)));
+    let (weight, large, scale) = (randn(&[512, 256]), randn(&[200, 300]), randn(&[]));
+    let (other, halves, half_row) = (randn(&[70, 33]), ready(f16(&weight)), ready(f16(&row)));
+    type Row<'a> = (&'a str, Box<dyn Fn() -> Tensor + 'a>);
+    let rows: Vec<Row> = vec![
+        ("relu", Box::new(|| tall.relu().matmul(&deep))),
+        ("both", Box::new(|| (&tall / 255.0).matmul(&deep.abs()))),
+        ("itself", Box::new(|| -&tall.relu().matmul(&tall.relu().t()))),
+        ("a difference", Box::new(|| (&tall - &other).matmul(&deep))),
+        ("chosen", Box::new(|| tall.masked_fill(&mask, 0.5).matmul(&deep))),
+        ("a number in memory", Box::new(|| (&tall * &scale).matmul(&deep))),
+        ("turned", Box::new(|| deep.relu().matmul(&broad.abs().t()))),
+        ("a part", Box::new(|| large.relu().narrow(0, 4, 70).narrow(1, 8, 33).matmul(&deep))),
+        ("batches", Box::new(|| tall.abs().matmul(&(&batch + 1.0)))),
+        ("halves of a weight", Box::new(|| half_row.matmul(&f16(&weight).t()))),
+        ("halves", Box::new(|| f16(&broad).matmul(&f16(&broad).t()))),
+        ("wider", Box::new(|| halves.to_dtype(DType::F32).matmul(&row.t()))),
+        ("more rows", Box::new(|| large.relu().matmul(&large.t()))),
+    ];
+    for (name, make) in rows {
+        let result = make();
+        let plan = plan_of(&result);
+        if default_device().is_gpu() {
+            assert_eq!(plan.kernels.len(), 1, "{name}:\n{plan}");
+        }
+        let apart = with_fusion(false, || ready(make()));
+        let [result, apart] = [result, apart].map(|t| t.to_dtype(DType::F32).to_vec::<f32>());
+        let most = apart.iter().fold(1.0f32, |m, x| m.max(x.abs()));
+        let error = result.iter().zip(&apart).fold(0.0f32, |e, (a, b)| e.max((a - b).abs()));
+        assert!(error <= 2e-3 * most && result.len() == apart.len(), "{name}: off by {error} of {most}");
+    }
+}
+
+/// What is read once more, or kept, or made along with something else, is in memory anyway.
+#[test]
+fn what_others_read_too_is_not_computed_by_a_product() {
+    let (x, weight) = (randn(&[40, 30]), randn(&[30, 20]));
+    let y = x.relu();
+    let sum = y.matmul(&weight).sum() + y.sum();
+    sum.realize();
+    let products = |plan: &PlanReport| {
+        let reads = |k: &&volta::KernelReport| k.kind == "matmul" && k.label.contains("relu");
+        plan.kernels.iter().filter(reads).count()
+    };
+    assert_eq!(products(&last_plan().unwrap()), 0);
+    let kept = x.relu();
+    let product = kept.matmul(&weight);
+    realize_all(&[kept, product]);
+    assert_eq!(products(&last_plan().unwrap()), 0);
+    // Its gradient reads what the product did not leave in memory.
+    let x = randn(&[40, 30]).requires_grad(true);
+    x.relu().matmul(&weight).sum().backward();
+    let gradient = x.grad().unwrap().to_vec::<f32>();
+    let rows = weight.sum_dim(1, false).to_vec::<f32>();
+    for (k, (g, x)) in gradient.iter().zip(x.to_vec::<f32>()).enumerate() {
+        let expected = if x > 0.0 { rows[k % 30] } else { 0.0 };
+        assert!((g - expected).abs() < 1e-4, "{k}: {g} for {expected}");
+    }
+}
+
 #[test]
 fn views_are_read_in_place() {
     let x = randn(&[6, 8]);

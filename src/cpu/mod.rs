@@ -48,6 +48,7 @@ impl Executor for Cpu {
             longest_row: usize::MAX,
             few_rows: 0,
             columns: false,
+            prologues: false,
             beside: false,
             sizes,
         })

@@ -191,6 +191,7 @@ impl Context {
             longest_row: 1 << 16,
             few_rows: 2048,
             columns: true,
+            prologues: true,
             beside: true,
             sizes,
         };

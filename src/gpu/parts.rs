@@ -456,7 +456,7 @@ mod tests {
         };
         let [a, b, c] = shapes;
         let operands = vec![operand(0, a), operand(1, b)];
-        SpecialKernel { special, operands, output: operand(2, c), epilogue: None }
+        SpecialKernel { special, operands, output: operand(2, c), prologues: vec![], epilogue: None }
     }
 
     /// The parts of a kernel that see at most so many pieces, after a look at whether every result is computed once, in

@@ -59,6 +59,7 @@ pub(super) fn rules() -> MemoryRules {
         longest_row: 1 << 16,
         few_rows: 2048,
         columns: true,
+        prologues: true,
         beside: true,
         sizes,
     }

@@ -82,6 +82,7 @@ mod tests {
             longest_row: 0,
             few_rows: 0,
             columns: false,
+            prologues: false,
             beside: false,
             sizes,
         };
@@ -108,6 +109,7 @@ mod tests {
             longest_row: 0,
             few_rows: 0,
             columns: false,
+            prologues: false,
             beside: false,
             sizes,
         };

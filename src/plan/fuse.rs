@@ -99,6 +99,9 @@ impl<'a> Fusion<'a> {
                     f.finish();
                     if fuse {
                         f.attach_epilogues();
+                        if rules.prologues {
+                            f.attach_prologues();
+                        }
                         f.join_alike();
                         if rules.columns {
                             f.attach_columns();
@@ -152,7 +155,13 @@ impl<'a> Fusion<'a> {
             offset: 0,
         };
         let slots: Vec<usize> = operands.iter().map(|o| o.slot).collect();
-        let body = Body::Special(Box::new(SpecialKernel { special, operands, output, epilogue: None }));
+        let body = Body::Special(Box::new(SpecialKernel {
+            special,
+            operands,
+            output,
+            prologues: Vec::new(),
+            epilogue: None,
+        }));
         self.push_group(n, body, &slots);
     }
 
@@ -346,8 +355,7 @@ impl<'a> Fusion<'a> {
                 maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).collect()
             }
             Body::Special(s) => {
-                let own = s.operands.iter().map(|o| o.slot);
-                own.chain(s.epilogue.iter().flat_map(|m| m.reads().map(|a| a.slot))).collect()
+                s.operand_slots().chain(s.epilogue.iter().flat_map(|m| m.reads().map(|a| a.slot))).collect()
             }
             Body::Gone => Vec::new(),
         }
@@ -423,7 +431,7 @@ impl<'a> Fusion<'a> {
 
     /// How many slots a product and an epilogue read and write together.
     fn slots_with(&self, product: &SpecialKernel, epilogue: &MapKernel) -> usize {
-        let read = product.operands.iter().map(|o| o.slot).chain(epilogue.reads().map(|a| a.slot));
+        let read = product.operand_slots().chain(epilogue.reads().map(|a| a.slot));
         let written = epilogue.stores.iter().map(|s| s.access.slot);
         distinct(read.chain(written).chain([product.output.slot]))
     }

@@ -339,13 +339,37 @@ pub(crate) enum Special {
     MaxPoolIndex(PoolAttrs),
 }
 
-/// One of these with its operands, and elementwise work on its result while it is hot.
+/// One of these with its operands, elementwise work on what it reads, and on its result while it is hot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SpecialKernel {
     pub special: Special,
     pub operands: Vec<Operand>,
     pub output: Operand,
+    pub prologues: Vec<Prologue>,
     pub epilogue: Option<MapKernel>,
+}
+
+/// An operand that is not in memory: its slot's elements are computed where they are read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Prologue {
+    /// The operand's number.
+    pub operand: usize,
+    /// One loop over its slot, without stores: an element is the last value.
+    pub map: MapKernel,
+}
+
+impl SpecialKernel {
+    /// The program of an operand that is not in memory.
+    pub fn prologue(&self, operand: usize) -> Option<&MapKernel> {
+        self.prologues.iter().find(|p| p.operand == operand).map(|p| &p.map)
+    }
+
+    /// The slots that it reads for its operands.
+    pub fn operand_slots(&self) -> impl Iterator<Item = Slot> {
+        let stored = self.operands.iter().enumerate().filter(|(n, _)| self.prologue(*n).is_none());
+        let computed = self.prologues.iter().flat_map(|p| p.map.reads().map(|a| a.slot));
+        stored.map(|(_, operand)| operand.slot).chain(computed)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -400,19 +424,20 @@ impl Kernel {
         last.map_or(String::new(), |p| format!("{} {}", p.dtype, p.shape))
     }
 
-    /// The programs it runs.
+    /// The programs it runs: those that write first.
     pub fn maps(&self) -> impl Iterator<Item = &MapKernel> {
-        match &self.work {
-            Work::Map(maps) | Work::Rows(maps) => maps.iter(),
-            Work::Special(s) => s.epilogue.as_slice().iter(),
-        }
+        let (maps, prologues): (&[MapKernel], &[Prologue]) = match &self.work {
+            Work::Map(maps) | Work::Rows(maps) => (maps, &[]),
+            Work::Special(s) => (s.epilogue.as_slice(), &s.prologues),
+        };
+        maps.iter().chain(prologues.iter().map(|p| &p.map))
     }
 
     /// Every slot it reads.
     pub fn reads(&self) -> Vec<Slot> {
         let mut slots: Vec<Slot> = self.maps().flat_map(|m| m.reads().map(|a| a.slot)).collect();
         if let Work::Special(s) = &self.work {
-            slots.extend(s.operands.iter().map(|o| o.slot));
+            slots.extend(s.operand_slots());
         }
         slots.sort_unstable();
         slots.dedup();

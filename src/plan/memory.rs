@@ -58,6 +58,8 @@ pub(crate) struct MemoryRules {
     pub few_rows: usize,
     /// Whether a kernel that walks over rows may fold columns in passing.
     pub columns: bool,
+    /// Whether products compute an operand as they read it, if that is quickly done.
+    pub prologues: bool,
     /// Whether small kernels run side by side.
     pub beside: bool,
     /// Bytes of an element of each type.

@@ -2,7 +2,8 @@
 //!
 //! `graph` is the part of the recorded graph that is asked for; `rejoin` finds what was only cut and joined again; `store`
 //! decides which values get memory, `saved` which of them a backward pass will ask for; `fuse` groups them into kernels,
-//! whose programs `build` writes through the `view`s of movement ops, and `columns` lets some fold what others walk over;
+//! whose programs `build` writes through the `view`s of movement ops, `columns` lets some fold what others walk over, and a
+//! `prologue` has a product compute what it reads;
 //! `order` is the one they run in, with products that are `narrow` together; `memory` places what they write, in an `arena`
 //! where nobody asks for it later; `kernel` is the result, which executors read. `report` tells it to people, `guard` what
 //! went wrong in it.
@@ -18,6 +19,7 @@ pub(crate) mod kernel;
 pub(crate) mod memory;
 mod narrow;
 mod order;
+mod prologue;
 mod rejoin;
 pub(crate) mod report;
 mod saved;
@@ -75,7 +77,10 @@ pub(crate) fn compile(
             Work::Map(maps) | Work::Rows(maps) => {
                 maps.iter_mut().for_each(|m| number_arguments(m, &mut arguments))
             }
-            Work::Special(s) => s.epilogue.iter_mut().for_each(|m| number_arguments(m, &mut arguments)),
+            Work::Special(s) => {
+                let prologues = s.prologues.iter_mut().map(|p| &mut p.map);
+                s.epilogue.iter_mut().chain(prologues).for_each(|m| number_arguments(m, &mut arguments));
+            }
         }
         kernels.push(Kernel { turn, ..describe(graph, work, &group.members, &group.outputs) });
     }

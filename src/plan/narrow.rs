@@ -111,6 +111,10 @@ fn narrow(body: &Body) -> Option<Narrow> {
     let Body::Special(s) = body else { return None };
     let halves = s.operands.iter().all(|operand| operand.dtype == DType::F16);
     let (results, terms) = (s.output.shape.numel(), s.operands[0].shape.last().copied().unwrap_or(1));
-    let fits = s.special == Special::Matmul && halves && s.epilogue.is_none() && results <= FEW;
+    let fits = s.special == Special::Matmul
+        && halves
+        && s.epilogue.is_none()
+        && s.prologues.is_empty()
+        && results <= FEW;
     (fits && results.saturating_mul(terms) > SHORT).then_some(Narrow { results, terms, crowded: false })
 }

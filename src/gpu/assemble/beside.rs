@@ -4,7 +4,7 @@
 use super::seen::block;
 use super::text::{Parts, joint_body, shared_bytes};
 use super::{
-    Builder, MOST_GROUPS, MOST_TEXT, Scratch, Seen, Share, Target, describe, seen_by, write_epilogues,
+    Builder, MOST_GROUPS, MOST_TEXT, Scratch, Seen, Share, Target, describe, seen_by, write_programs,
 };
 use crate::error::Result;
 use crate::gpu::dispatch::{Dispatch, PROCESSORS};
@@ -108,7 +108,7 @@ impl Builder<'_> {
     fn lower_all(&self, kernels: &[Kernel], way: special::Variant) -> Vec<MapLowered> {
         let lower = |kernel| {
             let s = special_of(kernel)?;
-            Some(write_epilogues(s, kernel, special::lower(s, self.target.caps, Some(way))))
+            Some(write_programs(s, kernel, special::lower(s, self.target.caps, Some(way))))
         };
         kernels.iter().filter_map(lower).collect()
     }

@@ -1,7 +1,7 @@
 //! Kernels that see more pieces of memory than a dispatch may: in parts, in stages or with copies, each of which sees few
 //! enough.
 
-use super::{Builder, Slice, Source, Target, write_epilogues};
+use super::{Builder, Slice, Source, Target, write_programs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gpu::aside::{self, Detour};
 use crate::gpu::map::{self, MapLowered};
@@ -77,7 +77,7 @@ impl Builder<'_> {
     /// Parts of a kernel from a template that see few enough pieces, and which.
     fn special_parts(&self, s: &SpecialKernel, kernel: &Kernel) -> Result<Vec<(MapLowered, Windows)>> {
         let Target { caps, rules, .. } = self.target;
-        let lower = |part: &Part| (write_epilogues(s, kernel, part.lower(caps)), part.windows(self));
+        let lower = |part: &Part| (write_programs(s, kernel, part.lower(caps)), part.windows(self));
         let cost = |part: &Part| {
             let (lowered, windows) = lower(part);
             self.seen(kernel, &lowered, &windows)

@@ -6,12 +6,13 @@ mod beside;
 mod crowded;
 mod late;
 mod noted;
+mod programs;
 mod seen;
 mod text;
 
-use super::dispatch::{Binding, Caps, Dispatch, Lowered, Memory};
+use super::dispatch::{Caps, Dispatch};
 use super::guard::{self as check, COUNT_NONFINITE, Notes};
-use super::map::{self, MapDispatch, MapLowered, Slots, Uniform};
+use super::map::{self, MapDispatch, MapLowered, Uniform};
 use super::pieces::{Pieces, Windows};
 use super::pipeline::Shader;
 use super::shader::Frame;
@@ -26,6 +27,7 @@ use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::MemoryRules;
 use late::Late;
 use noted::Noted;
+use programs::write_programs;
 pub(super) use seen::Source;
 use seen::{Seen, Share, seen_by};
 use text::Parts;
@@ -199,7 +201,7 @@ impl Builder<'_> {
             Work::Rows(maps) => Some(map::lower_rows(maps, caps)),
             Work::Special(s) => {
                 let default =
-                    || write_epilogues(s, kernel, special::lower_knowing(s, caps, None, self.known_of(s)));
+                    || write_programs(s, kernel, special::lower_knowing(s, caps, None, self.known_of(s)));
                 let lowered = self.lower_tuned(s, kernel).unwrap_or_else(default);
                 let few = self.seen(kernel, &lowered, &Windows::new()) <= rules.slots;
                 (few || !self.is_large(kernel)).then_some(lowered)
@@ -225,8 +227,7 @@ impl Builder<'_> {
     fn lower_tuned(&self, s: &SpecialKernel, kernel: &Kernel) -> Option<MapLowered> {
         let Target { caps, rules, choices, .. } = self.target;
         let way = choices.of(s, caps)?;
-        let lowered =
-            write_epilogues(s, kernel, special::lower_knowing(s, caps, Some(way), self.known_of(s)));
+        let lowered = write_programs(s, kernel, special::lower_knowing(s, caps, Some(way), self.known_of(s)));
         (self.seen(kernel, &lowered, &Windows::new()) <= rules.slots).then_some(lowered)
     }
 
@@ -441,36 +442,6 @@ impl Pieces for Builder<'_> {
         let bytes = self.slice(slot).map_or_else(|| self.plan.slot_bytes[slot], |slice| slice.bytes);
         bytes.div_ceil(self.target.rules.block).max(1)
     }
-}
-
-/// Dispatches of a kernel from a template, with `finish` before bodies that use it.
-fn write_epilogues(s: &SpecialKernel, kernel: &Kernel, lowered: Lowered) -> MapLowered {
-    let read_elsewhere = kernel.parts.iter().any(|p| p.stored && p.slot == s.output.slot);
-    let mut dispatches = Vec::new();
-    for mut dispatch in lowered.dispatches {
-        let output = dispatch.bindings.iter().position(|b| b.memory == Memory::Output && b.writes);
-        let mut uniforms = Vec::new();
-        if let Some(k) = output.filter(|_| dispatch.body.contains("finish")) {
-            let Binding { name, width, reads, .. } = dispatch.bindings[k];
-            let keep = s.epilogue.is_none() || read_elsewhere;
-            let mut slots = Slots::default();
-            let (text, used) = map::write_epilogue(
-                s.epilogue.as_ref(),
-                &s.output,
-                keep.then_some(name),
-                width == 4,
-                &mut slots,
-            );
-            dispatch.body = text + &dispatch.body;
-            uniforms = used;
-            if !keep && !reads {
-                dispatch.bindings.remove(k);
-            }
-            dispatch.bindings.extend(slots.bindings);
-        }
-        dispatches.push(MapDispatch { dispatch, uniforms });
-    }
-    MapLowered { dispatches, scratch: lowered.scratch }
 }
 
 /// An error if the kernel counts further than shaders do: in words of 32 bits.

@@ -51,7 +51,8 @@ fn is_empty(kernel: &SpecialKernel) -> bool {
 
 /// The way for all of these products, where one dispatch for them takes less time than one for each.
 pub(crate) fn variant_together(kernels: &[&SpecialKernel], caps: &Caps) -> Option<Variant> {
-    let plain = |k: &&SpecialKernel| k.special == Special::Matmul && k.epilogue.is_none() && !is_empty(k);
+    let alone = |k: &SpecialKernel| k.epilogue.is_none() && k.prologues.is_empty();
+    let plain = |k: &&SpecialKernel| k.special == Special::Matmul && alone(k) && !is_empty(k);
     let products: Vec<_> = kernels.iter().filter(|k| plain(k)).map(|k| matmul::product(k)).collect();
     if products.len() < kernels.len() {
         return None;

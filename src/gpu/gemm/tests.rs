@@ -24,6 +24,7 @@ fn matmul(dtype: DType, batch: usize, [m, n, k]: [usize; 3]) -> SpecialKernel {
         special: Special::Matmul,
         operands: vec![contiguous(0, dtype, &[batch, m, k]), contiguous(1, dtype, &[batch, k, n])],
         output: contiguous(2, dtype, &[batch, m, n]),
+        prologues: vec![],
         epilogue: None,
     }
 }
@@ -50,6 +51,7 @@ fn conv(
         special: Special::Conv(kind, attrs),
         operands: vec![contiguous(0, dtype, &a), contiguous(1, dtype, &b)],
         output: contiguous(2, dtype, &c),
+        prologues: vec![],
         epilogue: None,
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Name {
 
 /// Arguments of the plan that a shader uses, each with the type it is seen as.
 #[derive(Default)]
-pub(super) struct Arguments(pub Vec<(usize, DType)>);
+pub(in crate::gpu) struct Arguments(pub(super) Vec<(usize, DType)>);
 
 impl Arguments {
     fn place(&mut self, argument: usize, dtype: DType) -> usize {
@@ -197,8 +197,13 @@ impl Writer<'_> {
             }
             Step::Random { kind, argument, counter } => {
                 let wide = self.step(counter) != 0;
-                let (key, counter) =
-                    (self.arguments.words(*argument, DType::I32), self.lanes_of(counter, wide));
+                let key = self.arguments.words(*argument, DType::I32);
+                let is_single = counter.coefficients.iter().all(|&c| c == 0);
+                let mut counter = self.lanes_of(counter, wide);
+                if is_single {
+                    // Of branches that depend on nothing but arguments, Mesa follows every path there is back to them.
+                    counter += " + unknown_zero()";
+                }
                 let s = suffix(wide);
                 let value = match kind {
                     RandomKind::Uniform => format!("random_uniform{s}(random_first{s}({key}, {counter}))"),

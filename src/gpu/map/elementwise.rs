@@ -135,7 +135,8 @@ fn writer<'a>(
     }
 }
 
-pub(super) fn uniforms(arguments: &Arguments) -> Vec<Uniform> {
+/// The uniform memory that arguments are read from.
+pub(in crate::gpu) fn uniforms(arguments: &Arguments) -> Vec<Uniform> {
     arguments.0.iter().map(|&(n, dtype)| Uniform::Argument(n, dtype)).collect()
 }
 

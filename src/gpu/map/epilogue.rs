@@ -1,6 +1,5 @@
 //! What runs on a product's elements as soon as they are finished: `finish`, and `finish4` for four neighbours.
 
-use super::Uniform;
 use super::code::{Arguments, Name, Writer, innermost, split_index};
 use super::expression::rounded;
 use super::slots::Slots;
@@ -15,8 +14,8 @@ pub(in crate::gpu) fn write(
     keep: Option<&str>,
     four: bool,
     slots: &mut Slots,
-) -> (String, Vec<Uniform>) {
-    let mut arguments = Arguments::default();
+    arguments: &mut Arguments,
+) -> String {
     let simple = epilogue.map(MapKernel::simplified);
     let last = simple.as_ref().and_then(|m| m.extents.last().copied()).unwrap_or(0);
     let in_fours =
@@ -38,12 +37,11 @@ pub(in crate::gpu) fn write(
             text += &format!("store{four}_{name}(i, result);\n");
         }
         if let Some(kernel) = &simple {
-            text += &program(kernel, output, wide, slots, &mut arguments);
+            text += &program(kernel, output, wide, slots, arguments);
         }
         text += "}\n";
     }
-    let uniforms = arguments.0.into_iter().map(|(n, dtype)| Uniform::Argument(n, dtype)).collect();
-    (text, uniforms)
+    text
 }
 
 fn program(

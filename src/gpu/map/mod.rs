@@ -3,8 +3,8 @@
 //! saves a pass along it, `totals` folds all rows, `columns` every column in passing, and `joined` many tensors at once. The
 //! largest of a matrix's rows and columns are `noted` while it is written. What programs that are `alike` compute is written
 //! once for all. `code` writes the instructions, `expression` the ops, `slots`
-//! names the memory; `epilogue` is the program that runs on a product's elements as they are finished; `bounds` checks
-//! indices for the guards.
+//! names the memory; `epilogue` is the program that runs on a product's elements as they are finished, `prologue` the one
+//! that computes an operand's as they are read; `bounds` checks indices for the guards.
 
 mod alike;
 mod along;
@@ -17,6 +17,7 @@ mod expression;
 mod joined;
 mod layout;
 mod noted;
+mod prologue;
 mod reduce;
 mod rough;
 mod shortcut;
@@ -26,9 +27,12 @@ mod team;
 mod totals;
 
 pub(super) use bounds::check_bounds;
+pub(super) use code::Arguments;
 pub(super) use columns::lower as lower_rows;
+pub(super) use elementwise::uniforms;
 pub(super) use epilogue::write as write_epilogue;
 pub(super) use noted::Noted;
+pub(super) use prologue::write as write_prologue;
 pub(super) use slots::Slots;
 
 use super::dispatch::{Caps, Dispatch, Memory};

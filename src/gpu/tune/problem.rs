@@ -1,4 +1,4 @@
-//! What is tuned: a kernel without what it does to its results afterwards, under a name that tells its shapes, types and
+//! What is tuned: a kernel without what it does to its operands before and to its results afterwards, under a name that tells its shapes, types and
 //! strides, and as a plan of its own.
 
 use crate::dtype::DType;
@@ -35,7 +35,7 @@ pub(super) fn name(kernel: &SpecialKernel) -> String {
 
 /// The kernel alone, its operands being inputs.
 pub(super) fn plan(kernel: &Kernel, special: &SpecialKernel, rules: &MemoryRules) -> Plan {
-    let mut special = SpecialKernel { epilogue: None, ..special.clone() };
+    let mut special = SpecialKernel { prologues: Vec::new(), epilogue: None, ..special.clone() };
     let mut slots: Vec<(usize, DType, usize)> = Vec::new();
     for operand in &mut special.operands {
         let needed = end(operand);

@@ -1,0 +1,112 @@
+//! The programs around a template's dispatches: what is done to operands as they are read, and to results as they are
+//! finished.
+
+use crate::gpu::dispatch::{Binding, Dispatch, Lowered, Memory};
+use crate::gpu::map::{self, Arguments, MapDispatch, MapLowered, Slots};
+use crate::plan::kernel::{Kernel, SpecialKernel};
+
+/// Dispatches of a kernel from a template, with `finish` before bodies that use it, and with what reads operands that are not
+/// in memory.
+pub(super) fn write_programs(s: &SpecialKernel, kernel: &Kernel, lowered: Lowered) -> MapLowered {
+    let write = |mut dispatch: Dispatch| {
+        let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
+        let finish = write_epilogue(s, kernel, &mut dispatch, &mut slots, &mut arguments);
+        let reads = write_prologues(s, &mut dispatch, &mut slots, &mut arguments);
+        dispatch.body = finish + &reads + &dispatch.body;
+        dispatch.bindings.extend(slots.bindings);
+        MapDispatch { dispatch, uniforms: map::uniforms(&arguments) }
+    };
+    MapLowered { dispatches: lowered.dispatches.into_iter().map(write).collect(), scratch: lowered.scratch }
+}
+
+/// `finish`, if the body uses it. A result that nobody reads afterwards has no binding any more.
+fn write_epilogue(
+    s: &SpecialKernel,
+    kernel: &Kernel,
+    dispatch: &mut Dispatch,
+    slots: &mut Slots,
+    arguments: &mut Arguments,
+) -> String {
+    let output = dispatch.bindings.iter().position(|b| b.memory == Memory::Output && b.writes);
+    let Some(k) = output.filter(|_| dispatch.body.contains("finish")) else { return String::new() };
+    let Binding { name, width, reads, .. } = dispatch.bindings[k];
+    let read_elsewhere = kernel.parts.iter().any(|p| p.stored && p.slot == s.output.slot);
+    let keep = s.epilogue.is_none() || read_elsewhere;
+    if !keep && !reads {
+        dispatch.bindings.remove(k);
+    }
+    let keep = keep.then_some(name);
+    map::write_epilogue(s.epilogue.as_ref(), &s.output, keep, width == 4, slots, arguments)
+}
+
+/// What stands for the functions that would read operands from memory.
+fn write_prologues(
+    s: &SpecialKernel,
+    dispatch: &mut Dispatch,
+    slots: &mut Slots,
+    arguments: &mut Arguments,
+) -> String {
+    let mut text = String::new();
+    dispatch.bindings.retain(|binding| {
+        let Memory::Operand(number) = binding.memory else { return true };
+        let Some(prologue) = s.prologue(number) else { return true };
+        text += &map::write_prologue(prologue, binding, slots, arguments);
+        false
+    });
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::with_last_plan;
+    use crate::gpu::assemble::Usage;
+    use crate::gpu::dispatch::Caps;
+    use crate::gpu::snapshots::{numbers, shaders_of, translate, validate};
+    use crate::plan::Plan;
+    use crate::plan::kernel::{Prologue, Work};
+    use crate::tensor::Tensor;
+    use crate::{DType, Device, with_device};
+
+    /// The shaders of a product that computes its operands, which the CPU's plan does in kernels before it.
+    fn texts(caps: &Caps, product: impl Fn() -> Tensor) -> Vec<String> {
+        with_device(Device::Cpu, || product().realize().clone());
+        let mut plan = with_last_plan(Plan::clone);
+        let Work::Special(mut s) = plan.kernels.pop().expect("a product").work else { panic!("a product") };
+        let kernels: Vec<_> = plan.kernels.drain(..).collect();
+        for kernel in &kernels {
+            let Work::Map(maps) = &kernel.work else { panic!("{}", kernel.label) };
+            let mut map = maps[0].simplified();
+            let made = map.stores.pop().expect("an operand").access.slot;
+            let operands = (0..2).filter(|&k| s.operands[k].slot == made);
+            s.prologues.extend(operands.map(|operand| Prologue { operand, map: map.clone() }));
+        }
+        assert!(!s.prologues.is_empty());
+        plan.kernels = kernels[..1]
+            .iter()
+            .map(|k| crate::plan::kernel::Kernel { work: Work::Special(s.clone()), ..k.clone() })
+            .collect();
+        shaders_of(&plan, caps, Usage::Seldom).into_iter().map(|shader| shader.source).collect()
+    }
+
+    #[test]
+    fn operands_are_computed_in_every_way_to_multiply() {
+        let f16 = |t: &Tensor| t.to_dtype(DType::F16);
+        for [m, k, n] in [[3, 512, 512], [100, 512, 512], [512, 512, 512], [1024, 1024, 1024], [33, 35, 37]] {
+            let (a, b) = (numbers([m, k]), numbers([k, n]));
+            let halves = texts(&Caps::MOST, || f16(&a).matmul(&f16(&b)));
+            let floats = texts(&Caps::MOST, || a.relu().matmul(&(&b * 2.0)));
+            for text in halves.iter().chain(&floats) {
+                translate("a product with a prologue", text);
+            }
+            assert!(
+                m < 512 || halves[0].contains("coop_mat") && halves[0].contains("fn load8_a"),
+                "{}",
+                halves[0]
+            );
+            assert!(m < 1024 || floats.last().is_some_and(|text| text.contains("coop_mat")));
+            for text in texts(&Caps::LEAST, || a.relu().matmul(&(&b * 2.0))) {
+                validate(&text, naga::valid::Capabilities::empty());
+            }
+        }
+    }
+}
