@@ -95,6 +95,9 @@ fn a_step_copies_nothing_between_the_host_and_the_device() {
     let plans = if default_device().is_gpu() { 3 } else { 1 };
     assert_eq!(after.plans_replayed, before.plans_replayed + 10 * plans, "{plans} plans a step");
     assert_eq!(after.plans_compiled, before.plans_compiled);
+    // Each of these plans is one submission.
+    let submissions = if default_device().is_gpu() { 10 * plans } else { 0 };
+    assert_eq!(after.submissions, before.submissions + submissions);
     losses[9].item::<f32>();
     assert_eq!(counters().reads, after.reads + 1, "a read is counted");
     Tensor::vector(&[1.0]);
@@ -151,6 +154,26 @@ fn random_numbers_have_the_same_bits_on_every_device() {
         })
     };
     assert_eq!(bits(default_device()), bits(Device::Cpu));
+}
+
+/// A plan that runs again with the same memory is submitted as it is, and once.
+#[test]
+fn what_runs_again_is_bound_and_submitted_as_before() {
+    let _turn = alone();
+    let (x, w) = (Tensor::randn([8, 16]).realize().clone(), Tensor::randn([16, 4]).realize().clone());
+    let state = Tensor::zeros([8, 4]).realize().assignable();
+    let step = || {
+        state.assign(&(&state * 0.5 + x.matmul(&w)));
+        state.realize();
+    };
+    (0..8).for_each(|_| step());
+    let before = counters();
+    (0..20).for_each(|_| step());
+    let after = counters();
+    let submissions = if default_device().is_gpu() { 20 } else { 0 };
+    assert_eq!(after.plans_replayed - before.plans_replayed, 20);
+    assert_eq!(after.submissions - before.submissions, submissions);
+    assert_eq!(after.bind_groups, before.bind_groups);
 }
 
 /// Normal numbers are made of the same bits, by each device's own logarithm and cosine.

@@ -98,6 +98,8 @@ fn counters() -> BTreeMap<&'static str, u64> {
         ("kernels_run", c.kernels_run),
         ("uploads", c.uploads),
         ("reads", c.reads),
+        ("submissions", c.submissions),
+        ("bind_groups", c.bind_groups),
         ("pool_bytes", c.pool_bytes),
         ("peak_bytes", c.peak_bytes),
     ])

@@ -39,18 +39,20 @@ class OpTime(NamedTuple):
 class Counters(NamedTuple):
     """Totals since the program started, of all threads."""
 
+    bind_groups: int
     kernels_run: int
     peak_bytes: int
     plans_compiled: int
     plans_replayed: int
     pool_bytes: int
     reads: int
+    submissions: int
     uploads: int
 
 
 def counters() -> Counters:
-    """What the engine has done so far: plans compiled and replayed, kernels run, copies both ways, bytes held and
-    the most that were in use at once."""
+    """What the engine has done so far: plans compiled and replayed, kernels run, copies both ways, submissions to
+    GPUs and bind groups made for them, bytes held and the most that were in use at once."""
     return Counters(**_native.counters())
 
 

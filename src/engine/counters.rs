@@ -7,6 +7,8 @@ static REPLAYED: AtomicU64 = AtomicU64::new(0);
 static KERNELS: AtomicU64 = AtomicU64::new(0);
 static UPLOADS: AtomicU64 = AtomicU64::new(0);
 static READS: AtomicU64 = AtomicU64::new(0);
+static SUBMISSIONS: AtomicU64 = AtomicU64::new(0);
+static BIND_GROUPS: AtomicU64 = AtomicU64::new(0);
 static POOL_BYTES: AtomicI64 = AtomicI64::new(0);
 static PEAK_BYTES: AtomicU64 = AtomicU64::new(0);
 
@@ -23,6 +25,10 @@ pub struct Counters {
     pub uploads: u64,
     /// Copies from a device to the host: values that were read, and the findings of guards and profiles.
     pub reads: u64,
+    /// Submissions to GPUs: one for a plan, several for a long one, and one for a copy to the host.
+    pub submissions: u64,
+    /// Bind groups made for GPUs: a plan that runs again with the same memory needs no new ones.
+    pub bind_groups: u64,
     /// Bytes that the devices' memory pools hold now, in use and free.
     pub pool_bytes: u64,
     /// The most bytes of one device that were in use at once, by tensors and inside of plans, since the program started or
@@ -38,6 +44,8 @@ pub fn counters() -> Counters {
         kernels_run: KERNELS.load(Relaxed),
         uploads: UPLOADS.load(Relaxed),
         reads: READS.load(Relaxed),
+        submissions: SUBMISSIONS.load(Relaxed),
+        bind_groups: BIND_GROUPS.load(Relaxed),
         pool_bytes: POOL_BYTES.load(Relaxed).max(0) as u64,
         peak_bytes: PEAK_BYTES.load(Relaxed),
     }
@@ -71,6 +79,14 @@ pub(crate) fn count_upload() {
 
 pub(crate) fn count_read() {
     READS.fetch_add(1, Relaxed);
+}
+
+pub(crate) fn count_submission() {
+    SUBMISSIONS.fetch_add(1, Relaxed);
+}
+
+pub(crate) fn count_bind_group() {
+    BIND_GROUPS.fetch_add(1, Relaxed);
 }
 
 /// A pool has taken so many bytes from its device, or given them back.

@@ -17,7 +17,10 @@ pub use by_op::{OpReport, OpTime};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use collect::plans_of;
 pub use counters::{Counters, counters, reset_peak};
-pub(crate) use counters::{change_pool_bytes, count_kernels, count_read, count_upload, see_used_bytes};
+pub(crate) use counters::{
+    change_pool_bytes, count_bind_group, count_kernels, count_read, count_submission, count_upload,
+    see_used_bytes,
+};
 pub use peak::{Peak, measure_peak};
 pub use preview::plan_only;
 pub use profile::{KernelTime, Profile, Profiler, profile};

@@ -11,6 +11,7 @@ use super::pipeline::Pipelines;
 use super::storage::Stored;
 use super::tune::Kept;
 use crate::dtype::DType;
+use crate::engine::count_submission;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::memory::MemoryRules;
 use std::collections::VecDeque;
@@ -42,7 +43,7 @@ pub(super) struct Context {
     to_encode: Mutex<VecDeque<Weak<Dispatches>>>,
     /// What was tuned.
     kept: Mutex<Kept>,
-    fault: Arc<Mutex<Option<wgpu::Error>>>,
+    fault: Arc<Fault>,
     lost: Arc<OnceLock<String>>,
     /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub given: Arc<AtomicU64>,
@@ -122,6 +123,13 @@ fn only_webgpu() -> bool {
     std::env::var("VOLTA_LIMITS").is_ok_and(|v| v == "webgpu")
 }
 
+/// The first thing that went wrong and was not reported yet.
+type Fault = Mutex<Option<wgpu::Error>>;
+
+fn note(faults: &Fault, fault: wgpu::Error) {
+    faults.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+}
+
 /// `VOLTA_BLOCK_BYTES` makes the pieces smaller that large tensors are split into, to test the splitting.
 fn block_bytes(limits: &wgpu::Limits) -> usize {
     let asked = std::env::var("VOLTA_BLOCK_BYTES").ok().and_then(|v| v.parse().ok()).unwrap_or(u64::MAX);
@@ -156,11 +164,9 @@ impl Context {
         let (device, queue) = adapter::ask(|| adapter.request_device(&descriptor)).await.map_err(|e| {
             Error::new(ErrorKind::Device, format!("gpu:{index} ({}) could not be opened: {e}", info.name))
         })?;
-        let fault: Arc<Mutex<Option<wgpu::Error>>> = Arc::default();
+        let fault: Arc<Fault> = Arc::default();
         let noted = fault.clone();
-        device.on_uncaptured_error(Arc::new(move |error| {
-            noted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        }));
+        device.on_uncaptured_error(Arc::new(move |error| note(&noted, error)));
         let lost: Arc<OnceLock<String>> = Arc::default();
         let noted = lost.clone();
         device.set_device_lost_callback(move |reason, message| {
@@ -235,11 +241,17 @@ impl Context {
         #[cfg(unix)]
         super::leave::wait_at_the_end();
         self.queue.submit([commands]);
+        count_submission();
     }
 
     /// Its name, for errors.
     pub fn who(&self) -> String {
         format!("gpu:{} ({})", self.index, self.name)
+    }
+
+    /// A fault that its driver told of.
+    pub fn note_fault(&self, fault: wgpu::Error) {
+        note(&self.fault, fault);
     }
 
     /// The error of this device that has happened and was not reported yet.

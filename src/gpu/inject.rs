@@ -12,6 +12,8 @@ pub(super) struct Injected {
     pub bad_shader: AtomicBool,
     /// What is read next cannot be mapped.
     pub bad_map: AtomicBool,
+    /// The next run has a dispatch without a shader.
+    pub bad_run: AtomicBool,
 }
 
 impl Default for Injected {
@@ -20,6 +22,7 @@ impl Default for Injected {
             memory: AtomicU64::new(u64::MAX),
             bad_shader: AtomicBool::new(false),
             bad_map: AtomicBool::new(false),
+            bad_run: AtomicBool::new(false),
         }
     }
 }
@@ -65,5 +68,19 @@ pub fn spoil_next_shader(index: usize) -> Result<()> {
 #[doc(hidden)]
 pub fn fail_next_map(index: usize) -> Result<()> {
     context::open(index)?.injected.bad_map.store(true, Relaxed);
+    Ok(())
+}
+
+/// Lets the next run of a plan on `gpu:index` have commands that are not valid. For tests.
+#[doc(hidden)]
+pub fn spoil_next_run(index: usize) -> Result<()> {
+    context::open(index)?.injected.bad_run.store(true, Relaxed);
+    Ok(())
+}
+
+/// Has the driver of `gpu:index` say that it is out of memory. For tests.
+#[doc(hidden)]
+pub fn report_out_of_memory(index: usize) -> Result<()> {
+    context::open(index)?.note_fault(wgpu::Error::OutOfMemory { source: "no memory is left".into() });
     Ok(())
 }

@@ -56,7 +56,10 @@ pub use tune::tune;
 pub use tune::{Tuned, Tuning};
 
 #[doc(hidden)]
-pub use inject::{device_bytes, devices_opened, fail_next_map, limit_memory, lose_device, spoil_next_shader};
+pub use inject::{
+    device_bytes, devices_opened, fail_next_map, limit_memory, lose_device, report_out_of_memory,
+    spoil_next_run, spoil_next_shader,
+};
 
 pub use face::{GpuBuffer, GpuDevice, GpuTensor, shaders};
 

@@ -1,35 +1,47 @@
 //! Where the submission of a plan is cut. Operating systems reset a GPU that answers nobody for a second or two, so no
 //! submission should take long, even on a slow device. How long kernels take is known roughly, from their arithmetic
-//! and their traffic.
+//! and their traffic. What would take too long by itself is several dispatches, each of some of its workgroups.
 
 use super::adapter::AdapterKind;
 use crate::plan::kernel::Kernel;
 
-/// Seconds that a submission may take, as estimated.
-pub(super) const LONGEST: f64 = 0.5;
+/// Milliseconds that a submission may take, as estimated, unless `VOLTA_LONGEST_MS` says otherwise.
+const LONGEST_MS: f64 = 500.0;
+
+/// Dispatches that one is cut into, at most.
+const MOST_PARTS: u64 = 64;
 
 /// What a slow device of its kind does in a second.
 #[derive(Clone, Copy)]
 pub(super) struct Pace {
     flops: f64,
     bytes: f64,
+    /// Seconds that a submission may take.
+    pub longest: f64,
 }
 
 impl Pace {
     pub fn of(kind: AdapterKind) -> Pace {
-        match kind {
-            AdapterKind::Discrete => Pace { flops: 2e12, bytes: 100e9 },
-            AdapterKind::Software => Pace { flops: 5e9, bytes: 2e9 },
-            AdapterKind::Integrated | AdapterKind::Virtual | AdapterKind::Other => {
-                Pace { flops: 200e9, bytes: 10e9 }
-            }
-        }
+        let (flops, bytes) = match kind {
+            AdapterKind::Discrete => (2e12, 100e9),
+            AdapterKind::Software => (5e9, 2e9),
+            AdapterKind::Integrated | AdapterKind::Virtual | AdapterKind::Other => (200e9, 10e9),
+        };
+        let asked = std::env::var("VOLTA_LONGEST_MS").ok().and_then(|v| v.parse::<f64>().ok());
+        let asked = asked.filter(|ms| *ms > 0.0);
+        Pace { flops, bytes, longest: asked.unwrap_or(LONGEST_MS) / 1000.0 }
     }
 
     /// The seconds that a kernel takes, at most.
     pub fn seconds(self, kernel: &Kernel) -> f64 {
         let bytes = kernel.bytes_read + kernel.bytes_written;
         kernel.flops as f64 / self.flops + bytes as f64 / self.bytes
+    }
+
+    /// The workgroups of such a kernel that run at a time, of so many.
+    pub fn at_a_time(self, kernel: &Kernel, groups: u64) -> u64 {
+        let parts = (self.seconds(kernel) / self.longest).ceil().max(1.0) as u64;
+        groups.div_ceil(parts.min(MOST_PARTS))
     }
 }
 
@@ -92,9 +104,8 @@ mod tests {
         assert_eq!(cuts(&[0.125; 10], 0.5, false), [4, 8]);
     }
 
-    #[test]
-    fn slower_kinds_are_cut_more_often() {
-        let kernel = |flops| Kernel {
+    fn kernel(flops: u64) -> Kernel {
+        Kernel {
             work: crate::plan::kernel::Work::Map(Vec::new()),
             turn: 0,
             label: String::new(),
@@ -102,10 +113,59 @@ mod tests {
             flops,
             bytes_read: 1 << 20,
             bytes_written: 1 << 20,
+        }
+    }
+
+    #[test]
+    fn what_takes_long_by_itself_has_some_workgroups_at_a_time() {
+        let pace = Pace { flops: 1e9, bytes: 1e9, longest: 0.5 };
+        assert_eq!(pace.at_a_time(&kernel(1_000_000), 100), 100);
+        assert_eq!(pace.at_a_time(&kernel(1_200_000_000), 100), 34);
+        assert_eq!(pace.at_a_time(&kernel(1_200_000_000), 1), 1);
+        assert_eq!(pace.at_a_time(&kernel(u64::MAX), 1 << 20), 1 << 14);
+    }
+
+    /// Every workgroup runs once, each dispatch knowing which is its first, and with one shader.
+    #[test]
+    fn a_long_kernel_is_several_dispatches() {
+        use crate::gpu::assemble::{Target, Usage, assemble};
+        use crate::gpu::dispatch::Caps;
+        use crate::gpu::map::Uniform;
+        use crate::gpu::snapshots::{numbers, rules, validate};
+        use crate::gpu::tune::Choices;
+        let [a, b] = [numbers([512, 64]), numbers([64, 512])];
+        crate::with_device(crate::Device::Cpu, || (a.matmul(&b) * 3.0).realize().clone());
+        let (rules, choices, caps) = (rules(), Choices::default(), &Caps::LEAST);
+        let with = |pace| Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices, pace };
+        let assemble = |longest| {
+            let pace = Pace { flops: 1e9, bytes: 1e12, longest };
+            crate::engine::with_last_plan(|plan| assemble(plan, &with(pace), Usage::Seldom))
         };
+        let whole = assemble(1.0).expect("a product");
+        // Two of its terms for every result, and a scale.
+        let parts = assemble((2 * 64 + 1) as f64 * 512.0 * 512.0 / 1e9 / 4.5).expect("a product");
+        let groups = |drafts: &[crate::gpu::assemble::Draft]| -> Vec<u32> {
+            drafts.iter().map(|draft| draft.groups[0] * draft.groups[1]).collect()
+        };
+        assert_eq!((whole.drafts.len(), parts.drafts.len()), (1, 5));
+        assert_eq!(groups(&parts.drafts).iter().sum::<u32>(), groups(&whole.drafts)[0]);
+        let mut first = 0;
+        for (draft, shader) in parts.drafts.iter().zip(&parts.shaders) {
+            assert_eq!(shader.source, parts.shaders[0].source);
+            validate(&shader.source, naga::valid::Capabilities::empty());
+            let (at, bytes) = draft.uniforms.expect("where it begins");
+            let known = |word: &&(usize, Uniform)| (at as usize..(at + bytes) as usize).contains(&word.0);
+            let words: Vec<Uniform> = parts.words.iter().filter(known).map(|word| word.1).collect();
+            assert_eq!(words.last(), Some(&Uniform::Count(first)), "{words:?}");
+            first += draft.groups[0] * draft.groups[1];
+        }
+    }
+
+    #[test]
+    fn slower_kinds_are_cut_more_often() {
         let submissions = |kind: AdapterKind| {
             let pace = Pace::of(kind);
-            cuts(&[pace.seconds(&kernel(100_000_000_000)); 20], LONGEST, true).len() + 1
+            cuts(&[pace.seconds(&kernel(100_000_000_000)); 20], pace.longest, true).len() + 1
         };
         assert_eq!(submissions(AdapterKind::Software), 20);
         assert_eq!(submissions(AdapterKind::Integrated), 20);

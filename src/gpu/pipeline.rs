@@ -26,6 +26,7 @@ pub(super) struct Pipeline {
 pub(super) type Pipelines = Mutex<HashMap<String, Arc<Pipeline>>>;
 
 /// A shader to be compiled.
+#[derive(Clone)]
 pub(super) struct Shader {
     pub source: String,
     /// A flag for each binding.

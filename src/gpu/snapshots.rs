@@ -2,8 +2,10 @@
 //! change of a generator is read as a difference; and those for tensor cores, which no software adapter has, are
 //! validated and translated as the driver's front end would.
 
+use super::adapter::AdapterKind;
 use super::assemble::{Target, Usage, assemble};
 use super::dispatch::Caps;
+use super::pace::Pace;
 use super::pipeline::Shader;
 use super::tune::Choices;
 use crate::dtype::DType;
@@ -65,11 +67,16 @@ pub(super) fn rules() -> MemoryRules {
     }
 }
 
+/// How fast it is.
+pub(super) fn pace() -> Pace {
+    Pace::of(AdapterKind::Discrete)
+}
+
 /// The shaders of a plan for such an adapter.
 pub(super) fn shaders_of(plan: &Plan, caps: &Caps, usage: Usage) -> Vec<Shader> {
     let rules = rules();
     let choices = Choices::default();
-    let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices };
+    let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices, pace: pace() };
     assemble(plan, &target, usage).expect("the plan has shaders").shaders
 }
 

@@ -26,6 +26,8 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> (T, Counters) {
         kernels_run: after.kernels_run - before.kernels_run,
         uploads: after.uploads - before.uploads,
         reads: after.reads - before.reads,
+        submissions: after.submissions - before.submissions,
+        bind_groups: after.bind_groups - before.bind_groups,
         ..after
     };
     (value, spent)

@@ -86,7 +86,7 @@ mod tests {
     use crate::gpu::assemble::Usage;
     use crate::gpu::dispatch::Caps;
     use crate::gpu::pipeline::Shader;
-    use crate::gpu::snapshots::{rules, shaders_of, validate};
+    use crate::gpu::snapshots::{pace, rules, shaders_of, validate};
     use crate::gpu::tune::Choices;
     use crate::nn::{Linear, Module};
     use crate::optim::{Adam, Optimizer};
@@ -141,6 +141,7 @@ mod tests {
                     caps: &Caps::LEAST,
                     rules: &rules,
                     choices: &choices,
+                    pace: pace(),
                 };
                 let drafts = with_last_plan(|plan| {
                     assemble(plan, &target, Usage::Often).map(|assembly| assembly.drafts)

@@ -13,6 +13,7 @@ mod text;
 use super::dispatch::{Caps, Dispatch};
 use super::guard::{self as check, COUNT_NONFINITE, Notes};
 use super::map::{self, MapDispatch, MapLowered, Uniform};
+use super::pace::Pace;
 use super::pieces::{Pieces, Windows};
 use super::pipeline::Shader;
 use super::shader::Frame;
@@ -30,10 +31,13 @@ use noted::Noted;
 use programs::write_programs;
 pub(super) use seen::Source;
 use seen::{Seen, Share, seen_by};
+use std::borrow::Cow;
 use text::Parts;
 
 /// Workgroups in one dimension of a dispatch.
 const MOST_GROUPS: u64 = 65_535;
+/// How a body counts workgroups.
+const NUMBER: &str = "wg.x + wg.y * nwg.x";
 /// A uniform binding starts at a multiple of this.
 const UNIFORM_ALIGNMENT: usize = 256;
 /// Slots that the programs of one dispatch use together: more make a shader slow to compile, and bindings have a limit of
@@ -53,6 +57,8 @@ pub(super) struct Target<'a> {
     pub rules: &'a MemoryRules,
     /// What was tuned.
     pub choices: &'a Choices,
+    /// How long its kernels take.
+    pub pace: Pace,
 }
 
 /// How a plan is used.
@@ -350,16 +356,41 @@ impl Builder<'_> {
         groups: u64,
     ) -> Result<()> {
         self.add_late_before(seen)?;
-        let (source, writable, sources) = self.source(body, uniforms, seen);
+        let at_a_time = self.at_a_time(&kernels, body, groups);
+        let (mut body, mut uniforms) = (Cow::from(body), uniforms.to_vec());
+        let known = uniforms.len();
+        if at_a_time < groups {
+            let word = if known.is_multiple_of(2) { "x" } else { "z" };
+            body = body.replace(NUMBER, &format!("{NUMBER} + arguments[{}].{word}", known / 2)).into();
+            uniforms.push(Uniform::Count(0));
+        }
+        let (source, writable, sources) = self.source(&body, &uniforms, seen);
         if writable.len() > self.target.rules.slots {
             return Err(self.too_many(writable.len(), "a kernel"));
         }
         let shader = Shader { source, writable, arguments: !uniforms.is_empty(), what, kernel };
-        // As few workgroups too many as there can be.
-        let down = groups.div_ceil(MOST_GROUPS);
-        let groups = [groups.div_ceil(down) as u32, down as u32];
-        self.push(kernels, shader, sources, groups, uniforms);
+        for first in (0..groups).step_by(at_a_time as usize) {
+            if let Some(number) = uniforms.get_mut(known) {
+                *number = Uniform::Count(first as u32);
+            }
+            // As few workgroups too many as there can be.
+            let some = at_a_time.min(groups - first);
+            let down = some.div_ceil(MOST_GROUPS);
+            let some = [some.div_ceil(down) as u32, down as u32];
+            self.push(kernels.clone(), shader.clone(), sources.clone(), some, &uniforms);
+        }
         Ok(())
+    }
+
+    /// The workgroups that run at a time, so that a kernel does not keep the device for too long.
+    fn at_a_time(&self, kernels: &[usize], body: &str, groups: u64) -> u64 {
+        let some = match kernels {
+            // Those that share a dispatch are small.
+            &[k] if body.contains(NUMBER) => self.target.pace.at_a_time(&self.plan.kernels[k], groups),
+            _ => groups,
+        };
+        // In one dimension, so that none runs twice: some write over what they read.
+        if some < groups { some.min(MOST_GROUPS) } else { groups.max(1) }
     }
 
     /// The shader around a body that sees this memory; with a flag and the memory of each of its bindings.

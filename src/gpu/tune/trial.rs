@@ -72,8 +72,8 @@ impl Trial {
         let mut shaders: Vec<Shader> = Vec::new();
         for way in ways {
             let choices = Choices::only(&self.name, way);
-            let Context { caps, rules, .. } = &*self.context;
-            let target = Target { who: &who, caps, rules, choices: &choices };
+            let Context { caps, rules, pace, .. } = &*self.context;
+            let target = Target { who: &who, caps, rules, choices: &choices, pace: *pace };
             shaders
                 .extend(assemble(&self.plan, &target, Usage::Seldom).map_or(Vec::new(), |all| all.shaders));
         }
