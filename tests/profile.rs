@@ -216,6 +216,22 @@ fn the_trace_has_the_hosts_track_and_the_devices() {
     assert_eq!(error.kind(), volta::ErrorKind::Io);
 }
 
+/// More dispatches than one set of timestamps has room for, and kernels of which nobody knows the time.
+#[test]
+fn every_kernel_is_timed_or_counted() {
+    let (_, profile) = profile(|| {
+        let x = Tensor::rand([4]).realize().clone();
+        let all: Vec<Tensor> = (1..2100).map(|n| x.cumsum(0) * n).collect();
+        volta::realize_all(&all);
+        all[9].to_vec::<f32>()
+    });
+    let timed: u64 = profile.kernels.iter().map(|k| k.calls).sum();
+    assert!(timed + profile.untimed >= 2100, "{timed} and {}", profile.untimed);
+    assert!(timed == 0 || profile.untimed == 0, "{timed} and {}", profile.untimed);
+    let said = [profile.to_string(), profile.by_op().to_string()];
+    assert!(said.iter().all(|text| text.contains("no clock") == (profile.untimed > 0)), "{profile}");
+}
+
 #[test]
 fn the_cpu_is_profiled_wherever_the_default_is() {
     let (_, profile) =

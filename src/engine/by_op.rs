@@ -33,8 +33,20 @@ pub struct OpReport {
     pub ops: Vec<OpTime>,
     /// The devices, each with its peak if that was measured.
     pub peaks: Vec<(Device, Option<Peak>)>,
+    /// Runs of kernels that are in no entry, since their device has no clock for them: a GPU without timestamps.
+    pub untimed: u64,
     /// What the entries are: `op`, or `module`.
     what: &'static str,
+}
+
+/// What is said besides of kernels without times.
+pub(super) fn beside(untimed: u64) -> String {
+    match untimed {
+        0 => String::new(),
+        runs => {
+            format!("; {runs} more kernels ran on a device that has no clock for them (timestamp queries)")
+        }
+    }
 }
 
 /// What is reported together.
@@ -98,7 +110,12 @@ pub(super) fn add<G: Group>(times: &mut Times<G>, kernel: &Kernel, device: Devic
 
 impl OpReport {
     /// Of groups, each under the name that `name` gives it; entries of one name become one.
-    pub(super) fn new<G>(what: &'static str, times: &Times<G>, name: impl Fn(&G) -> String) -> OpReport {
+    pub(super) fn new<G>(
+        what: &'static str,
+        times: &Times<G>,
+        untimed: u64,
+        name: impl Fn(&G) -> String,
+    ) -> OpReport {
         let mut ops: Vec<OpTime> = Vec::new();
         for (group, time) in times {
             let name = name(group);
@@ -119,7 +136,7 @@ impl OpReport {
                 peaks.push((op.device, known_peak(op.device)));
             }
         }
-        OpReport { ops, peaks, what }
+        OpReport { ops, peaks, untimed, what }
     }
 
     /// How close an op comes to what its device can do, in arithmetic or in traffic, whichever is closer; none where
@@ -168,6 +185,6 @@ impl fmt::Display for OpReport {
                 None => writeln!(f, "peak of {device}: unknown (volta::measure_peak measures it)")?,
             }
         }
-        write!(f, "{:.3} ms in kernels", total * 1e3)
+        write!(f, "{:.3} ms in kernels{}", total * 1e3, beside(self.untimed))
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use counters::{
 pub use peak::{Peak, measure_peak};
 pub use preview::plan_only;
 pub use profile::{KernelTime, Profile, Profiler, profile};
-pub(crate) use profile::{is_profiled, record_time, span, trace_kernel};
+pub(crate) use profile::{is_profiled, record_time, record_untimed, span, trace_kernel};
 pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;

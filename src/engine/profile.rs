@@ -39,6 +39,8 @@ pub struct KernelTime {
 pub struct Profile {
     /// One entry for every different kernel.
     pub kernels: Vec<KernelTime>,
+    /// Runs of kernels that are in no entry, since their device has no clock for them: a GPU without timestamps.
+    pub untimed: u64,
     ops: Times<String>,
     layers: Times<Option<Layer>>,
     trace: Trace,
@@ -49,6 +51,7 @@ type Key = (String, &'static str, String);
 
 struct Recording {
     times: HashMap<Key, KernelTime>,
+    untimed: u64,
     ops: Times<String>,
     layers: Times<Option<Layer>>,
     trace: Trace,
@@ -56,7 +59,13 @@ struct Recording {
 
 impl Recording {
     fn begin() -> Recording {
-        Recording { times: HashMap::new(), ops: Vec::new(), layers: Vec::new(), trace: Trace::begin() }
+        Recording {
+            times: HashMap::new(),
+            untimed: 0,
+            ops: Vec::new(),
+            layers: Vec::new(),
+            trace: Trace::begin(),
+        }
     }
 }
 
@@ -94,11 +103,11 @@ impl Profiler {
     /// What ran on this thread since it began.
     pub fn end(self) -> Profile {
         // Ended on another thread than it began on, it has seen nothing.
-        let Recording { times, ops, layers, trace } =
+        let Recording { times, untimed, ops, layers, trace } =
             RECORDING.replace(self.outer).unwrap_or_else(Recording::begin);
         let mut kernels: Vec<KernelTime> = times.into_values().collect();
         kernels.sort_by_key(|k| std::cmp::Reverse(k.time));
-        Profile { kernels, ops, layers, trace }
+        Profile { kernels, untimed, ops, layers, trace }
     }
 }
 
@@ -133,6 +142,11 @@ pub(crate) fn record_time(kernel: &Kernel, device: Device, time: Duration) {
     });
 }
 
+/// So many kernels ran on a device that has no clock for them.
+pub(crate) fn record_untimed(kernels: usize) {
+    record(|recording| recording.untimed += kernels as u64);
+}
+
 /// Puts a run of a kernel, or of a part of it, into the trace.
 pub(crate) fn trace_kernel(kernel: &Kernel, device: Device, start: Instant, time: Duration) {
     record(|recording| recording.trace.kernel(kernel, device, start, time));
@@ -162,12 +176,12 @@ impl Profile {
 
     /// The time by the ops that the program called, forward and gradient apart. What fused kernels took is shared out.
     pub fn by_op(&self) -> OpReport {
-        OpReport::new("op", &self.ops, String::clone)
+        OpReport::new("op", &self.ops, self.untimed, String::clone)
     }
 
     /// The time by the layers that called the ops, each under the name that `name` gives it.
     pub(crate) fn by_layer(&self, name: impl Fn(&Option<Layer>) -> String) -> OpReport {
-        OpReport::new("module", &self.layers, name)
+        OpReport::new("module", &self.layers, self.untimed, name)
     }
 
     /// Writes what happened when, in the form of Chrome's trace events, which <https://ui.perfetto.dev> opens: what the
@@ -212,6 +226,6 @@ impl fmt::Display for Profile {
                 k.label
             )?;
         }
-        write!(f, "{:.3} ms in kernels", total * 1e3)
+        write!(f, "{:.3} ms in kernels{}", total * 1e3, by_op::beside(self.untimed))
     }
 }

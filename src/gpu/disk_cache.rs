@@ -21,12 +21,17 @@ impl DiskCache {
             return None;
         }
         let file = folder(|name| std::env::var(name).ok())?.join(wgpu::util::pipeline_cache_key(info)?);
+        Some(DiskCache::of(device, file))
+    }
+
+    /// The cache in a file, which need not be there yet.
+    fn of(device: &wgpu::Device, file: PathBuf) -> DiskCache {
         let data = std::fs::read(&file).ok().and_then(|bytes| unwrap(MAGIC, &bytes).map(<[u8]>::to_vec));
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("volta"), data: data.as_deref(), fallback: true };
         // SAFETY: the data is what a cache gave, as its checksum tells; wgpu looks whether it is this driver's.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
-        Some(DiskCache { cache, file })
+        DiskCache { cache, file }
     }
 
     /// Writes what there is now. A disk that does not take it costs time on the next run and nothing else.
@@ -101,6 +106,48 @@ mod tests {
         }
         assert_eq!(unwrap(b"voltatn1", &whole), None);
         assert_eq!(unwrap(MAGIC, &wrap(MAGIC, b"")), Some(&b""[..]));
+    }
+
+    /// On the GPU that `VOLTA_DEVICE=gpu` picks: what was compiled before the file was written is there when it is read.
+    #[test]
+    fn what_was_compiled_once_is_found_by_the_next_program() {
+        let crate::Device::Gpu(index) = crate::default_device() else { return };
+        let context = crate::gpu::context::open(index).expect("the GPU is there");
+        let device = &context.device;
+        if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            return;
+        }
+        let file = std::env::temp_dir().join(format!("volta-pipelines-{}", std::process::id()));
+        let bytes = |cache: &DiskCache| cache.cache.get_data().map_or(0, |data| data.len());
+        let first = DiskCache::of(device, file.clone());
+        let empty = bytes(&first);
+        let source = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+            @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { x[id.x] += 7.0; }";
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: None,
+            source: wgpu::ShaderSource::Wgsl(source.into()),
+        });
+        let _compiled = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: None,
+            layout: None,
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: Default::default(),
+            cache: Some(&first.cache),
+        });
+        let compiled = bytes(&first);
+        if compiled == empty {
+            eprintln!("not tested: {} has a cache, and keeps nothing in it", context.who());
+            return;
+        }
+        first.save();
+        assert_eq!(bytes(&DiskCache::of(device, file.clone())), compiled);
+        // Of a file that was scribbled on, nothing is taken.
+        let mut scribbled = std::fs::read(&file).unwrap();
+        *scribbled.last_mut().unwrap() ^= 1;
+        std::fs::write(&file, scribbled).unwrap();
+        assert_eq!(bytes(&DiskCache::of(device, file.clone())), empty);
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

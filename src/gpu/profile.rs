@@ -4,35 +4,38 @@ use super::context::Context;
 use crate::error::Result;
 use std::time::Duration;
 
+/// The most queries that a set may hold.
+const MOST: u32 = 4096;
+
 pub(super) struct Stopwatch {
-    queries: wgpu::QuerySet,
+    sets: Vec<wgpu::QuerySet>,
     count: u32,
 }
 
 impl Stopwatch {
     /// For `count` dispatches; none where the adapter has no timestamps.
     pub fn new(context: &Context, count: usize) -> Option<Stopwatch> {
-        /// The most queries that a set may hold.
-        const MOST: usize = 4096;
-        if !context.timestamps || count == 0 || 2 * count > MOST {
+        if !context.timestamps || count == 0 {
             return None;
         }
         let count = 2 * count as u32;
-        let queries = context.device.create_query_set(&wgpu::QuerySetDescriptor {
-            label: None,
-            ty: wgpu::QueryType::Timestamp,
-            count,
-        });
-        Some(Stopwatch { queries, count })
+        let set = |first: u32| {
+            context.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count: MOST.min(count - first),
+            })
+        };
+        Some(Stopwatch { sets: (0..count).step_by(MOST as usize).map(set).collect(), count })
     }
 
     /// The writes at both ends of the pass of dispatch `k`.
     pub fn writes(&self, k: usize) -> wgpu::ComputePassTimestampWrites<'_> {
         let first = 2 * k as u32;
         wgpu::ComputePassTimestampWrites {
-            query_set: &self.queries,
-            beginning_of_pass_write_index: Some(first),
-            end_of_pass_write_index: Some(first + 1),
+            query_set: &self.sets[(first / MOST) as usize],
+            beginning_of_pass_write_index: Some(first % MOST),
+            end_of_pass_write_index: Some(first % MOST + 1),
         }
     }
 
@@ -44,7 +47,9 @@ impl Stopwatch {
             usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
             mapped_at_creation: false,
         });
-        encoder.resolve_query_set(&self.queries, 0..self.count, &times, 0);
+        for (set, first) in self.sets.iter().zip((0..self.count).step_by(MOST as usize)) {
+            encoder.resolve_query_set(set, 0..MOST.min(self.count - first), &times, u64::from(first) * 8);
+        }
         times
     }
 }

@@ -14,7 +14,9 @@ use super::transfer;
 use super::tune::Choices;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::engine::{count_bind_group, is_profiled, record_time, see_used_bytes, span, trace_kernel};
+use crate::engine::{
+    count_bind_group, is_profiled, record_time, record_untimed, see_used_bytes, span, trace_kernel,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use crate::plan::Plan;
@@ -162,6 +164,9 @@ impl Program for GpuProgram {
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
         let begun = stopwatch.as_ref().map(|_| Instant::now());
+        if stopwatch.is_none() {
+            record_untimed(plan.kernels.len());
+        }
         let storages = inputs.iter().chain(&outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
         let pieces = storages.chain(blocks.iter().flatten()).map(|piece| piece.id).collect();
         let mut all_bound = self.dispatches.bound();
