@@ -1,10 +1,14 @@
 //! Kernels from templates of which even the smallest part would see more pieces of memory than a dispatch may: lines that
 //! run through all of a tensor, heads of attention that lie across the ends of pieces. What a part needs is copied aside,
-//! is computed with there, and the results are copied to where they belong.
+//! is computed with there, and the results are copied to where they belong. A line of running sums may itself be longer than
+//! what a dispatch sees: it is summed up in pieces, each from where the one before it ends.
 
 use super::attention;
 use crate::dtype::DType;
-use crate::plan::kernel::{Access, MapKernel, Operand, Slot, Special, SpecialKernel, Store, Work};
+use crate::op::BinaryOp;
+use crate::plan::kernel::{
+    Access, Instruction, MapKernel, Operand, Rank, Slot, Special, SpecialKernel, Step, Store, Work,
+};
 use crate::plan::view::Affine;
 use crate::shape::Shape;
 use std::ops::Range;
@@ -67,13 +71,15 @@ impl Aside {
         Aside { ranges, kernel, views }
     }
 
-    /// It in two, if it can be cut any more: not along the lines themselves.
+    /// It in two, if it can be cut any more: lines themselves only if nothing else is left, and not to be sorted.
     fn halves(&self, whole: &SpecialKernel) -> Option<[Aside; 2]> {
-        let line = match whole.special {
-            Special::ArgSort { axis, .. } | Special::Cumsum { axis } => Some(axis),
-            _ => None,
+        let (line, last) = match whole.special {
+            Special::ArgSort { axis, .. } => (Some(axis), None),
+            Special::Cumsum { axis } => (Some(axis), Some(axis)),
+            _ => (None, None),
         };
-        let cut = (0..self.ranges.len()).find(|&k| Some(k) != line && self.ranges[k].len() > 1)?;
+        let across = (0..self.ranges.len()).filter(|&k| Some(k) != line);
+        let cut = across.chain(last).find(|&k| self.ranges[k].len() > 1)?;
         let Range { start, end } = self.ranges[cut];
         let middle = start.midpoint(end);
         Some([start..middle, middle..end].map(|range| {
@@ -81,6 +87,12 @@ impl Aside {
             ranges[cut] = range;
             Aside::of(whole, ranges)
         }))
+    }
+
+    /// The axis of running sums that begin behind others.
+    fn goes_on(&self) -> Option<usize> {
+        let Special::Cumsum { axis } = self.kernel.special else { return None };
+        (self.ranges[axis].start > 0).then_some(axis)
     }
 
     /// What its copies take, at four bytes an element or more.
@@ -103,7 +115,10 @@ impl Aside {
                 if number + 1 < self.views.len() {
                     there.push(copied(view, &copy));
                 } else {
-                    back.push(copied(&copy, view));
+                    back.push(match self.goes_on() {
+                        Some(axis) => added(&copy, view, axis),
+                        None => copied(&copy, view),
+                    });
                 }
             }
             slots.push((operand.dtype, at));
@@ -118,6 +133,20 @@ fn copied(from: &Operand, to: &Operand) -> Work {
     let position = Affine { coefficients: to.strides.iter().copied().collect(), offset: to.offset };
     let store = Store { value: 0, access: Access { slot: to.slot, position } };
     Work::Map(vec![MapKernel { stores: vec![store], ..from.as_map() }])
+}
+
+/// What copies running sums to their view of the results: the last sum before that is there already, and is added to all.
+fn added(from: &Operand, to: &Operand, axis: usize) -> Work {
+    let mut map = from.as_map();
+    let mut before = to.clone();
+    before.offset -= before.strides[axis];
+    before.strides[axis] = 0;
+    map.code.extend(before.as_map().code);
+    let (step, dtype, rank) = (Step::Binary(BinaryOp::Add, 0, 1), to.dtype, Rank::Full);
+    map.code.push(Instruction { step, dtype, rank });
+    let position = Affine { coefficients: to.strides.iter().copied().collect(), offset: to.offset };
+    map.stores.push(Store { value: 2, access: Access { slot: to.slot, position } });
+    Work::Map(vec![map])
 }
 
 /// Some of the lines that are sorted or summed up.
