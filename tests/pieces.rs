@@ -294,6 +294,13 @@ fn lines_through_all_pieces_are_computed_aside() {
         let lines = Tensor::from_vec(numbers, [2, 7500, 2]).cumsum(1);
         lines.to_dtype(DType::F32) + small(30_000, [2, 7500, 2]).cumsum(1)
     });
+    // Halves are summed up in f32, and rounded in the end; on the way they may leave the range of halves.
+    agree("running sums of halves", || {
+        let numbers: Vec<f32> =
+            (0..12_000).map(|k| if k < 4000 { -24.0 } else { 24.0 + (k % 7) as f32 }).collect();
+        let sums = Tensor::from_vec(numbers, [12_000]).to_dtype(DType::F16).cumsum(0).to_dtype(DType::F32);
+        sums.clamp(Some(-60_000.0), Some(60_000.0))
+    });
     agree("running sums of sums", || small(24000, [2, 60, 200]).cumsum(1).tanh().cumsum(0));
     agree("sorted columns", || {
         let (values, places) = ramp(12000, [60, 200]).sort(0, false);

@@ -25,9 +25,9 @@ pub struct Counters {
     pub uploads: u64,
     /// Copies from a device to the host: values that were read, and the findings of guards and profiles.
     pub reads: u64,
-    /// Submissions to GPUs: one for a plan, several for a long one, and one for a copy to the host.
+    /// Submissions to GPUs by the engine: one for a plan, several for a long one, and one for a copy to the host.
     pub submissions: u64,
-    /// Bind groups made for GPUs: a plan that runs again with the same memory needs no new ones.
+    /// Bind groups made for plans on GPUs: a plan that runs again with the same memory needs no new ones.
     pub bind_groups: u64,
     /// Bytes that the devices' memory pools hold now, in use and free.
     pub pool_bytes: u64,

@@ -28,7 +28,7 @@ pub(crate) use profile::{is_profiled, record_time, record_untimed, span, trace_k
 pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Node, Storage, forget_recorded, recorded, recycle, register, take_pending};
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program};
@@ -228,8 +228,11 @@ pub(crate) fn may_wait() -> bool {
     MAY_WAIT.get()
 }
 
-/// What a future gives, for callers that may wait.
-pub(crate) fn wait_for<F: Future + ?Sized>(mut future: Pin<&mut F>) -> F::Output {
+/// What a future gives, for callers that may wait. In a browser nobody may: there, what takes time is an error.
+pub(crate) fn wait_for<T, F>(mut future: Pin<&mut F>) -> Result<T>
+where
+    F: Future<Output = Result<T>> + ?Sized,
+{
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -241,6 +244,10 @@ pub(crate) fn wait_for<F: Future + ?Sized>(mut future: Pin<&mut F>) -> F::Output
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut task) {
             return output;
+        }
+        if cfg!(target_arch = "wasm32") {
+            let message = "a browser cannot wait for a GPU: ask for its values with `to_vec_async`";
+            return Err(Error::new(ErrorKind::Device, message));
         }
         // The answer is in the hands of another thread.
         std::thread::yield_now();

@@ -7,7 +7,7 @@ use super::attention;
 use crate::dtype::DType;
 use crate::op::BinaryOp;
 use crate::plan::kernel::{
-    Access, Instruction, MapKernel, Operand, Rank, Slot, Special, SpecialKernel, Step, Store, Work,
+    Access, Instruction, Operand, Rank, Slot, Special, SpecialKernel, Step, Store, Work,
 };
 use crate::plan::view::Affine;
 use crate::shape::Shape;
@@ -19,6 +19,16 @@ pub(super) struct Detour {
     pub works: Vec<Work>,
     /// The type and the number of elements of every slot that is added to the plan's; they are numbered on.
     pub slots: Vec<(DType, usize)>,
+}
+
+impl Detour {
+    /// Adds what works with the same slots, of which some may have to be larger.
+    fn append(&mut self, other: Detour) {
+        self.works.extend(other.works);
+        for (own, other) in self.slots.iter_mut().zip(other.slots) {
+            own.1 = own.1.max(other.1);
+        }
+    }
 }
 
 /// A part of a kernel that works on copies.
@@ -41,7 +51,14 @@ pub(super) fn detours(kernel: &SpecialKernel, first: Slot, most: usize) -> Optio
     while let Some(part) = rest.pop() {
         match (part.bytes() > most).then(|| part.halves(kernel)).flatten() {
             Some([one, two]) => rest.extend([two, one]),
-            None => parts.push(part.detour(first)),
+            None => match part.cut_line(kernel) {
+                Some(axis) if part.ranges[axis].start > 0 => {
+                    let before: &mut Detour = parts.last_mut().expect("the piece before it");
+                    before.append(part.piece(axis, kernel, first));
+                }
+                Some(axis) => parts.push(part.piece(axis, kernel, first)),
+                None => parts.push(part.detour(first)),
+            },
         }
     }
     Some(parts)
@@ -89,10 +106,36 @@ impl Aside {
         }))
     }
 
-    /// The axis of running sums that begin behind others.
-    fn goes_on(&self) -> Option<usize> {
-        let Special::Cumsum { axis } = self.kernel.special else { return None };
-        (self.ranges[axis].start > 0).then_some(axis)
+    /// The axis of running sums of which this part has only some.
+    fn cut_line(&self, whole: &SpecialKernel) -> Option<usize> {
+        let Special::Cumsum { axis } = whole.special else { return None };
+        (self.ranges[axis].len() < whole.output.shape[axis]).then_some(axis)
+    }
+
+    /// Some of the running sums of lines, from where the ones before them end: that is carried from piece to piece, and not
+    /// rounded as results are.
+    fn piece(&self, axis: usize, whole: &SpecialKernel, first: Slot) -> Detour {
+        let (x, results, range) = (&self.views[0][0], &self.views[1][0], &self.ranges[axis]);
+        let dtype = if results.dtype.is_half() { DType::F32 } else { results.dtype };
+        let mut kernel = self.kernel.clone();
+        (kernel.operands[0].slot, kernel.operands[0].dtype) = (first, dtype);
+        (kernel.output.slot, kernel.output.dtype) = (first + 1, dtype);
+        let (copy, sums) = (Operand { slot: first, dtype, ..x.alone() }, kernel.output.clone());
+        let last = sums.narrowed(axis, range.len() - 1..range.len());
+        let carried = Operand { slot: first + 2, ..last.alone() };
+        let mut to_all = Operand { shape: sums.shape, ..carried.clone() };
+        to_all.strides[axis] = 0;
+        let slots = [&copy, &sums, &carried].map(|o| (dtype, o.shape.numel())).to_vec();
+        let goes_on = range.start > 0;
+        let with = |sums: &Operand, before: &Operand, to: &Operand| {
+            added(&[sums, before][..if goes_on { 2 } else { 1 }], to)
+        };
+        let results = with(&sums, &to_all, results);
+        let mut works = vec![copied(x, &copy), Work::Special(Box::new(kernel)), results];
+        if range.end < whole.output.shape[axis] {
+            works.push(with(&last, &carried, &carried));
+        }
+        Detour { works, slots }
     }
 
     /// What its copies take, at four bytes an element or more.
@@ -115,10 +158,7 @@ impl Aside {
                 if number + 1 < self.views.len() {
                     there.push(copied(view, &copy));
                 } else {
-                    back.push(match self.goes_on() {
-                        Some(axis) => added(&copy, view, axis),
-                        None => copied(&copy, view),
-                    });
+                    back.push(copied(&copy, view));
                 }
             }
             slots.push((operand.dtype, at));
@@ -130,22 +170,23 @@ impl Aside {
 
 /// What copies one view to another of the same shape.
 fn copied(from: &Operand, to: &Operand) -> Work {
-    let position = Affine { coefficients: to.strides.iter().copied().collect(), offset: to.offset };
-    let store = Store { value: 0, access: Access { slot: to.slot, position } };
-    Work::Map(vec![MapKernel { stores: vec![store], ..from.as_map() }])
+    added(&[from], to)
 }
 
-/// What copies running sums to their view of the results: the last sum before that is there already, and is added to all.
-fn added(from: &Operand, to: &Operand, axis: usize) -> Work {
-    let mut map = from.as_map();
-    let mut before = to.clone();
-    before.offset -= before.strides[axis];
-    before.strides[axis] = 0;
-    map.code.extend(before.as_map().code);
-    let (step, dtype, rank) = (Step::Binary(BinaryOp::Add, 0, 1), to.dtype, Rank::Full);
-    map.code.push(Instruction { step, dtype, rank });
+/// What adds up one or two views, of one type, into another of the same shape.
+fn added(from: &[&Operand], to: &Operand) -> Work {
+    let mut map = from[0].as_map();
+    let (dtype, rank) = (from[0].dtype, Rank::Full);
+    for other in &from[1..] {
+        let sum = Step::Binary(BinaryOp::Add, map.code.len() - 1, map.code.len());
+        map.code.extend(other.as_map().code);
+        map.code.push(Instruction { step: sum, dtype, rank });
+    }
+    if to.dtype != dtype {
+        map.code.push(Instruction { step: Step::Cast(map.code.len() - 1), dtype: to.dtype, rank });
+    }
     let position = Affine { coefficients: to.strides.iter().copied().collect(), offset: to.offset };
-    map.stores.push(Store { value: 2, access: Access { slot: to.slot, position } });
+    map.stores.push(Store { value: map.code.len() - 1, access: Access { slot: to.slot, position } });
     Work::Map(vec![map])
 }
 

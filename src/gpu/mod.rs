@@ -115,7 +115,8 @@ pub async fn open(index: usize) -> Result<Device> {
 /// Natively what wgpu answers is there at once.
 #[cfg(not(target_arch = "wasm32"))]
 fn now<F: std::future::Future>(future: F) -> F::Output {
-    crate::engine::wait_for(std::pin::pin!(future))
+    let answer = crate::engine::wait_for(std::pin::pin!(async { Ok(future.await) }));
+    answer.expect("only a browser cannot wait")
 }
 
 struct Gpu(usize);

@@ -8,7 +8,7 @@ use crate::plan::kernel::Kernel;
 /// Milliseconds that a submission may take, as estimated, unless `VOLTA_LONGEST_MS` says otherwise.
 const LONGEST_MS: f64 = 500.0;
 
-/// Dispatches that one is cut into, at most.
+/// Dispatches that one is cut into, unless each would have too many workgroups.
 const MOST_PARTS: u64 = 64;
 
 /// What a slow device of its kind does in a second.

@@ -164,7 +164,7 @@ impl Program for GpuProgram {
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
         let begun = stopwatch.as_ref().map(|_| Instant::now());
-        if stopwatch.is_none() {
+        if count > 0 && stopwatch.is_none() {
             record_untimed(plan.kernels.len());
         }
         let storages = inputs.iter().chain(&outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
@@ -241,6 +241,8 @@ impl GpuProgram {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn time(&self, inputs: &[Storage], outputs: &[Storage], times: u32) -> Result<Duration> {
         let context = &self.context;
+        // A problem has no arguments, but its dispatches may: the first of their workgroups.
+        self.write_uniforms(&[]);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, &self.arena)?;
         let stopwatch = Stopwatch::new(context, 1);

@@ -57,7 +57,14 @@ impl Fusion<'_> {
         let [map] = &maps[..] else { return None };
         let [store] = &map.stores[..] else { return None };
         let elementwise = domain.reduced == 0 && map.iterations() > 0 && operand.dtype.is_float();
-        if !elementwise || self.graph.nodes[operand.slot].keep || !is_worth_it(s, number, map) {
+        let same = (0..s.operands.len()).filter(|&k| s.operands[k].slot == operand.slot);
+        let pays = same.clone().all(|k| is_worth_it(s, k, map));
+        if !elementwise || self.graph.nodes[operand.slot].keep || !pays {
+            return None;
+        }
+        // What the product does besides reads it from memory.
+        let besides = s.epilogue.iter().chain(s.prologues.iter().map(|p| &p.map));
+        if besides.flat_map(MapKernel::reads).any(|a| a.slot == operand.slot) {
             return None;
         }
         let elsewhere = |o: usize| o != g && o != e && self.reads(o).contains(&operand.slot);
@@ -74,7 +81,7 @@ impl Fusion<'_> {
             return None;
         }
         let mut one = map.simplified();
-        // One loop, even where there is a single element.
+        // A single element has no loop.
         if one.extents.is_empty() {
             return None;
         }
@@ -107,7 +114,9 @@ fn is_worth_it(s: &SpecialKernel, number: usize, map: &MapKernel) -> bool {
     let operand = &s.operands[number];
     let halves = operand.dtype == DType::F16;
     let few_lanes = if halves { FEW_LANES_OF_HALVES } else { FEW_LANES };
-    let once = lanes(&s.operands[1 - number], 1 - number) <= few_lanes;
+    let rank = operand.shape.rank();
+    let repeated = (0..rank - 2).any(|k| operand.strides[k] == 0 && operand.shape[k] > 1);
+    let once = !repeated && lanes(&s.operands[1 - number], 1 - number) <= few_lanes;
     let is_small = !halves && map.iterations() <= FEW && operand.shape.numel() <= FEW;
     map.code.iter().all(quick) && in_lanes && short && few_slots && (once || is_small)
 }

@@ -201,7 +201,8 @@ impl Writer<'_> {
                 let is_single = counter.coefficients.iter().all(|&c| c == 0);
                 let mut counter = self.lanes_of(counter, wide);
                 if is_single {
-                    // Of branches that depend on nothing but arguments, Mesa follows every path there is back to them.
+                    // Mesa's llvmpipe takes forever to compile branches that depend on nothing but arguments: it follows every
+                    // path there is back to them.
                     counter += " + unknown_zero()";
                 }
                 let s = suffix(wide);
