@@ -166,9 +166,10 @@ mod tests {
                 kept.push((result, 600.0 * x));
             }
         }
-        // Results may lie in several pieces of memory by turns, and copies are made for each.
+        // Results may lie in several pieces of memory by turns, of which other tests may have had one, and copies are made for each.
         let unread: Vec<bool> = (0..8 * PATIENCE).map(|_| has_copy(&sum(300, 1.0))).collect();
-        assert!(!unread.ends_with(&[true]), "{unread:?}");
+        let late = unread.iter().skip(6 * PATIENCE as usize).filter(|copied| **copied).count();
+        assert!(late < PATIENCE as usize, "{unread:?}");
         for (result, wanted) in kept {
             assert_eq!(result.item::<f32>(), wanted);
             assert_eq!(result.item::<f32>(), wanted, "read once more");

@@ -133,8 +133,9 @@ mod tests {
         use crate::gpu::map::Uniform;
         use crate::gpu::snapshots::{numbers, rules, validate};
         use crate::gpu::tune::Choices;
-        let [a, b] = [numbers([512, 64]), numbers([64, 512])];
-        crate::with_device(crate::Device::Cpu, || (a.matmul(&b) * 3.0).realize().clone());
+        crate::with_device(crate::Device::Cpu, || {
+            (numbers([512, 64]).matmul(&numbers([64, 512])) * 3.0).realize().clone()
+        });
         let (rules, choices, caps) = (rules(), Choices::default(), &Caps::LEAST);
         let with = |pace| Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices, pace };
         let assemble = |longest| {
