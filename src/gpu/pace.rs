@@ -131,16 +131,16 @@ mod tests {
         use crate::gpu::assemble::{Target, Usage, assemble};
         use crate::gpu::dispatch::Caps;
         use crate::gpu::map::Uniform;
-        use crate::gpu::snapshots::{numbers, rules, validate};
+        use crate::gpu::snapshots::{numbers, rules, target, validate};
         use crate::gpu::tune::Choices;
         crate::with_device(crate::Device::Cpu, || {
             (numbers([512, 64]).matmul(&numbers([64, 512])) * 3.0).realize().clone()
         });
-        let (rules, choices, caps) = (rules(), Choices::default(), &Caps::LEAST);
-        let with = |pace| Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices, pace };
+        let (rules, choices) = (rules(), Choices::default());
         let assemble = |longest| {
             let pace = Pace { flops: 1e9, bytes: 1e12, longest };
-            crate::engine::with_last_plan(|plan| assemble(plan, &with(pace), Usage::Seldom))
+            let target = Target { pace, ..target(&Caps::LEAST, &rules, &choices) };
+            crate::engine::with_last_plan(|plan| assemble(plan, &target, Usage::Seldom))
         };
         let whole = assemble(1.0).expect("a product");
         // Two of its terms for every result, and a scale.

@@ -67,17 +67,16 @@ pub(super) fn rules() -> MemoryRules {
     }
 }
 
-/// How fast it is.
-pub(super) fn pace() -> Pace {
-    Pace::of(AdapterKind::Discrete)
+/// What shaders are made for in tests.
+pub(super) fn target<'a>(caps: &'a Caps, rules: &'a MemoryRules, choices: &'a Choices) -> Target<'a> {
+    let pace = Pace::of(AdapterKind::Discrete);
+    Target { who: "a GPU of the tests", caps, rules, choices, pace }
 }
 
 /// The shaders of a plan for such an adapter.
 pub(super) fn shaders_of(plan: &Plan, caps: &Caps, usage: Usage) -> Vec<Shader> {
-    let rules = rules();
-    let choices = Choices::default();
-    let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices, pace: pace() };
-    assemble(plan, &target, usage).expect("the plan has shaders").shaders
+    let assembly = assemble(plan, &target(caps, &rules(), &Choices::default()), usage);
+    assembly.expect("the plan has shaders").shaders
 }
 
 /// The same of attention alone, with halves for operands and result, which the CPU does not use.

@@ -79,14 +79,14 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::assemble;
     use super::super::seen::overlap;
-    use super::super::{Target, assemble};
     use crate::device::with_device;
     use crate::engine::with_last_plan;
     use crate::gpu::assemble::Usage;
     use crate::gpu::dispatch::Caps;
     use crate::gpu::pipeline::Shader;
-    use crate::gpu::snapshots::{pace, rules, shaders_of, validate};
+    use crate::gpu::snapshots::{rules, shaders_of, target, validate};
     use crate::gpu::tune::Choices;
     use crate::nn::{Linear, Module};
     use crate::optim::{Adam, Optimizer};
@@ -136,13 +136,7 @@ mod tests {
             with_device(Device::Cpu, || step(wide));
             for slots in [8, 12, 64] {
                 let (rules, choices) = (MemoryRules { slots, ..rules() }, Choices::default());
-                let target = Target {
-                    who: "a GPU of the tests",
-                    caps: &Caps::LEAST,
-                    rules: &rules,
-                    choices: &choices,
-                    pace: pace(),
-                };
+                let target = target(&Caps::LEAST, &rules, &choices);
                 let drafts = with_last_plan(|plan| {
                     assemble(plan, &target, Usage::Often).map(|assembly| assembly.drafts)
                 });

@@ -214,10 +214,9 @@ fn special_of(kernel: &Kernel) -> Option<&SpecialKernel> {
 #[cfg(test)]
 mod tests {
     use super::super::{Usage, assemble};
-    use super::Target;
     use crate::engine::with_last_plan;
     use crate::gpu::dispatch::Caps;
-    use crate::gpu::snapshots::{pace, rules, validate};
+    use crate::gpu::snapshots::{rules, target, validate};
     use crate::gpu::tune::Choices;
     use crate::plan::Plan;
     use crate::plan::kernel::Kernel;
@@ -228,8 +227,7 @@ mod tests {
     fn shaders(mut plan: Plan, caps: &Caps, slots: usize) -> Vec<(String, Vec<usize>)> {
         plan.kernels.iter_mut().for_each(|kernel| kernel.turn = 0);
         let (rules, choices) = (crate::plan::memory::MemoryRules { slots, ..rules() }, Choices::default());
-        let target =
-            Target { who: "a GPU of the tests", caps, rules: &rules, choices: &choices, pace: pace() };
+        let target = target(caps, &rules, &choices);
         let assembly = assemble(&plan, &target, Usage::Seldom).expect("the plan has shaders");
         let texts = assembly.shaders.into_iter().map(|shader| shader.source);
         texts.zip(assembly.drafts.into_iter().map(|draft| draft.kernels)).collect()

@@ -68,10 +68,10 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Draft, Source, Target, Usage, assemble};
+    use super::super::{Draft, Source, Usage, assemble};
     use crate::engine::with_last_plan;
     use crate::gpu::dispatch::Caps;
-    use crate::gpu::snapshots::{pace, rules, validate};
+    use crate::gpu::snapshots::{rules, target, validate};
     use crate::gpu::tune::Choices;
     use crate::plan::Plan;
     use crate::plan::memory::MemoryRules;
@@ -82,13 +82,7 @@ mod tests {
     fn dispatches(mut plan: Plan, usage: Usage) -> Vec<Vec<usize>> {
         plan.kernels.iter_mut().enumerate().for_each(|(k, kernel)| kernel.turn = k);
         let (rules, choices) = (rules(), Choices::default());
-        let target = Target {
-            who: "a GPU of the tests",
-            caps: &Caps::MOST,
-            rules: &rules,
-            choices: &choices,
-            pace: pace(),
-        };
+        let target = target(&Caps::MOST, &rules, &choices);
         let assembly = assemble(&plan, &target, usage).expect("the plan has shaders");
         for shader in &assembly.shaders {
             validate(&shader.source, naga::valid::Capabilities::all());
@@ -165,13 +159,7 @@ mod tests {
         });
         let rules = MemoryRules { block: 1 << 18, slots: 8, ..rules() };
         let choices = Choices::default();
-        let target = Target {
-            who: "a GPU of the tests",
-            caps: &Caps::LEAST,
-            rules: &rules,
-            choices: &choices,
-            pace: pace(),
-        };
+        let target = target(&Caps::LEAST, &rules, &choices);
         let assembly = assemble(&plan, &target, Usage::Seldom).expect("the plan has shaders");
         let product = plan.kernels.iter().position(|k| k.kind() == "matmul").expect("it runs");
         let turns: Vec<&Draft> = assembly.drafts.iter().filter(|d| d.kernels == [product]).collect();

@@ -7,10 +7,10 @@ use super::trial::Trial;
 use super::{Problems, problem, tune};
 use crate::dtype::DType;
 use crate::engine::plans_of;
-use crate::gpu::assemble::{Target, Usage, assemble};
+use crate::gpu::assemble::{Usage, assemble};
 use crate::gpu::context::{self, Context};
 use crate::gpu::dispatch::Caps;
-use crate::gpu::snapshots::{pace, rules, translate};
+use crate::gpu::snapshots::{rules, target, translate};
 use crate::gpu::special::variants;
 use crate::gpu::{now, transfer};
 use crate::plan::Plan;
@@ -185,8 +185,8 @@ fn the_cpu_is_not_tuned() {
 
 /// The shaders of a plan for a small adapter, with these choices.
 fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
-    let rules = crate::plan::memory::MemoryRules { slots: 8, ..crate::gpu::snapshots::rules() };
-    let target = Target { who: "a GPU of the tests", caps, rules: &rules, choices, pace: pace() };
+    let rules = crate::plan::memory::MemoryRules { slots: 8, ..rules() };
+    let target = target(caps, &rules, choices);
     let assembly = assemble(plan, &target, Usage::Seldom).expect("the plan has shaders");
     assembly.shaders.into_iter().map(|s| s.source).collect()
 }
@@ -237,13 +237,7 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
         let name = problem::name(&kernel);
         for variant in variants(&kernel, &caps) {
             let choices = Choices::only(&name, &variant.to_string());
-            let target = Target {
-                who: "a GPU of the tests",
-                caps: &caps,
-                rules: &rules,
-                choices: &choices,
-                pace: pace(),
-            };
+            let target = target(&caps, &rules, &choices);
             let assembly = assemble(&plan, &target, Usage::Seldom).expect("the plan has shaders");
             for shader in &assembly.shaders {
                 translate(&format!("{variant} of {name}"), &shader.source);
