@@ -63,7 +63,7 @@ mod tests {
     use crate::gpu::dispatch::Caps;
     use crate::gpu::snapshots::{numbers, shaders_of, translate, validate};
     use crate::plan::Plan;
-    use crate::plan::kernel::{Prologue, Work};
+    use crate::plan::kernel::{Kernel, Prologue, Work};
     use crate::tensor::Tensor;
     use crate::{DType, Device, with_device};
 
@@ -81,10 +81,7 @@ mod tests {
             s.prologues.extend(operands.map(|operand| Prologue { operand, map: map.clone() }));
         }
         assert!(!s.prologues.is_empty());
-        plan.kernels = kernels[..1]
-            .iter()
-            .map(|k| crate::plan::kernel::Kernel { work: Work::Special(s.clone()), ..k.clone() })
-            .collect();
+        plan.kernels = vec![Kernel { work: Work::Special(s), ..kernels[0].clone() }];
         shaders_of(&plan, caps, Usage::Seldom).into_iter().map(|shader| shader.source).collect()
     }
 
