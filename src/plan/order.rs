@@ -2,8 +2,9 @@
 //! has room for several small kernels at once, those that nobody waits for run side by side.
 
 use super::fuse::{Body, Fusion};
-use super::kernel::{MapKernel, Special, Step};
+use super::kernel::{MapKernel, Operand, Special, SpecialKernel, Step};
 use super::narrow::NarrowProducts;
+use crate::dtype::DType;
 use std::collections::BTreeSet;
 
 /// Bytes that a kernel reads and writes at most if a device has room for others beside it, and iterations of its loops.
@@ -116,10 +117,14 @@ impl Fusion<'_> {
             let turn = match those_with(&next) {
                 Some(together) => together.in_order(),
                 None => {
+                    let others = || all_ready.iter().filter(|r| r.group != next.group);
                     let mut turn = vec![next];
-                    turn.extend(all_ready.iter().filter(|r| r.group != next.group && joins(r)));
+                    turn.extend(others().filter(|r| joins(r)));
                     turn[1..].sort_unstable_by_key(|r| (r.age, r.group));
                     turn.truncate(MOST_BESIDE);
+                    if shares && turn.len() == 1 {
+                        turn.extend(others().find(|r| self.are_of_the_same(next.group, r.group)));
+                    }
                     turn.iter().map(|r| r.group).collect()
                 }
             };
@@ -145,15 +150,25 @@ impl Fusion<'_> {
         let iterations = match &self.groups[g].body {
             // Random numbers are many instructions, and asked for once.
             Body::Map { maps, .. } if !maps.iter().any(draws) => maps.iter().map(MapKernel::iterations).sum(),
-            Body::Special(s) if s.special == Special::Matmul => {
-                let terms = s.operands[0].shape.last().copied().unwrap_or(1);
-                s.output.shape.numel().saturating_mul(terms)
-            }
+            Body::Special(s) if s.special == Special::Matmul => multiplications(s),
             _ => return false,
         };
         // Rows that are looked up are not the whole table.
         let seen = |slot: &usize| self.rules.bytes(self.graph, *slot).min(iterations.saturating_mul(8));
         iterations <= SHORT && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL
+    }
+
+    /// Whether these are long products in f32 with an operand in common, as both gradients of a layer are: what has to be done
+    /// before either begins is done for both at once.
+    fn are_of_the_same(&self, one: usize, other: usize) -> bool {
+        let long = |g: usize| match &self.groups[g].body {
+            Body::Special(s) if s.special == Special::Matmul && multiplications(s) > SHORT => Some(s),
+            _ => None,
+        };
+        let (Some(one), Some(other)) = (long(one), long(other)) else { return false };
+        let is_f32 = |o: &Operand| o.dtype == DType::F32;
+        let in_common = |o: &Operand| other.operands.iter().any(|p| p.slot == o.slot);
+        one.operands.iter().chain(&other.operands).all(is_f32) && one.operands.iter().any(in_common)
     }
 
     /// Bytes that are in memory after `g`, which reads these slots, and were not before.
@@ -166,6 +181,12 @@ impl Fusion<'_> {
         let freed: i64 = reads.iter().filter(goes).map(bytes).sum();
         self.groups[g].outputs.iter().map(bytes).sum::<i64>() - freed
     }
+}
+
+/// Of a product.
+fn multiplications(product: &SpecialKernel) -> usize {
+    let terms = product.operands[0].shape.last().copied().unwrap_or(1);
+    product.output.shape.numel().saturating_mul(terms)
 }
 
 fn draws(map: &MapKernel) -> bool {

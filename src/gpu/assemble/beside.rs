@@ -45,11 +45,13 @@ impl Builder<'_> {
         }
         let mut members: Vec<Member> = Vec::new();
         let mut together = self.lower_together(&plan.kernels[turn.clone()]).map(Vec::into_iter);
-        let most_text = if together.is_some() { MOST_TEXT_IN_ONE_WAY } else { MOST_TEXT };
-        for k in turn {
+        let ways = self.ways_beside(&plan.kernels[turn.clone()]);
+        let in_one_way = together.is_some() || ways.iter().any(Option::is_some);
+        let most_text = if in_one_way { MOST_TEXT_IN_ONE_WAY } else { MOST_TEXT };
+        for (k, way) in turn.zip(ways) {
             let lowered = match &mut together {
                 Some(all) => all.next(),
-                None => self.lowered(&plan.kernels[k]).filter(|_| self.target.rules.beside),
+                None => self.lowered(&plan.kernels[k], way).filter(|_| self.target.rules.beside),
             };
             let Some(lowered) = lowered else {
                 self.add_members(std::mem::take(&mut members), most_text)?;
@@ -103,6 +105,14 @@ impl Builder<'_> {
             return None;
         }
         gemm::variant_together(&products, caps).map(special::Variant::Product)
+    }
+
+    /// The ways of kernels of which each leaves room for the others.
+    fn ways_beside(&self, kernels: &[Kernel]) -> Vec<Option<special::Variant>> {
+        let products: Vec<&SpecialKernel> = kernels.iter().filter_map(special_of).collect();
+        let mut ways = gemm::variants_beside(&products, self.target.caps).into_iter();
+        let way = |kernel| special_of(kernel).and_then(|_| ways.next().flatten());
+        kernels.iter().map(way).map(|way| way.map(special::Variant::Product)).collect()
     }
 
     fn lower_all(&self, kernels: &[Kernel], way: special::Variant) -> Vec<MapLowered> {
@@ -385,6 +395,62 @@ mod tests {
         let all: Vec<Tensor> = (0..8).map(product).collect();
         realize_all(&all);
         for k in [0, 7] {
+            assert_alike(&all[k], &product(k));
+        }
+    }
+
+    #[test]
+    fn operands_of_products_are_split_at_once() {
+        let plan = with_device(Device::Cpu, || {
+            let made = |shape: [usize; 2]| Tensor::rand(shape).realize().clone();
+            let (gradient, x, weight) = (made([1024, 1024]), made([1024, 1100]), made([1024, 1060]));
+            realize_all(&[gradient.matmul(&weight), gradient.t().matmul(&x)]);
+            with_last_plan(Plan::clone)
+        });
+        let all = shaders(plan, &Caps::MOST, 64);
+        let kernels: Vec<&[usize]> = all.iter().map(|(_, kernels)| &kernels[..]).collect();
+        assert_eq!(kernels[..2], [[0, 1], [0, 1]], "{kernels:?}");
+        assert!(kernels[2..].contains(&&[0][..]) && kernels[2..].contains(&&[1][..]), "{kernels:?}");
+        for (text, _) in &all {
+            validate(text, naga::valid::Capabilities::all());
+        }
+    }
+
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: both gradients of a large layer are of one turn, and are what they are alone.
+    #[test]
+    fn both_gradients_of_a_layer_come_together() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        let made = |shape: [usize; 2]| (Tensor::rand(shape) - 0.5).realize().clone();
+        let (gradient, x, weight) = (made([1024, 768]), made([1024, 1024]), made([768, 1024]));
+        let other = made([1024, 768]);
+        let of_x = || gradient.matmul(&weight);
+        let of_weight = || gradient.t().matmul(&x);
+        let unlike = other.matmul(&weight.neg().realize());
+        let all = [of_x(), of_weight(), unlike];
+        realize_all(&all);
+        let turns = with_last_plan(|plan| {
+            let products = plan.kernels.iter().filter(|kernel| kernel.kind() == "matmul");
+            products.map(|kernel| kernel.turn).collect::<Vec<_>>()
+        });
+        assert!(matches!(turns[..], [a, b, c] if (a == b) != (b == c)), "{turns:?}");
+        assert_alike(&all[0], &of_x());
+        assert_alike(&all[1], &of_weight());
+    }
+
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: small products that leave room for each other are what they are alone.
+    #[test]
+    fn small_products_side_by_side_are_what_they_are_alone() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        let made = |shape: [usize; 2]| (Tensor::rand(shape) - 0.5).realize().clone();
+        let (x, y) = (made([1024, 130]), made([1024, 200]));
+        let product = |k: usize| (&x * (k + 1) as f64).realize().t().matmul(&y);
+        let all: Vec<Tensor> = (0..5).map(product).collect();
+        realize_all(&all);
+        for k in [0, 4] {
             assert_alike(&all[k], &product(k));
         }
     }

@@ -180,7 +180,7 @@ impl Builder<'_> {
             Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => {
                 maps.iter().try_for_each(|map| self.add_crowded(k, kernel, &map.simplified())).map_err(named)
             }
-            work => match (self.lowered(kernel), work) {
+            work => match (self.lowered(kernel, None), work) {
                 (None, Work::Special(s)) => self.add_large(k, kernel, s).map_err(named),
                 (lowered, _) => {
                     let lowered = lowered.expect("it sees few enough pieces");
@@ -190,8 +190,9 @@ impl Builder<'_> {
         }
     }
 
-    /// A kernel's dispatches, unless they would see too many pieces of memory.
-    fn lowered(&self, kernel: &Kernel) -> Option<MapLowered> {
+    /// A kernel's dispatches, unless they would see too many pieces of memory; a product's in the way that is `wanted`, if it was
+    /// not tuned.
+    fn lowered(&self, kernel: &Kernel, wanted: Option<special::Variant>) -> Option<MapLowered> {
         let Target { caps, rules, .. } = self.target;
         match &kernel.work {
             Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => None,
@@ -207,7 +208,7 @@ impl Builder<'_> {
             Work::Rows(maps) => Some(map::lower_rows(maps, caps)),
             Work::Special(s) => {
                 let default =
-                    || write_programs(s, kernel, special::lower_knowing(s, caps, None, self.known_of(s)));
+                    || write_programs(s, kernel, special::lower_knowing(s, caps, wanted, self.known_of(s)));
                 let lowered = self.lower_tuned(s, kernel).unwrap_or_else(default);
                 let few = self.seen(kernel, &lowered, &Windows::new()) <= rules.slots;
                 (few || !self.is_large(kernel)).then_some(lowered)

@@ -115,7 +115,7 @@ pub(super) fn lower(
     if let Some((tile, parts)) = coop::choose(&product, caps, kernel.epilogue.as_ref()) {
         return coop::lower(&product, tile, parts, dtype, caps, before, &coop::Terms::Halves);
     }
-    let (tile, parts) = tile::choose(&product, caps);
+    let (tile, parts) = tile::choose(&[&product], caps);
     tiled::lower(&product, tile, parts, dtype, before)
 }
 

@@ -74,6 +74,15 @@ pub(super) fn asks(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>)
     choice.map_or([false; 2], |choice| choice.asks(&product))
 }
 
+/// The product, if its way would be tiles.
+pub(super) fn tiled(kernel: &SpecialKernel, caps: &Caps) -> Option<Product> {
+    let (product, dtype) = (product(kernel), kernel.output.dtype);
+    let otherwise = small(&product, dtype).is_some()
+        || coop::choose(&product, caps, kernel.epilogue.as_ref()).is_some()
+        || split_f16::choose(&product, dtype, caps).is_some();
+    (!otherwise).then_some(product)
+}
+
 pub(super) fn lower(
     kernel: &SpecialKernel,
     caps: &Caps,
@@ -92,6 +101,6 @@ pub(super) fn lower(
     if let Some(choice) = split_f16::choose(&product, dtype, caps) {
         return split_f16::lower(&product, choice, dtype, caps);
     }
-    let (tile, parts) = tile::choose(&product, caps);
+    let (tile, parts) = tile::choose(&[&product], caps);
     tiled::lower(&product, tile, parts, dtype, Lowered::default())
 }

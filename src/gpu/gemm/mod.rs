@@ -30,6 +30,7 @@ mod write;
 
 use crate::gpu::dispatch::{Caps, Largest, Lowered};
 use crate::plan::kernel::{Special, SpecialKernel};
+use product::Product;
 pub(crate) use variant::Variant;
 pub(in crate::gpu) use wgsl::Digits;
 
@@ -59,6 +60,25 @@ pub(crate) fn variant_together(kernels: &[&SpecialKernel], caps: &Caps) -> Optio
     }
     let products: Vec<_> = products.iter().collect();
     coop::choose_together(&products, caps).map(|(tile, parts)| Variant::Coop(tile, parts))
+}
+
+/// The ways of kernels that run side by side, where it makes a difference that they do: several small products with sums of one
+/// length get tiles that would be too few for a device if each were alone.
+pub(crate) fn variants_beside(kernels: &[&SpecialKernel], caps: &Caps) -> Vec<Option<Variant>> {
+    /// Fewer do not fill a device.
+    const SEVERAL: usize = 3;
+    let tiled = |k: &&SpecialKernel| match k.special {
+        Special::Matmul if !is_empty(k) => matmul::tiled(k, caps),
+        _ => None,
+    };
+    let products: Vec<Option<Product>> = kernels.iter().map(tiled).collect();
+    let way = |product: &Option<Product>| {
+        let depth = product.as_ref()?.steps.depth();
+        let alike: Vec<&Product> = products.iter().flatten().filter(|p| p.steps.depth() == depth).collect();
+        let (tile, parts) = (alike.len() >= SEVERAL).then(|| tile::choose(&alike, caps))?;
+        Some(Variant::Tiled(tile, parts))
+    };
+    products.iter().map(way).collect()
 }
 
 /// Of which operands a matrix product asks for the largest magnitudes of lanes: they need not be looked for where whoever

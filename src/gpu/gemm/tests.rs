@@ -3,6 +3,7 @@
 
 use super::conv::{Geometry, phases};
 use super::wgsl::Digits;
+use super::{Variant, variants_beside};
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Caps, Dispatch, Lowered, Memory};
 use crate::op::{ConvAttrs, ConvKind};
@@ -122,6 +123,25 @@ fn limits_are_kept_and_results_are_finished() {
             }
         }
     }
+}
+
+#[test]
+fn small_products_side_by_side_share_a_device() {
+    let sizes = [[128, 384, 1024], [512, 128, 1024], [128, 512, 1024], [128, 512, 512], [0, 512, 1024]];
+    let kernels = sizes.map(|size| matmul(DType::F32, 1, size));
+    let all: Vec<&SpecialKernel> = kernels.iter().collect();
+    for caps in [Caps::LEAST, Caps::MOST] {
+        // Those with sums of one length have one way; alone, or with one other, each has its own.
+        let ways = variants_beside(&all, &caps);
+        assert!(ways[0].is_some() && ways[..3].iter().all(|way| *way == ways[0]), "{ways:?}");
+        assert!(ways[3..].iter().all(Option::is_none), "{ways:?}");
+        assert!(variants_beside(&all[1..], &caps).iter().all(Option::is_none));
+    }
+    // Each of many has larger tiles than one that has to fill the device.
+    let many: Vec<&SpecialKernel> = [&kernels[1]; 12].to_vec();
+    let Some(Variant::Tiled(tile, _)) = variants_beside(&many, &Caps::MOST)[0] else { panic!("no tiles") };
+    let (alone, _) = super::tile::choose(&[&super::matmul::product(&kernels[1])], &Caps::MOST);
+    assert!(tile.m * tile.n > alone.m * alone.n, "{tile:?} {alone:?}");
 }
 
 /// The first name that is declared where one of the same name is in sight.

@@ -115,18 +115,20 @@ fn fitting(caps: &Caps) -> impl Iterator<Item = (Tile, f64)> {
 }
 
 /// Those of them that suit the operands.
-pub(super) fn tiles(product: &Product, caps: &Caps) -> Vec<(Tile, f64)> {
-    fitting(caps).filter(|(tile, _)| tile.slices == 1 || product.is_strided()).collect()
+pub(super) fn tiles(products: &[&Product], caps: &Caps) -> Vec<(Tile, f64)> {
+    let strided = products.iter().all(|product| product.is_strided());
+    fitting(caps).filter(|(tile, _)| tile.slices == 1 || strided).collect()
 }
 
-/// The tile, and into how many parts the sums are cut.
-pub(super) fn choose(product: &Product, caps: &Caps) -> (Tile, usize) {
+/// The tile for a product, or for several that run side by side, with sums of one length; and into how many parts these are
+/// cut.
+pub(super) fn choose(products: &[&Product], caps: &Caps) -> (Tile, usize) {
     let wait = if fitting(caps).any(|(tile, _)| tile.slices > 1) { WAIT } else { 0.0 };
-    let tiles = tiles(product, caps);
+    let tiles = tiles(products, caps);
     let form = |(tile, speed): &(Tile, f64)| Form { wait, ..tile.form(*speed) };
     let forms: Vec<Form> = tiles.iter().map(form).collect();
-    let (_, (number, parts)) = best(&[product], &forms, 1.0).expect("there are tiles");
-    (tiles[number].0.for_steps(product.steps.depth() / parts), parts)
+    let (_, (number, parts)) = best(products, &forms, 1.0).expect("there are tiles");
+    (tiles[number].0.for_steps(products[0].steps.depth() / parts), parts)
 }
 
 /// What products that run side by side, with sums of one length, cost at least; with the number of the form for that, and

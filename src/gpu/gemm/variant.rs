@@ -64,7 +64,7 @@ pub(super) fn all(product: &Product, dtype: DType, caps: &Caps) -> Vec<Variant> 
     if strided && product.m.min(product.n) <= skinny::LANES {
         all.push(Variant::Skinny);
     }
-    for (tile, speed) in tile::tiles(product, caps) {
+    for (tile, speed) in tile::tiles(&[product], caps) {
         let parts = parts(product, depth.div_ceil(tile.k), tile::parts(&[product], &tile.form(speed)));
         all.extend(parts.into_iter().map(|parts| Variant::Tiled(tile, parts)));
     }
