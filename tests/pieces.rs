@@ -308,15 +308,94 @@ fn lines_through_all_pieces_are_computed_aside() {
     });
 }
 
+/// Both results of a sort: the values, and behind them their positions.
+fn both((values, places): (Tensor, Tensor)) -> Tensor {
+    let [values, places] = [values, places].map(|t| t.to_dtype(DType::F32).flatten(0, -1));
+    Tensor::cat(&[&values, &places], 0)
+}
+
+#[test]
+fn lines_that_nobody_sees_as_a_whole_are_sorted() {
+    // Every number is there a dozen times, and equal ones keep their order.
+    for descending in [false, true] {
+        agree(&format!("a line, descending {descending}"), || {
+            both(ramp(12_000, [12_000]).sort(0, descending))
+        });
+        agree(&format!("few different numbers, descending {descending}"), || {
+            both(ramp(5000, [5000]).round().sort(0, descending))
+        });
+    }
+    agree("a line that is in order but backwards", || {
+        Tensor::arange(0, 9001).neg().argsort(0, false).to_dtype(DType::F32)
+    });
+    for dtype in [DType::F16, DType::BF16, DType::I32, DType::U32, DType::U8, DType::Bool] {
+        agree(&format!("a line of {dtype}"), || {
+            both((ramp(5003, [5003]) * 30.0).relu().to_dtype(dtype).realize().sort(0, false))
+        });
+    }
+    agree("numbers far apart", || {
+        let numbers: Vec<i32> = (0..5000).map(|k: i32| k.wrapping_mul(1_640_531_527)).collect();
+        Tensor::from_vec(numbers, [5000]).argsort(0, true).to_dtype(DType::F32)
+    });
+    for descending in [false, true] {
+        agree(&format!("what is no number, and both zeros, descending {descending}"), || {
+            let odd = [f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN, 1e-40, -1.0];
+            let numbers: Vec<f32> = (0..6000).map(|k| odd[k * k % 11 % 8]).collect();
+            Tensor::from_vec(numbers, [6000]).argsort(0, descending).to_dtype(DType::F32)
+        });
+    }
+}
+
+#[test]
+fn long_lines_are_sorted_wherever_they_lie() {
+    agree("columns", || both(ramp(12_000, [6000, 2]).sort(0, false)));
+    agree("lines between others", || both(ramp(24_000, [2, 6000, 2]).sort(1, true)));
+    agree("rows of a transposed tensor", || both(ramp(12_000, [6000, 2]).t().sort(1, true)));
+    agree("a part of a line, backwards", || {
+        both(ramp(9000, [9000]).narrow(0, 1001, 7000).flip([0]).sort(0, false))
+    });
+    agree("lines that are the same", || {
+        let x = ramp(5000, [1, 5000]).expand([2, 5000]);
+        x.argsort(1, false).to_dtype(DType::F32)
+    });
+    agree("one number, all along", || {
+        ramp(2, [2, 1]).expand([2, 5000]).argsort(1, true).to_dtype(DType::F32)
+    });
+}
+
+#[test]
+fn what_is_made_of_sorted_long_lines_is_there_as_well() {
+    agree("the largest", || both(ramp(12_000, [12_000]).topk(50, 0, true)));
+    agree("the smallest of columns", || both(ramp(12_000, [6000, 2]).topk(5, 0, false)));
+    agree("gradients", || {
+        let x = small(9000, [9000]).requires_grad(true);
+        (x.sort(0, true).0 * small(9000, [9000])).sum().backward();
+        x.grad().expect("it has one")
+    });
+}
+
+#[test]
+fn a_long_line_is_sorted_again_and_again() {
+    // The plan stays the same, and the memory aside is what the run before left.
+    for n in 0..4 {
+        agree(&format!("run {n}"), || {
+            let numbers: Vec<i32> = (0..4000).map(|k| (k * 7919 + n * 31) % 1013).collect();
+            both(Tensor::from_vec(numbers, [4000]).sort(0, false))
+        });
+    }
+}
+
 #[test]
 fn what_cannot_be_cut_is_an_error_that_says_so() {
     if !default_device().is_gpu() || std::env::var("VOLTA_BLOCK_BYTES").is_err() {
         return;
     }
-    // A single line is longer than what a kernel may see.
-    let error = small(12000, [12000]).argsort(0, false).try_to_vec::<i32>().expect_err("it cannot be sorted");
+    // A single plane is larger than what a kernel may see.
+    let x = small(16_384, [1, 1, 128, 128]);
+    let error =
+        x.max_pool2d([2, 2], PoolOptions::default()).try_to_vec::<f32>().expect_err("it is one plane");
     assert_eq!(error.kind(), ErrorKind::Memory);
-    for part in ["argsort", "[12000]", "pieces of memory", "even a small part"] {
+    for part in ["max pool index", "[1, 1, 64, 64]", "pieces of memory", "even a small part"] {
         assert!(error.message().contains(part), "{part} in {error}");
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn run(kernel: &SpecialKernel, epilogue: Option<&Map>, bind: Bindings
         Special::Attention { causal, scale } => attend(kernel, causal, scale, bind),
         Special::AttentionGrad { causal, scale } => attend_back(kernel, causal, scale, bind),
         Special::ScatterAdd { axis } => index::scatter_add(kernel, axis, target, bind),
-        Special::ArgSort { axis, descending } => index::argsort(kernel, axis, descending, bind),
+        Special::ArgSort { axis, descending, .. } => index::argsort(kernel, axis, descending, bind),
         Special::Cumsum { axis } => index::cumsum(kernel, axis, target, bind),
         Special::FirstPosition => index::first_position(kernel, bind),
         Special::MaxPoolIndex(attrs) => index::max_pool_index(kernel, attrs, bind),

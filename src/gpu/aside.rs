@@ -1,14 +1,16 @@
 //! Kernels from templates of which even the smallest part would see more pieces of memory than a dispatch may: lines that
 //! run through all of a tensor, heads of attention that lie across the ends of pieces. What a part needs is copied aside,
 //! is computed with there, and the results are copied to where they belong. A line of running sums may itself be longer than
-//! what a dispatch sees: it is summed up in pieces, each from where the one before it ends.
+//! what a dispatch sees: it is summed up in pieces, each from where the one before it ends. For one that is to be sorted, see
+//! `long_sort`.
 
-use super::attention;
+use super::{attention, long_sort};
 use crate::dtype::DType;
 use crate::op::BinaryOp;
 use crate::plan::kernel::{
     Access, Instruction, Operand, Rank, Slot, Special, SpecialKernel, Step, Store, Work,
 };
+use crate::plan::memory::MemoryRules;
 use crate::plan::view::Affine;
 use crate::shape::Shape;
 use std::ops::Range;
@@ -44,12 +46,12 @@ struct Aside {
 /// A part as a kernel of its own, and the views that its operands and results are copies of.
 pub(super) type Detached = (SpecialKernel, Vec<Vec<Operand>>);
 
-/// The kernel by way of copies, which take at most `most` bytes at once where that can be; none if it is of another kind. Slots
-/// are added from `first` on.
-pub(super) fn detours(kernel: &SpecialKernel, first: Slot, most: usize) -> Option<Vec<Detour>> {
+/// The kernel by way of copies, which take at most a block's bytes at once where that can be; none if it is of another kind.
+/// Slots are added from `first` on.
+pub(super) fn detours(kernel: &SpecialKernel, first: Slot, rules: &MemoryRules) -> Option<Vec<Detour>> {
     let (mut parts, mut rest) = (Vec::new(), vec![Aside::whole(kernel)?]);
     while let Some(part) = rest.pop() {
-        match (part.bytes() > most).then(|| part.halves(kernel)).flatten() {
+        match (part.bytes() > rules.block).then(|| part.halves(kernel)).flatten() {
             Some([one, two]) => rest.extend([two, one]),
             None => match part.cut_line(kernel) {
                 Some(axis) if part.ranges[axis].start > 0 => {
@@ -57,7 +59,10 @@ pub(super) fn detours(kernel: &SpecialKernel, first: Slot, most: usize) -> Optio
                     before.append(part.piece(axis, kernel, first));
                 }
                 Some(axis) => parts.push(part.piece(axis, kernel, first)),
-                None => parts.push(part.detour(first)),
+                None => {
+                    let sorted = part.long_sort(first, rules);
+                    parts.push(sorted.unwrap_or_else(|| part.detour(first)));
+                }
             },
         }
     }
@@ -88,7 +93,7 @@ impl Aside {
         Aside { ranges, kernel, views }
     }
 
-    /// It in two, if it can be cut any more: lines themselves only if nothing else is left, and not to be sorted.
+    /// It in two, if it can be cut any more: lines themselves only if nothing else is left, and only of running sums.
     fn halves(&self, whole: &SpecialKernel) -> Option<[Aside; 2]> {
         let (line, last) = match whole.special {
             Special::ArgSort { axis, .. } => (Some(axis), None),
@@ -138,6 +143,17 @@ impl Aside {
         Detour { works, slots }
     }
 
+    /// The order of a single line, if it is too long for the kernel.
+    fn long_sort(&self, first: Slot, rules: &MemoryRules) -> Option<Detour> {
+        let Special::ArgSort { axis, descending, .. } = self.kernel.special else { return None };
+        let output = &self.views[1][0];
+        // With every element as often as it is seen.
+        let x = Operand { shape: output.shape, ..self.views[0][0].clone() };
+        let longest = long_sort::longest(x.dtype, rules);
+        let is_long = x.shape[axis] == x.shape.numel() && x.shape[axis] > longest;
+        is_long.then(|| long_sort::detour(&x, output, axis, descending, longest, first))
+    }
+
     /// What its copies take, at four bytes an element or more.
     fn bytes(&self) -> usize {
         let of = |view: &Operand| view.shape.numel() * view.dtype.size().max(4);
@@ -169,7 +185,7 @@ impl Aside {
 }
 
 /// What copies one view to another of the same shape.
-fn copied(from: &Operand, to: &Operand) -> Work {
+pub(super) fn copied(from: &Operand, to: &Operand) -> Work {
     added(&[from], to)
 }
 

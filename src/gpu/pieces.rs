@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub(super) type Windows = Vec<(Slot, BTreeSet<usize>)>;
 
 /// Parts start at multiples of this, so that no invocation works on the elements of two.
-const GRAIN: usize = 64;
+pub(super) const GRAIN: usize = 64;
 
 /// How slots lie in pieces.
 pub(super) trait Pieces {

@@ -136,7 +136,7 @@ impl<'a> Fusion<'a> {
             Op::AttentionGrad { causal, scale } => Special::AttentionGrad { causal: *causal, scale: *scale },
             Op::ScatterAdd { axis } => Special::ScatterAdd { axis: *axis as usize },
             Op::ArgSort { axis, descending } => {
-                Special::ArgSort { axis: *axis as usize, descending: *descending }
+                Special::ArgSort { axis: *axis as usize, descending: *descending, sorted: 1 }
             }
             Op::Cumsum { axis } => Special::Cumsum { axis: *axis as usize },
             Op::FirstPosition => Special::FirstPosition,

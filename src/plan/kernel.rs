@@ -325,7 +325,8 @@ impl Operand {
     }
 }
 
-/// The kinds of kernels that are not generated from loops.
+/// The kinds of kernels that are not generated from loops. One that sorts finds each `sorted` elements of a line in order
+/// already: at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Special {
     Matmul,
@@ -333,7 +334,7 @@ pub(crate) enum Special {
     Attention { causal: bool, scale: f64 },
     AttentionGrad { causal: bool, scale: f64 },
     ScatterAdd { axis: usize },
-    ArgSort { axis: usize, descending: bool },
+    ArgSort { axis: usize, descending: bool, sorted: usize },
     Cumsum { axis: usize },
     FirstPosition,
     MaxPoolIndex(PoolAttrs),

@@ -68,7 +68,7 @@ impl Builder<'_> {
                 .into_iter()
                 .try_for_each(|(lowered, windows)| self.add_lowered(k, kernel, lowered, &windows)),
             Err(error) => {
-                let detours = aside::detours(s, self.slots(), self.target.rules.block);
+                let detours = aside::detours(s, self.slots(), self.target.rules);
                 self.add_detours(k, kernel, detours, error)
             }
         }

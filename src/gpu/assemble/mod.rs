@@ -287,9 +287,8 @@ impl Builder<'_> {
         for &bytes in sizes {
             let bytes = bytes as usize;
             end = end.next_multiple_of(alignment);
-            let left = block - end % block;
-            if bytes > left {
-                end += left;
+            if bytes > block - end % block {
+                end = end.next_multiple_of(block);
             }
             places.push((end, bytes));
             end += bytes;

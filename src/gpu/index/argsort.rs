@@ -1,24 +1,52 @@
 //! The stable order of every line. Runs that fit into workgroup memory are sorted there by a bitonic network
-//! of (key, position) pairs, which makes it stable; longer lines are runs that `merge` then joins.
+//! of (key, position) pairs, which makes it stable; longer lines are runs that `merge` then joins. What is in order already is
+//! only joined.
 
 use super::merge;
 use super::number::{Number, Order};
 use super::view::Lines;
-use super::workgroup::{POSITIONS, SIZE, dispatch, operand, output, scratch_out};
+use super::workgroup::{POSITIONS, SIZE, dispatch, dispatch_each, operand, output, scratch_out};
 use crate::gpu::dispatch::{Dispatch, Lowered};
 use crate::plan::kernel::SpecialKernel;
 
 /// Bytes of workgroup memory for pairs: every adapter has as many.
 const BYTES: usize = 16384;
 
-pub(super) fn lower(kernel: &SpecialKernel, axis: usize, descending: bool) -> Lowered {
+pub(super) fn lower(kernel: &SpecialKernel, axis: usize, descending: bool, sorted: usize) -> Lowered {
     let lines = Lines::of(&kernel.operands[0], axis);
     let order = Number::of(kernel.operands[0].dtype).order();
     let most = if order.size == 4 { BYTES / 8 } else { BYTES / 16 };
-    let run = lines.count.next_power_of_two().min(most);
-    let mut dispatches = vec![runs(kernel, &lines, &order, run, descending)];
+    let (first, run) = if (2..lines.count).contains(&sorted) {
+        (keys(kernel, &lines, &order, descending), sorted)
+    } else {
+        let run = lines.count.next_power_of_two().min(most);
+        (runs(kernel, &lines, &order, run, descending), run)
+    };
+    let mut dispatches = vec![first];
     let scratch = merge::lower(kernel, &lines, &order, run, &mut dispatches);
     Lowered { dispatches, scratch }
+}
+
+/// Writes keys and positions as they are: in runs that are in order.
+fn keys(kernel: &SpecialKernel, lines: &Lines, order: &Order, descending: bool) -> Dispatch {
+    let (count, behind) = (lines.count, lines.behind);
+    let bindings = vec![
+        operand(kernel, 0, "x"),
+        scratch_out(0, "keys", order.scratch),
+        scratch_out(1, "order", POSITIONS),
+    ];
+    let statements = format!(
+        "    let place = at % {count}u;
+    let before = at / {count}u / {behind}u;
+    let behind = at / {count}u % {behind}u;
+    store_keys(at, {flip}order_of(load_x({first} + place * {step})));
+    store_order(at, i32(place));
+",
+        flip = if descending { "~" } else { "" },
+        first = lines.first("before", "behind"),
+        step = lines.step(),
+    );
+    dispatch_each(lines.number() * count, bindings, order.function, &statements)
 }
 
 /// Sorts runs of a power of two of elements: whole lines into the output, parts of them into scratch memory.

@@ -26,7 +26,7 @@ pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
     }
     match kernel.special {
         Special::ScatterAdd { axis } => scatter::lower(kernel, axis, caps),
-        Special::ArgSort { axis, descending } => argsort::lower(kernel, axis, descending),
+        Special::ArgSort { axis, descending, sorted } => argsort::lower(kernel, axis, descending, sorted),
         Special::Cumsum { axis } => cumsum::lower(kernel, axis),
         Special::FirstPosition => first_position::lower(kernel),
         Special::MaxPoolIndex(attrs) => max_pool::lower(kernel, attrs),
