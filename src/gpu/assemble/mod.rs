@@ -14,7 +14,7 @@ use super::dispatch::{Caps, Dispatch};
 use super::guard::{self as check, COUNT_NONFINITE, Notes};
 use super::map::{self, MapDispatch, MapLowered, Uniform};
 use super::pace::Pace;
-use super::pieces::{Pieces, Windows};
+use super::pieces::{self, Pieces, Windows};
 use super::pipeline::Shader;
 use super::shader::Frame;
 use super::special;
@@ -429,10 +429,19 @@ impl Builder<'_> {
 
     /// Checks what a kernel wrote, and its indices.
     fn check(&mut self, kernel: &Kernel, indices: Vec<(Index, u32)>) -> Result<()> {
-        for (index, word) in indices {
-            let check = map::check_bounds(&index, word);
-            let seen = self.see(kernel, &check.dispatch.bindings, &[], &Windows::new());
-            self.add_seen(None, kernel, check, &seen)?;
+        for (Index { map, value, extent }, word) in indices {
+            let map = map.only(value);
+            // Beside what the guards note.
+            let most = self.target.rules.slots - 1;
+            let parts =
+                pieces::fitting(&map, most, self).ok_or_else(|| self.too_many(most + 1, "a check"))?;
+            // The last one that notes something is the first of them.
+            for part in parts.iter().rev() {
+                let check = map::check_bounds(part, extent, word);
+                let windows = pieces::windows(part, self);
+                let seen = self.see(kernel, &check.dispatch.bindings, &[], &windows);
+                self.add_seen(None, kernel, check, &seen)?;
+            }
         }
         guard::results(kernel).for_each(|slot| self.count_nonfinite(slot));
         Ok(())

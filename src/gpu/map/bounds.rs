@@ -1,4 +1,4 @@
-//! The check of an index for its bounds: one workgroup looks at all of them and notes the first that is outside.
+//! The check of indices for their bounds: one workgroup looks at all of them and notes the first that is outside.
 
 use super::code::{Arguments, Writer, bounded, innermost, split_index};
 use super::elementwise::uniforms;
@@ -6,24 +6,23 @@ use super::slots::Slots;
 use super::{GROUP, MapDispatch, Uniform};
 use crate::dtype::DType;
 use crate::gpu::dispatch::{Dispatch, Lane, Memory};
-use crate::plan::guard::Index;
+use crate::plan::kernel::MapKernel;
 
-/// Checks `index`. One that is out of bounds is noted at `word` of the guard's memory: 1, then its low and its high
-/// word.
-pub(in crate::gpu) fn check_bounds(index: &Index, word: u32) -> MapDispatch {
-    let map = index.map.only(index.value);
+/// Checks the last value of a program, which picks elements of an axis of so many. One that is out of bounds is noted at `word`
+/// of the guard's memory: 1, then its low and its high word.
+pub(in crate::gpu) fn check_bounds(map: &MapKernel, extent: usize, word: u32) -> MapDispatch {
     let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
     let mut text = String::new();
     let indices = split_index(&mut text, "i", &map.extents, "x");
     let names = vec![None; map.code.len()];
     let mut w = Writer {
-        kernel: &map,
+        kernel: map,
         slots: &mut slots,
         arguments: &mut arguments,
         text,
         indices,
         wide: false,
-        along: innermost(&map),
+        along: innermost(map),
         names,
         mark: String::new(),
         alike: &[],
@@ -60,7 +59,7 @@ pub(in crate::gpu) fn check_bounds(index: &Index, word: u32) -> MapDispatch {
          }}\n}}\n",
         lane = lane.scalar(),
         count = map.iterations(),
-        inside = bounded("index", lane, index.extent).0,
+        inside = bounded("index", lane, extent).0,
         half = place / 2,
         part = if place.is_multiple_of(2) { "x" } else { "z" },
         high = match lane {
