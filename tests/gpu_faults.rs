@@ -208,12 +208,16 @@ on_gpu! {
             let spread = index.unsqueeze(1).expand([6, 8]);
             let added = table.scatter_add(0, &spread, &Tensor::full([6, 8], 100.0));
             assert_eq!(added.to_vec::<f32>(), [3.0; 32], "{}", index.dtype());
-            // Enough values for the lists that large tables sort, with one place inside.
-            let many = Tensor::cat(&[&index.repeat([100]), &Tensor::from_vec(vec![2i32], [1]).to_dtype(index.dtype())], 0);
-            let spread = many.unsqueeze(1).expand([601, 8]);
-            let added = Tensor::zeros([4, 8]).scatter_add(0, &spread, &Tensor::ones([601, 8])).to_vec::<f32>();
+            // With one place inside, so many values as are looked at one by one, and enough for the lists that large tables sort.
             let expected: Vec<f32> = (0..32).map(|k| if k / 8 == 2 { 1.0 } else { 0.0 }).collect();
-            assert_eq!(added, expected, "{}", index.dtype());
+            for times in [100, 200] {
+                let inside = Tensor::from_vec(vec![2i32], [1]).to_dtype(index.dtype());
+                let many = Tensor::cat(&[&index.repeat([times]), &inside], 0);
+                let all = [6 * times + 1, 8];
+                let spread = many.unsqueeze(1).expand(all);
+                let added = Tensor::zeros([4, 8]).scatter_add(0, &spread, &Tensor::ones(all)).to_vec::<f32>();
+                assert_eq!(added, expected, "{}", index.dtype());
+            }
             assert_eq!(before.to_vec::<f32>(), [7.0; 32]);
             assert_eq!(table.to_vec::<f32>(), [3.0; 32]);
             assert_eq!(behind.to_vec::<f32>(), [9.0; 32]);

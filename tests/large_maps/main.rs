@@ -121,8 +121,17 @@ fn the_norm_of_hundreds_of_gradients_is_that_of_all_their_elements() {
 #[test]
 fn many_rows_are_added_to_few() {
     // Few enough places for one a workgroup, and more; fours of columns, and single ones; a place that most rows go to.
-    for (places, rows, columns) in [(65, 5000, 12), (7, 4096, 5), (300, 2000, 8), (1, 700, 8), (40, 300, 16)]
-    {
+    // Rows that are sorted, and those that are looked at one by one.
+    for (places, rows, columns) in [
+        (65, 5000, 12),
+        (7, 4096, 5),
+        (300, 2000, 8),
+        (1, 700, 8),
+        (40, 300, 16),
+        (1024, 1024, 8),
+        (50, 33, 300),
+        (9, 1000, 261),
+    ] {
         let x = values(rows * columns, 7);
         let place = |row: usize| if row % 3 == 1 { row * row % places } else { 3 % places };
         let index: Vec<i32> = (0..rows).flat_map(|row| vec![place(row) as i32; columns]).collect();
@@ -142,7 +151,12 @@ fn many_rows_are_added_to_few() {
 
 #[test]
 fn many_rows_are_added_to_few_of_every_slab() {
-    let (slabs, places, rows, columns) = (3, 20, 1000, 8);
+    for rows in [1000, 1100] {
+        add_to_slabs(3, 20, rows, 8);
+    }
+}
+
+fn add_to_slabs(slabs: usize, places: usize, rows: usize, columns: usize) {
     let x = values(slabs * rows * columns, 5);
     let place = |slab: usize, row: usize| (row * (slab + 2) + row / 7) % places;
     let index: Vec<i32> = (0..slabs * rows).map(|k| place(k / rows, k % rows) as i32).collect();

@@ -427,7 +427,7 @@ mod tests {
         let other = made([1024, 768]);
         let of_x = || gradient.matmul(&weight);
         let of_weight = || gradient.t().matmul(&x);
-        let unlike = other.matmul(&weight.neg().realize());
+        let unlike = other.matmul(weight.neg().realize());
         let all = [of_x(), of_weight(), unlike];
         realize_all(&all);
         let turns = with_last_plan(|plan| {

@@ -10,6 +10,7 @@ mod scatter;
 mod scatter_direct;
 mod scatter_lists;
 mod scatter_parts;
+mod scatter_scan;
 mod scatter_single;
 mod scatter_sorted;
 mod scatter_tile;

@@ -1,13 +1,15 @@
-//! Sums of values into zeros at given places along an axis, without races: which of three ways is taken.
+//! Sums of values into zeros at given places along an axis, without races: which of four ways is taken.
 //!
 //! | way | every sum is made by | suits |
 //! |---|---|---|
 //! | direct | an invocation that looks at all of its line's places | lines of few values |
+//! | scan | a workgroup that looks at all places, and then at the values of its own | gradients of few rows |
 //! | tile | workgroups that own a tile of the output in workgroup memory | gradients of windows |
 //! | sorted | an invocation that walks through its values in a sorted list | gradients of tables |
 
 use super::scatter_direct;
 use super::scatter_lists::Lists;
+use super::scatter_scan;
 use super::scatter_sorted;
 use super::scatter_tile::{self, Tile};
 use super::view::Lines;
@@ -37,6 +39,9 @@ pub(super) fn lower(kernel: &SpecialKernel, axis: usize, caps: &Caps) -> Lowered
     let shared = s.index.same_behind() && s.values.behind >= 8;
     if count <= if shared { FEW_SHARED } else { FEW } {
         return scatter_direct::lower(&s);
+    }
+    if shared && scatter_scan::suits(&s) {
+        return scatter_scan::lower(&s);
     }
     if shared {
         let lists = if s.index.same_before() { Lists::One } else { Lists::PerSlab };
