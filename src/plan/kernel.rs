@@ -325,17 +325,31 @@ impl Operand {
     }
 }
 
-/// The kinds of kernels that are not generated from loops. One that sorts finds each `sorted` elements of a line in order
-/// already: at least one.
+/// The kinds of kernels that are not generated from loops.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Special {
     Matmul,
     Conv(ConvKind, ConvAttrs),
-    Attention { causal: bool, scale: f64 },
-    AttentionGrad { causal: bool, scale: f64 },
-    ScatterAdd { axis: usize },
-    ArgSort { axis: usize, descending: bool, sorted: usize },
-    Cumsum { axis: usize },
+    Attention {
+        causal: bool,
+        scale: f64,
+    },
+    AttentionGrad {
+        causal: bool,
+        scale: f64,
+    },
+    ScatterAdd {
+        axis: usize,
+    },
+    /// Every `sorted` elements of a line are in the order that is asked for already: at least one.
+    ArgSort {
+        axis: usize,
+        descending: bool,
+        sorted: usize,
+    },
+    Cumsum {
+        axis: usize,
+    },
     FirstPosition,
     MaxPoolIndex(PoolAttrs),
 }

@@ -60,7 +60,7 @@ pub(crate) struct MemoryRules {
     pub columns: bool,
     /// Whether products compute an operand as they read it, if that is quickly done.
     pub prologues: bool,
-    /// Whether small kernels run side by side.
+    /// Whether kernels that leave room for others run side by side.
     pub beside: bool,
     /// Bytes of an element of each type.
     pub sizes: [usize; DType::ALL.len()],

@@ -1,5 +1,6 @@
 //! The order of kernels: everyone finds what it reads, memory that is of no use any more is free early, and where a device
-//! has room for several small kernels at once, those that nobody waits for run side by side.
+//! has room for several small kernels at once, those that nobody waits for run side by side. So do the preparations of two
+//! long products.
 
 use super::fuse::{Body, Fusion};
 use super::kernel::{MapKernel, Operand, Special, SpecialKernel, Step};
@@ -17,6 +18,8 @@ const MOST_BESIDE: usize = 24;
 const MOST_HELD: usize = 32 << 20;
 const PART_HELD: usize = 20;
 const MOST_ADDED: i64 = 16 << 10;
+/// Bytes of operands whose halves two long products keep in memory at once.
+const MOST_HALVES: usize = 24 << 20;
 
 /// Kernels that one waits for if it gathers what they found: until the last of them is done, the others have time, if each
 /// keeps no more bytes in memory than this, also as a part of all that the plan writes.
@@ -123,7 +126,8 @@ impl Fusion<'_> {
                     turn[1..].sort_unstable_by_key(|r| (r.age, r.group));
                     turn.truncate(MOST_BESIDE);
                     if shares && turn.len() == 1 {
-                        turn.extend(others().find(|r| self.are_of_the_same(next.group, r.group)));
+                        let with = |r: &&Ready| self.are_last_to_read([next.group, r.group], &readers);
+                        turn.extend(others().filter(with).min_by_key(|r| (r.age, r.group)));
                     }
                     turn.iter().map(|r| r.group).collect()
                 }
@@ -158,17 +162,24 @@ impl Fusion<'_> {
         iterations <= SHORT && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL
     }
 
-    /// Whether these are long products in f32 with an operand in common, as both gradients of a layer are: what has to be done
-    /// before either begins is done for both at once.
-    fn are_of_the_same(&self, one: usize, other: usize) -> bool {
+    /// Whether these are long products in f32 that are the last to read a large operand, as both gradients of a model's head are:
+    /// what has to be done before either begins is done for both at once. Their results take less memory than the operand, and
+    /// so do the halves of the other ones.
+    fn are_last_to_read(&self, both: [usize; 2], readers: &[usize]) -> bool {
         let long = |g: usize| match &self.groups[g].body {
             Body::Special(s) if s.special == Special::Matmul && multiplications(s) > SHORT => Some(s),
             _ => None,
         };
-        let (Some(one), Some(other)) = (long(one), long(other)) else { return false };
-        let is_f32 = |o: &Operand| o.dtype == DType::F32;
-        let in_common = |o: &Operand| other.operands.iter().any(|p| p.slot == o.slot);
-        one.operands.iter().chain(&other.operands).all(is_f32) && one.operands.iter().any(in_common)
+        let [Some(one), Some(other)] = both.map(long) else { return false };
+        let operands = || one.operands.iter().chain(&other.operands);
+        let in_common =
+            |o: &&Operand| readers[o.slot] == 2 && other.operands.iter().any(|p| p.slot == o.slot);
+        let Some(common) = one.operands.iter().find(in_common).map(|o| o.slot) else { return false };
+        let bytes = |slot: usize| self.rules.bytes(self.graph, slot);
+        let results: usize =
+            both.iter().flat_map(|&g| &self.groups[g].outputs).map(|&slot| bytes(slot)).sum();
+        let others: usize = operands().filter(|o| o.slot != common).map(|o| bytes(o.slot)).sum();
+        operands().all(|o| o.dtype == DType::F32) && results <= bytes(common) && others <= MOST_HALVES
     }
 
     /// Bytes that are in memory after `g`, which reads these slots, and were not before.
@@ -183,7 +194,7 @@ impl Fusion<'_> {
     }
 }
 
-/// Of a product.
+/// The multiplications of a product.
 fn multiplications(product: &SpecialKernel) -> usize {
     let terms = product.operands[0].shape.last().copied().unwrap_or(1);
     product.output.shape.numel().saturating_mul(terms)

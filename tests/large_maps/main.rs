@@ -4,7 +4,7 @@
 mod sparse_rows;
 
 use volta::optim::clip_grad_norm;
-use volta::{AttentionOptions, Optimizer, SGD, Tensor, realize_all};
+use volta::{AttentionOptions, DType, Optimizer, SGD, Tensor, realize_all};
 
 /// Whole numbers from −8 to 8.
 fn values(count: usize, step: usize) -> Vec<f32> {
@@ -131,6 +131,7 @@ fn many_rows_are_added_to_few() {
         (1024, 1024, 8),
         (50, 33, 300),
         (9, 1000, 261),
+        (30_000, 200, 8),
     ] {
         let x = values(rows * columns, 7);
         let place = |row: usize| if row % 3 == 1 { row * row % places } else { 3 % places };
@@ -146,6 +147,27 @@ fn many_rows_are_added_to_few() {
             let found = Tensor::zeros([places, columns]).scatter_add(0, &index, &values);
             assert_eq!(found.to_vec::<f32>(), wanted, "{rows} rows of {columns} to {places}");
         }
+    }
+}
+
+#[test]
+fn rows_of_whole_numbers_are_added_and_wrap() {
+    let (places, rows, columns) = (40, 300, 16);
+    let place = |row: usize| row * row % places;
+    let number = |k: usize| k * 37 % 256;
+    let index: Vec<i32> = (0..rows).map(|row| place(row) as i32).collect();
+    let index = Tensor::from_vec(index, [rows, 1]).expand([rows, columns]);
+    let mut wanted = vec![0usize; places * columns];
+    for k in 0..rows * columns {
+        wanted[place(k / columns) * columns + k % columns] += number(k);
+    }
+    let numbers: Vec<i32> = (0..rows * columns).map(|k| number(k) as i32).collect();
+    for dtype in [DType::I32, DType::U32, DType::U8] {
+        let values = Tensor::from_vec(numbers.clone(), [rows, columns]).to_dtype(dtype);
+        let found = Tensor::zeros([places, columns]).to_dtype(dtype).scatter_add(0, &index, &values);
+        let wraps = if dtype == DType::U8 { 256 } else { usize::MAX };
+        let wanted: Vec<f32> = wanted.iter().map(|sum| (sum % wraps) as f32).collect();
+        assert_eq!(found.to_dtype(DType::F32).to_vec::<f32>(), wanted, "{dtype}");
     }
 }
 

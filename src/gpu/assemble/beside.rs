@@ -107,11 +107,13 @@ impl Builder<'_> {
         gemm::variant_together(&products, caps).map(special::Variant::Product)
     }
 
-    /// The ways of kernels of which each leaves room for the others.
+    /// The ways of kernels of which each leaves room for the others, unless they were tuned.
     fn ways_beside(&self, kernels: &[Kernel]) -> Vec<Option<special::Variant>> {
-        let products: Vec<&SpecialKernel> = kernels.iter().filter_map(special_of).collect();
-        let mut ways = gemm::variants_beside(&products, self.target.caps).into_iter();
-        let way = |kernel| special_of(kernel).and_then(|_| ways.next().flatten());
+        let Target { caps, choices, .. } = self.target;
+        let free = |kernel| special_of(kernel).filter(|s| choices.of(s, caps).is_none());
+        let products: Vec<&SpecialKernel> = kernels.iter().filter_map(free).collect();
+        let mut ways = gemm::variants_beside(&products, caps).into_iter();
+        let way = |kernel| free(kernel).and_then(|_| ways.next().flatten());
         kernels.iter().map(way).map(|way| way.map(special::Variant::Product)).collect()
     }
 
@@ -193,21 +195,24 @@ impl Builder<'_> {
     fn choose(&self, shares: &[Share], most_text: usize) -> Vec<usize> {
         let most = self.most_seen();
         let (mut chosen, mut parts): (Vec<usize>, Vec<Parts>) = (Vec::new(), Vec::new());
-        let (mut groups, mut text) = (0, 0);
+        let (mut groups, mut text, mut seconds) = (0, 0, 0.0);
         for (n, share) in shares.iter().enumerate() {
             let Dispatch { body, groups: more, .. } = &share.part.dispatch;
             let Some(part) = Parts::of(&share.part.dispatch) else { continue };
             let alike = parts.first().is_none_or(|first| first.threads == part.threads);
             let few = groups < BUSY && groups + more <= MOST_GROUPS && text + body.len() <= most_text;
+            // Nobody cuts a dispatch of several kernels.
+            let longer = seconds + self.target.pace.seconds(&self.plan.kernels[share.k]);
             parts.push(part);
             let with_it: Vec<&Share> = chosen.iter().chain([&n]).map(|&n| &shares[n]).collect();
             let fits = alike
                 && few
+                && longer <= self.target.pace.longest
                 && shared_bytes(&parts) <= self.target.caps.workgroup_bytes as usize
                 && self.declare(&seen_by(with_it)).2.len() <= most;
             if fits {
                 chosen.push(n);
-                (groups, text) = (groups + more, text + body.len());
+                (groups, text, seconds) = (groups + more, text + body.len(), longer);
             } else {
                 parts.pop();
             }
@@ -223,7 +228,8 @@ fn special_of(kernel: &Kernel) -> Option<&SpecialKernel> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Usage, assemble};
+    use super::super::{Target, Usage, assemble};
+    use super::special_of;
     use crate::engine::with_last_plan;
     use crate::gpu::dispatch::Caps;
     use crate::gpu::snapshots::{rules, target, validate};
@@ -272,6 +278,21 @@ mod tests {
             seen.dedup();
             assert_eq!(seen, [0, 1, 2, 3]);
         }
+    }
+
+    #[test]
+    fn kernels_that_take_long_have_dispatches_of_their_own() {
+        let mut plan = four();
+        plan.kernels.iter_mut().for_each(|kernel| kernel.turn = 0);
+        let (rules, choices) = (rules(), Choices::default());
+        let mut target = target(&Caps::LEAST, &rules, &choices);
+        let most = |target: &Target| {
+            let assembly = assemble(&plan, target, Usage::Seldom).expect("the plan has shaders");
+            assembly.drafts.iter().map(|draft| draft.kernels.len()).max()
+        };
+        assert!(most(&target) > Some(1));
+        target.pace.longest = 1e-9;
+        assert_eq!(most(&target), Some(1));
     }
 
     /// Halves around nought.
@@ -416,30 +437,43 @@ mod tests {
         }
     }
 
-    /// Where `VOLTA_DEVICE=gpu` picks a GPU: both gradients of a large layer are of one turn, and are what they are alone.
+    /// The turns of a plan's products, by how many results they have.
+    fn turns_of_products() -> Vec<(usize, usize)> {
+        with_last_plan(|plan| {
+            let products = plan.kernels.iter().filter_map(|k| Some((special_of(k)?, k.turn)));
+            let mut all: Vec<_> = products.map(|(s, turn)| (s.output.shape.numel(), turn)).collect();
+            all.sort_unstable();
+            all
+        })
+    }
+
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: both gradients of a large matrix are of one turn, and are what they are alone.
     #[test]
-    fn both_gradients_of_a_layer_come_together() {
+    fn both_gradients_of_a_large_matrix_come_together() {
         if default_device() == Device::Cpu {
             return;
         }
         let made = |shape: [usize; 2]| (Tensor::rand(shape) - 0.5).realize().clone();
-        let (gradient, x, weight) = (made([1024, 768]), made([1024, 1024]), made([768, 1024]));
-        let other = made([1024, 768]);
-        let of_x = || gradient.matmul(&weight);
-        let of_weight = || gradient.t().matmul(&x);
-        let unlike = other.matmul(weight.neg().realize());
-        let all = [of_x(), of_weight(), unlike];
-        realize_all(&all);
-        let turns = with_last_plan(|plan| {
-            let products = plan.kernels.iter().filter(|kernel| kernel.kind() == "matmul");
-            products.map(|kernel| kernel.turn).collect::<Vec<_>>()
-        });
-        assert!(matches!(turns[..], [a, b, c] if (a == b) != (b == c)), "{turns:?}");
-        assert_alike(&all[0], &of_x());
-        assert_alike(&all[1], &of_weight());
+        let (logits, x, weight) = (made([512, 8200]), made([512, 160]), made([8200, 130]));
+        let of_x = |gradient: &Tensor| gradient.matmul(&weight);
+        let of_weight = |gradient: &Tensor| gradient.t().matmul(&x);
+        let gradient = logits.exp();
+        let (both, other) = ([of_x(&gradient), of_weight(&gradient)], of_x(&logits.neg()));
+        realize_all(&[both[0].clone(), both[1].clone(), other]);
+        let turns = turns_of_products();
+        let [(_, one), (_, two), (_, of_weight_turn)] = turns[..] else { panic!("{turns:?}") };
+        assert!((one == of_weight_turn) != (two == of_weight_turn), "{turns:?}");
+        let gradient = logits.exp().realize().clone();
+        assert_alike(&both[0], &of_x(&gradient));
+        assert_alike(&both[1], &of_weight(&gradient));
+        // Chunks with large results run as they were written.
+        let weight = made([160, 8200]);
+        realize_all(&[x.matmul(&weight), (-&x).realize().matmul(&weight)]);
+        let turns = turns_of_products();
+        assert!(turns.len() == 2 && turns[0].1 != turns[1].1, "{turns:?}");
     }
 
-    /// Where `VOLTA_DEVICE=gpu` picks a GPU: small products that leave room for each other are what they are alone.
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: small products of one turn are what they are alone.
     #[test]
     fn small_products_side_by_side_are_what_they_are_alone() {
         if default_device() == Device::Cpu {
@@ -447,11 +481,13 @@ mod tests {
         }
         let made = |shape: [usize; 2]| (Tensor::rand(shape) - 0.5).realize().clone();
         let (x, y) = (made([1024, 130]), made([1024, 200]));
-        let product = |k: usize| (&x * (k + 1) as f64).realize().t().matmul(&y);
-        let all: Vec<Tensor> = (0..5).map(product).collect();
+        let inputs: Vec<Tensor> = (0..5).map(|k| (&x * (k + 1) as f64).realize().clone()).collect();
+        let all: Vec<Tensor> = inputs.iter().map(|x| x.t().matmul(&y)).collect();
         realize_all(&all);
+        let turns = turns_of_products();
+        assert!(turns.len() == 5 && turns.iter().all(|(_, turn)| *turn == turns[0].1), "{turns:?}");
         for k in [0, 4] {
-            assert_alike(&all[k], &product(k));
+            assert_alike(&all[k], &inputs[k].t().matmul(&y));
         }
     }
 

@@ -385,7 +385,7 @@ impl Builder<'_> {
     /// The workgroups that run at a time, so that a kernel does not keep the device for too long.
     fn at_a_time(&self, kernels: &[usize], body: &str, groups: u64) -> u64 {
         let some = match kernels {
-            // Those that share a dispatch are small, or products for devices with tensor cores.
+            // Those that share a dispatch do not take long together (see `beside`), or are products for devices with tensor cores.
             &[k] if body.contains(NUMBER) => self.target.pace.at_a_time(&self.plan.kernels[k], groups),
             _ => groups,
         };
@@ -432,13 +432,11 @@ impl Builder<'_> {
         for (Index { map, value, extent }, word) in indices {
             let map = map.only(value);
             // Beside what the guards note.
-            let most = self.target.rules.slots - 1;
-            let parts =
-                pieces::fitting(&map, most, self).ok_or_else(|| self.too_many(most + 1, "a check"))?;
-            // The last one that notes something is the first of them.
-            for part in parts.iter().rev() {
-                let check = map::check_bounds(part, extent, word);
-                let windows = pieces::windows(part, self);
+            let parts = pieces::fitting(&map, self.target.rules.slots - 1, self);
+            let seen = || pieces::number(&pieces::windows(&map, self)) + 1;
+            for part in parts.ok_or_else(|| self.too_many(seen(), "a check"))? {
+                let check = map::check_bounds(&part, extent, word);
+                let windows = pieces::windows(&part, self);
                 let seen = self.see(kernel, &check.dispatch.bindings, &[], &windows);
                 self.add_seen(None, kernel, check, &seen)?;
             }

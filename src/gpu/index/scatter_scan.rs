@@ -6,8 +6,9 @@ use super::scatter::Scatter;
 use super::workgroup::{SIZE, dispatch, operand, output};
 use crate::gpu::dispatch::{Binding, Lane, Lowered};
 
-/// Positions, and looks at one, at most: beyond that, sorting is less work.
+/// Positions, workgroups, and positions that all of these look at, at most: beyond that, sorting is less work.
 const MOST: usize = 1024;
+const MOST_GROUPS: usize = 1 << 14;
 const MOST_LOOKS: usize = 1 << 22;
 /// Columns, or fours of them, that a workgroup sums.
 const MOST_ACROSS: usize = 64;
@@ -30,7 +31,7 @@ fn columns(s: &Scatter) -> (usize, usize) {
 /// Whether that is less work than sorting, if all lines behind the axis have the same places.
 pub(super) fn suits(s: &Scatter) -> bool {
     let groups = s.values.before * s.extent * columns(s).1;
-    s.values.count <= MOST && groups.saturating_mul(s.values.count) <= MOST_LOOKS
+    s.values.count <= MOST && groups <= MOST_GROUPS && groups * s.values.count <= MOST_LOOKS
 }
 
 pub(super) fn lower(s: &Scatter) -> Lowered {
