@@ -3,7 +3,7 @@
 //! and their traffic. What would take too long by itself is several dispatches, each of some of its workgroups.
 
 use super::adapter::AdapterKind;
-use crate::plan::kernel::Kernel;
+use crate::plan::kernel::{Kernel, Special, Work};
 
 /// Milliseconds that a submission may take, as estimated, unless `VOLTA_LONGEST_MS` says otherwise.
 const LONGEST_MS: f64 = 500.0;
@@ -36,6 +36,13 @@ impl Pace {
     pub fn seconds(self, kernel: &Kernel) -> f64 {
         let bytes = kernel.bytes_read + kernel.bytes_written;
         kernel.flops as f64 / self.flops + bytes as f64 / self.bytes
+    }
+
+    /// The seconds that a dispatch of a kernel takes, of so many that it has. Every one of those that sort moves all that is
+    /// sorted.
+    pub fn seconds_each(self, kernel: &Kernel, dispatches: usize) -> f64 {
+        let sorts = matches!(&kernel.work, Work::Special(s) if matches!(s.special, Special::ArgSort { .. }));
+        self.seconds(kernel) / if sorts { 1.0 } else { dispatches as f64 }
     }
 
     /// The workgroups of such a kernel that run at a time, of so many.
@@ -123,6 +130,19 @@ mod tests {
         assert_eq!(pace.at_a_time(&kernel(1_200_000_000), 100), 34);
         assert_eq!(pace.at_a_time(&kernel(1_200_000_000), 1), 1);
         assert_eq!(pace.at_a_time(&kernel(u64::MAX), 1 << 20), 1 << 14);
+    }
+
+    #[test]
+    fn every_pass_of_a_sort_takes_as_long_as_one_does() {
+        use crate::plan::Plan;
+        let sort = crate::with_device(crate::Device::Cpu, || {
+            crate::Tensor::rand([5000]).realize().argsort(0, false).realize();
+            crate::engine::with_last_plan(Plan::clone).kernels.remove(0)
+        });
+        let pace = Pace { flops: 1e9, bytes: 1e9, longest: 0.5 };
+        assert_eq!(pace.seconds_each(&sort, 4), pace.seconds(&sort));
+        let others = kernel(1_000_000);
+        assert_eq!(pace.seconds_each(&others, 4), pace.seconds(&others) / 4.0);
     }
 
     /// Every workgroup runs once, each dispatch knowing which is its first, and with one shader.

@@ -101,10 +101,10 @@ fn estimates(drafts: &[Draft], plan: &Plan, context: &Context) -> Vec<f64> {
 
 /// What a dispatch of each kernel takes, roughly.
 fn shares<'d>(drafts: impl IntoIterator<Item = &'d Draft>, plan: &Plan, context: &Context) -> Vec<f64> {
-    let mut shared = vec![0.0; plan.kernels.len()];
-    drafts.into_iter().flat_map(|d| &d.kernels).for_each(|&k| shared[k] += 1.0);
-    let seconds = |kernel| context.pace.seconds(kernel).max(f64::MIN_POSITIVE);
-    plan.kernels.iter().zip(shared).map(|(kernel, shared)| seconds(kernel) / shared).collect()
+    let mut dispatches = vec![0; plan.kernels.len()];
+    drafts.into_iter().flat_map(|d| &d.kernels).for_each(|&k| dispatches[k] += 1);
+    let seconds = |(kernel, dispatches)| context.pace.seconds_each(kernel, dispatches).max(f64::MIN_POSITIVE);
+    plan.kernels.iter().zip(dispatches).map(seconds).collect()
 }
 
 fn argument_words(argument: Argument, dtype: DType) -> [u32; 2] {
