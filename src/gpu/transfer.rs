@@ -74,22 +74,24 @@ fn map(memory: HostMemory, lent: bool) -> Staged {
     Staged { memory, mapped, lent }
 }
 
+/// Copies the first bytes of buffers, so many of each. Every copy has memory of its own: for all of them, one buffer may be too
+/// small.
 fn stage<'a>(
     context: &Context,
-    pieces: impl Iterator<Item = &'a wgpu::Buffer>,
-    bytes: usize,
-) -> Result<Staged> {
-    let size = bytes.next_multiple_of(4).max(4);
-    let memory = host_memory(context, size as u64);
+    parts: impl Iterator<Item = (&'a wgpu::Buffer, usize)>,
+) -> Result<Vec<Staged>> {
     let mut encoder = context.device.create_command_encoder(&Default::default());
-    let block = context.rules.block;
-    for (k, piece) in pieces.enumerate() {
-        let part = size.saturating_sub(k * block).min(block);
-        encoder.copy_buffer_to_buffer(piece, 0, &memory, (k * block) as u64, part as u64);
+    let (mut copies, mut all) = (Vec::new(), 0);
+    for (buffer, bytes) in parts {
+        let size = bytes.next_multiple_of(4).max(4) as u64;
+        let memory = host_memory(context, size);
+        encoder.copy_buffer_to_buffer(buffer, 0, &memory, 0, size);
+        copies.push(memory);
+        all += bytes;
     }
     context.submit(encoder.finish());
-    let staged = map(memory, false);
-    context.check(|| format!("reading {bytes} bytes"))?;
+    let staged = copies.into_iter().map(|memory| map(memory, false)).collect();
+    context.check(|| format!("reading {all} bytes"))?;
     Ok(staged)
 }
 
@@ -118,33 +120,47 @@ impl Staged {
             return Err(failed("it is not mapped".into()));
         }
         let view = self.memory.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
-        count_read();
         Ok(look(&view))
     }
 }
 
 /// A tensor's first `count` elements.
 pub(super) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<Output = Result<Vec<u8>>> {
+    // Of the elements, those that are in a piece.
+    let some_of = move |context: &Context, piece: usize| {
+        let each = context.rules.block / Stored::of(dtype, context.caps.f16).size();
+        (count - piece * each).min(each)
+    };
     // Submitted now, whenever the future is asked.
     let staged = {
-        let buffer = GpuBuffer::of(&*storage);
-        let bytes = count * Stored::of(dtype, buffer.context.caps.f16).size();
-        match buffer.outlook.read() {
-            Some(copy) => Ok(map(copy, true)),
-            None => stage(&buffer.context, buffer.pieces.iter().map(|p| &p.buffer), bytes),
+        let GpuBuffer { context, pieces, outlook, .. } = GpuBuffer::of(&*storage);
+        let size = Stored::of(dtype, context.caps.f16).size();
+        let parts = (count * size).div_ceil(context.rules.block).max(1);
+        let part = |(k, piece)| (piece, size * some_of(context, k));
+        match outlook.read() {
+            Some(copy) => Ok(vec![map(copy, true)]),
+            None => stage(context, pieces.iter().map(|p| &p.buffer).take(parts).enumerate().map(part)),
         }
     };
     async move {
         let context = &GpuBuffer::of(&*storage).context;
-        let f16 = context.caps.f16;
-        staged?.bytes(context, |stored| from_device(dtype, f16, stored, count)).await
+        let mut all = Vec::new();
+        for (k, staged) in staged?.into_iter().enumerate() {
+            let some = some_of(context, k);
+            let look = |stored: &[u8]| from_device(dtype, context.caps.f16, stored, some);
+            let bytes = staged.bytes(context, look).await?;
+            if k == 0 { all = bytes } else { all.extend(bytes) }
+        }
+        count_read();
+        Ok(all)
     }
 }
 
 /// The bytes of a buffer that can be copied from, for measuring.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) fn read_raw(context: &Context, buffer: &wgpu::Buffer) -> Result<Vec<u8>> {
-    let staged = stage(context, [buffer].into_iter(), buffer.size() as usize)?;
+    let staged = stage(context, [(buffer, buffer.size() as usize)].into_iter())?.remove(0);
+    count_read();
     super::now(staged.bytes(context, <[u8]>::to_vec))
 }
 

@@ -151,6 +151,15 @@ fn many_rows_are_added_to_few() {
 }
 
 #[test]
+fn a_tensor_that_is_larger_than_a_buffer_is_read() {
+    // A GPU has a word for every byte; with WebGPU's limits, its buffers end at 256 MiB.
+    let count = 70_000_000;
+    let bytes = Tensor::arange(0, count).to_dtype(DType::U8).to_vec::<u8>();
+    assert_eq!(bytes.len(), count as usize);
+    assert_eq!(bytes.iter().enumerate().filter(|&(k, &byte)| byte != k as u8).count(), 0);
+}
+
+#[test]
 fn rows_of_whole_numbers_are_added_and_wrap() {
     let (places, rows, columns) = (40, 300, 16);
     let place = |row: usize| row * row % places;
