@@ -8,7 +8,7 @@ use super::{attention, long_sort};
 use crate::dtype::DType;
 use crate::op::BinaryOp;
 use crate::plan::kernel::{
-    Access, Instruction, Operand, Rank, Slot, Special, SpecialKernel, Step, Store, Work,
+    Access, Instruction, MapKernel, Operand, Rank, Slot, Special, SpecialKernel, Step, Store, Work,
 };
 use crate::plan::memory::MemoryRules;
 use crate::plan::view::Affine;
@@ -191,19 +191,23 @@ pub(super) fn copied(from: &Operand, to: &Operand) -> Work {
 
 /// What adds up one or two views, of one type, into another of the same shape.
 fn added(from: &[&Operand], to: &Operand) -> Work {
-    let mut map = from[0].as_map();
-    let (dtype, rank) = (from[0].dtype, Rank::Full);
+    let (mut code, dtype, rank) = (from[0].as_map().code, from[0].dtype, Rank::Full);
     for other in &from[1..] {
-        let sum = Step::Binary(BinaryOp::Add, map.code.len() - 1, map.code.len());
-        map.code.extend(other.as_map().code);
-        map.code.push(Instruction { step: sum, dtype, rank });
+        let sum = Step::Binary(BinaryOp::Add, code.len() - 1, code.len());
+        code.extend(other.as_map().code);
+        code.push(Instruction { step: sum, dtype, rank });
     }
     if to.dtype != dtype {
-        map.code.push(Instruction { step: Step::Cast(map.code.len() - 1), dtype: to.dtype, rank });
+        code.push(Instruction { step: Step::Cast(code.len() - 1), dtype: to.dtype, rank });
     }
+    written(code, to)
+}
+
+/// A program over the elements of a view, whose last value is written there.
+pub(super) fn written(code: Vec<Instruction>, to: &Operand) -> Work {
     let position = Affine { coefficients: to.strides.iter().copied().collect(), offset: to.offset };
-    map.stores.push(Store { value: map.code.len() - 1, access: Access { slot: to.slot, position } });
-    Work::Map(vec![map])
+    let stores = vec![Store { value: code.len() - 1, access: Access { slot: to.slot, position } }];
+    Work::Map(vec![MapKernel { extents: to.shape.to_vec(), outer: to.shape.rank(), code, stores }])
 }
 
 /// Some of the lines that are sorted or summed up.

@@ -4,12 +4,10 @@
 //! and neighbours are only joined. The kernel's order is stable, and what is equal never passes each other between
 //! neighbours: so the order of the line is stable, too.
 
-use super::aside::{Detour, copied};
+use super::aside::{Detour, copied, written};
 use super::pieces::GRAIN;
 use crate::dtype::DType;
-use crate::plan::kernel::{
-    Access, Instruction, MapKernel, Operand, Rank, Slot, Special, SpecialKernel, Step, Store, Work,
-};
+use crate::plan::kernel::{Access, Instruction, Operand, Rank, Slot, Special, SpecialKernel, Step, Work};
 use crate::plan::memory::MemoryRules;
 use crate::plan::view::Affine;
 use crate::shape::Shape;
@@ -99,13 +97,6 @@ fn taken(from: &Operand, order: &Operand, to: &Operand) -> Work {
     let step = Step::Gather { access, index: 0, stride: from.strides[0], extent: from.shape[0] };
     code.push(Instruction { step, dtype: from.dtype, rank: Rank::Full });
     written(code, to)
-}
-
-/// A program whose last value is written to a line.
-fn written(code: Vec<Instruction>, to: &Operand) -> Work {
-    let position = Affine { coefficients: to.strides.iter().copied().collect(), offset: to.offset };
-    let stores = vec![Store { value: code.len() - 1, access: Access { slot: to.slot, position } }];
-    Work::Map(vec![MapKernel { extents: to.shape.to_vec(), outer: 1, code, stores }])
 }
 
 #[cfg(test)]

@@ -126,28 +126,24 @@ impl Staged {
 
 /// A tensor's first `count` elements.
 pub(super) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<Output = Result<Vec<u8>>> {
+    let GpuBuffer { context, pieces, outlook, .. } = GpuBuffer::of(&*storage);
+    let (f16, size) = (context.caps.f16, Stored::of(dtype, context.caps.f16).size());
     // Of the elements, those that are in a piece.
-    let some_of = move |context: &Context, piece: usize| {
-        let each = context.rules.block / Stored::of(dtype, context.caps.f16).size();
-        (count - piece * each).min(each)
-    };
+    let each = context.rules.block / size;
+    let some_of = move |piece: usize| (count - piece * each).min(each);
     // Submitted now, whenever the future is asked.
-    let staged = {
-        let GpuBuffer { context, pieces, outlook, .. } = GpuBuffer::of(&*storage);
-        let size = Stored::of(dtype, context.caps.f16).size();
-        let parts = (count * size).div_ceil(context.rules.block).max(1);
-        let part = |(k, piece)| (piece, size * some_of(context, k));
-        match outlook.read() {
-            Some(copy) => Ok(vec![map(copy, true)]),
-            None => stage(context, pieces.iter().map(|p| &p.buffer).take(parts).enumerate().map(part)),
+    let staged = match outlook.read() {
+        Some(copy) => Ok(vec![map(copy, true)]),
+        None => {
+            let pieces = pieces.iter().take(count.div_ceil(each).max(1)).enumerate();
+            stage(context, pieces.map(|(k, piece)| (&piece.buffer, size * some_of(k))))
         }
     };
     async move {
         let context = &GpuBuffer::of(&*storage).context;
         let mut all = Vec::new();
         for (k, staged) in staged?.into_iter().enumerate() {
-            let some = some_of(context, k);
-            let look = |stored: &[u8]| from_device(dtype, context.caps.f16, stored, some);
+            let look = |stored: &[u8]| from_device(dtype, f16, stored, some_of(k));
             let bytes = staged.bytes(context, look).await?;
             if k == 0 { all = bytes } else { all.extend(bytes) }
         }

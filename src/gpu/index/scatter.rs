@@ -7,13 +7,14 @@
 //! | tile | workgroups that own a tile of the output in workgroup memory | gradients of windows |
 //! | sorted | an invocation that walks through its values in a sorted list | gradients of tables |
 
+use super::number::Number;
 use super::scatter_direct;
 use super::scatter_lists::Lists;
 use super::scatter_scan;
 use super::scatter_sorted;
 use super::scatter_tile::{self, Tile};
 use super::view::Lines;
-use crate::gpu::dispatch::{Caps, Lowered};
+use crate::gpu::dispatch::{Caps, Lane, Lowered};
 use crate::plan::kernel::SpecialKernel;
 
 /// Values a line that are looked at by each of its sums.
@@ -30,6 +31,14 @@ pub(super) struct Scatter<'a> {
     pub values: Lines<'a>,
     /// Sums a line.
     pub extent: usize,
+}
+
+impl Scatter<'_> {
+    /// Neighbouring columns that an invocation can sum, if all lines behind the axis have the same places.
+    pub fn width(&self) -> usize {
+        let fours = Number::of(self.kernel.output.dtype).lane == Lane::F32 && self.values.in_fours();
+        if fours { 4 } else { 1 }
+    }
 }
 
 pub(super) fn lower(kernel: &SpecialKernel, axis: usize, caps: &Caps) -> Lowered {

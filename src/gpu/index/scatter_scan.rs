@@ -4,7 +4,7 @@
 use super::number::{Number, place_at};
 use super::scatter::Scatter;
 use super::workgroup::{SIZE, dispatch, operand, output};
-use crate::gpu::dispatch::{Binding, Lane, Lowered};
+use crate::gpu::dispatch::{Binding, Lowered};
 
 /// Positions, workgroups, and positions that all of these look at, at most: beyond that, sorting is less work.
 const MOST: usize = 1024;
@@ -15,15 +15,9 @@ const MOST_ACROSS: usize = 64;
 /// Values that are on their way together.
 const TOGETHER: usize = 4;
 
-/// Neighbouring columns that an invocation sums.
-fn width(s: &Scatter) -> usize {
-    let fours = Number::of(s.kernel.output.dtype).lane == Lane::F32 && s.values.in_fours();
-    if fours { 4 } else { 1 }
-}
-
 /// Invocations side by side, and workgroups for all columns.
 fn columns(s: &Scatter) -> (usize, usize) {
-    let columns = s.values.behind / width(s);
+    let columns = s.values.behind / s.width();
     let across = columns.next_power_of_two().min(MOST_ACROSS);
     (across, columns.div_ceil(across))
 }
@@ -35,7 +29,7 @@ pub(super) fn suits(s: &Scatter) -> bool {
 }
 
 pub(super) fn lower(s: &Scatter) -> Lowered {
-    let (number, width, (across, chunks)) = (Number::of(s.kernel.output.dtype), width(s), columns(s));
+    let (number, width, (across, chunks)) = (Number::of(s.kernel.output.dtype), s.width(), columns(s));
     let (count, extent, behind) = (s.values.count, s.extent, s.values.behind);
     let (words, teams) = (count.div_ceil(32), SIZE / across);
     let (lanes, quad) =

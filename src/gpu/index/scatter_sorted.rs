@@ -11,7 +11,7 @@ use super::scatter::Scatter;
 use super::scatter_lists::{BEGINS, Lists, SORTED};
 use super::scatter_parts;
 use super::workgroup::{POSITIONS, dispatch_each, operand, output, scratch_in, scratch_out};
-use crate::gpu::dispatch::{Binding, Dispatch, Lane, Lowered};
+use crate::gpu::dispatch::{Binding, Dispatch, Lowered};
 
 /// The scratch memory behind those of the lists: sums of blocks.
 pub(super) const BLOCKS: usize = 2;
@@ -31,8 +31,8 @@ pub(super) fn lower(s: &Scatter, lists: Lists) -> Lowered {
     let count = s.values.count;
     let block = (count as f64).sqrt() as usize;
     let block = (count >= 256).then(|| block.next_power_of_two());
-    let fours = lists != Lists::PerLine && number.lane == Lane::F32 && s.values.in_fours();
-    let sorted = Sorted { s, lists, number, block, width: if fours { 4 } else { 1 } };
+    let width = if lists == Lists::PerLine { 1 } else { s.width() };
+    let sorted = Sorted { s, lists, number, block, width };
     let mut scratch = lists.scratch(s);
     let mut dispatches = vec![lists.sort(s)];
     if let Some(length) = scatter_parts::length(count, s.extent) {
