@@ -1,69 +1,64 @@
 //! What becomes of the sums: they pass through workgroup memory, to be finished by position.
 
-use super::{BLOCK, CoopTile, MOST_STAGED, SUBGROUP, Terms};
+use super::{BLOCK, CoopTile, SUBGROUP, Terms};
 use crate::gpu::gemm::product::Product;
 use crate::gpu::gemm::wgsl::indented;
 use crate::gpu::gemm::write::Writer;
 use std::fmt::Write;
 
-/// Fours of a block, and of a row of it.
-const QUADS: usize = BLOCK * BLOCK / 4;
+/// Fours of a block's row.
 const ACROSS: usize = BLOCK / 4;
 
 /// Fours between rows: so four of them, of which a subgroup stores eight columns at once, are in different banks.
 const BETWEEN: usize = 2;
 
-/// Where the blocks of results lie that a subgroup finishes at once.
+/// Columns of results that are written side by side, where there is memory for them: halves then fill lines of 128 bytes.
+const LINE: usize = 64;
+
+/// Where results lie while they are finished: some blocks of every subgroup at once, those of subgroups that share their
+/// rows side by side.
 #[derive(Clone, Copy)]
 pub(super) struct Stage {
-    /// Blocks.
+    /// Blocks of a subgroup.
     count: usize,
-    /// Whether they lie side by side, so that rows reach over all of them.
-    in_rows: bool,
     /// Fours from one row to the next.
     row: usize,
 }
 
 impl Stage {
-    /// What there are so many bytes of memory for, each subgroup. Where results are written by `fours`, as broad rows as can
-    /// be, or else as many blocks; single ones are always written row by row.
-    pub fn new(tile: &CoopTile, bytes: usize, fours: bool) -> Option<Stage> {
-        let broad = tile.blocks()[1];
-        let rows =
-            |count: usize, between: usize| Stage { count, in_rows: true, row: count * ACROSS + between };
-        let fits = |stage: &Stage| 16 * stage.quads() <= bytes;
-        if fours {
-            let most = broad.min(MOST_STAGED);
-            let blocks = |count: usize| Stage { count, in_rows: false, row: ACROSS };
-            let in_rows = (2..=most).rev().map(|count| rows(count, BETWEEN));
-            return in_rows.chain((1..=MOST_STAGED).rev().map(blocks)).find(fits);
-        }
-        // A subgroup shares rows of 16, 32 or 64 out.
-        let all = [4, 2, 1].into_iter().filter(|&count| broad.is_multiple_of(count));
-        all.flat_map(|count| [rows(count, BETWEEN), rows(count, 0)]).find(fits)
+    /// What there are so many bytes of memory for.
+    pub fn new(tile: &CoopTile, bytes: usize) -> Option<Stage> {
+        let ([_, broad], sharing) = (tile.blocks(), tile.subgroups[1]);
+        let counts = || [1, 2, 4].into_iter().filter(|&count| broad.is_multiple_of(count));
+        let enough = counts().find(|count| count * sharing * BLOCK >= LINE).or(counts().last())?;
+        let stage = |count: usize, between| Stage { count, row: count * sharing * ACROSS + between };
+        let all = counts().rev().filter(|&count| count <= enough);
+        all.flat_map(|count| [stage(count, BETWEEN), stage(count, 0)])
+            .find(|stage| 16 * stage.quads(tile) <= bytes)
     }
 
-    /// Fours of a subgroup.
-    pub fn quads(&self) -> usize {
-        if self.in_rows { BLOCK * self.row } else { self.count * QUADS }
+    /// Fours of all subgroups.
+    pub fn quads(&self, tile: &CoopTile) -> usize {
+        tile.subgroups[0] * self.shared()
     }
 
-    /// Fours from one block to the next.
-    fn apart(&self) -> usize {
-        if self.in_rows { ACROSS } else { QUADS }
+    /// Fours of the subgroups that share rows.
+    fn shared(&self) -> usize {
+        BLOCK * self.row
     }
 }
 
-/// Blocks that lie side by side, and in which place the first of them is stored.
+/// Blocks of all subgroups that share rows, side by side: the row of blocks, and the first of every subgroup's own.
 #[derive(Clone, Copy)]
 struct Row {
     i: usize,
     first: usize,
-    count: usize,
-    place: usize,
+    /// Columns, and threads that write them.
+    columns: usize,
+    threads: usize,
 }
 
-/// Every subgroup lays some blocks of results out in its part of workgroup memory, its threads finish them, and so on.
+/// Subgroups lay some blocks of results out in workgroup memory, those that share rows finish these together, and so on.
 pub(super) fn finish(
     product: &Product,
     tile: &CoopTile,
@@ -71,32 +66,31 @@ pub(super) fn finish(
     stage: &Stage,
     terms: &Terms,
 ) -> String {
-    let [tall, broad] = tile.blocks();
+    let ([tall, broad], sharing) = (tile.blocks(), tile.subgroups[1]);
     let mut text = writer.begin(product);
-    let _ = writeln!(text, "let stage = subgroup * {}u;\nlet stride = {}u;", stage.quads(), stage.row);
+    let _ = write!(
+        text,
+        "let stage = subgroup / {sharing}u * {}u;
+let stride = {}u;
+let thread = tid % {}u;
+",
+        stage.shared(),
+        stage.row,
+        sharing * SUBGROUP
+    );
     // Where a matrix is stored must have a name: an expression is lost in translation.
-    for number in 0..stage.count {
-        let _ = writeln!(text, "let stage{number} = stage + {}u;", number * stage.apart());
+    for j in 0..stage.count {
+        let at = j * sharing * ACROSS;
+        let _ = writeln!(text, "let stage{j} = stage + subgroup % {sharing}u * {ACROSS}u + {at}u;");
     }
-    let rounds: Vec<Vec<Row>> = if stage.in_rows {
-        let firsts = |i| (0..broad).step_by(stage.count).map(move |first| (i, first));
-        let row = |(i, first)| vec![Row { i, first, count: stage.count.min(broad - first), place: 0 }];
-        (0..tall).flat_map(firsts).map(row).collect()
-    } else {
-        let blocks: Vec<(usize, usize)> = tile.each_block().collect();
-        let row = |(place, &(i, first))| Row { i, first, count: 1, place };
-        blocks.chunks(stage.count).map(|some| some.iter().enumerate().map(row).collect()).collect()
-    };
-    for rows in rounds {
-        for Row { i, first, count, place } in &rows {
-            for j in 0..*count {
-                let _ =
-                    writeln!(text, "coopStoreT(c{i}_{}, &results[stage{}], stride);", first + j, place + j);
-            }
+    let write = if writer.width() == 4 { write_quads } else { write_singly };
+    let (columns, threads) = (stage.count * sharing * BLOCK, sharing * SUBGROUP);
+    for (i, first) in (0..tall).flat_map(|i| (0..broad).step_by(stage.count).map(move |first| (i, first))) {
+        for j in 0..stage.count {
+            let _ = writeln!(text, "coopStoreT(c{i}_{}, &results[stage{j}], stride);", first + j);
         }
         text += "workgroupBarrier();\n";
-        let write = if writer.width() == 4 { write_quads } else { write_singly };
-        text.extend(rows.iter().map(|row| write(product, tile, writer, terms, row)));
+        text += &write(product, tile, writer, terms, &Row { i, first, columns, threads });
         text += "workgroupBarrier();\n";
     }
     text
@@ -106,12 +100,12 @@ pub(super) fn finish(
 /// what the epilogue loads for them is on its way at once.
 fn write_quads(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Terms, row: &Row) -> String {
     let (row_edge, column_edge) = edges(product, tile);
-    let Row { i, first, count, place } = row;
-    let across = ACROSS * count;
+    let Row { i, first, columns, threads } = *row;
+    let across = columns / 4;
     let mut text = String::new();
-    for some in (0..BLOCK * across).step_by(SUBGROUP) {
-        let at = format!("results[stage{place} + place / {across}u * stride + place % {across}u]");
-        let mut one = format!("let n = n0 + own_n + {}u + place % {across}u * 4u;\n", first * BLOCK);
+    for some in (0..BLOCK * across).step_by(threads) {
+        let at = format!("results[stage + place / {across}u * stride + place % {across}u]");
+        let mut one = format!("let n = n0 + {}u + place % {across}u * 4u;\n", tile.column(first));
         let _ = writeln!(one, "let out_row = {};", writer.row("m"));
         one += &match terms {
             Terms::Halves => format!("let value = {at};\n"),
@@ -124,7 +118,7 @@ fn write_quads(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Term
         let _ = write!(
             text,
             "{{
-    let place = {some}u + tid % {SUBGROUP}u;
+    let place = {some}u + thread;
     let m = m0 + own_m + {}u + place / {across}u;
 {}}}
 ",
@@ -135,26 +129,26 @@ fn write_quads(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Term
     text
 }
 
-/// The same one by one, where rows do not begin at fours: neighbours of a subgroup write neighbours. A thread
+/// The same one by one, where rows do not begin at fours: neighbours write neighbours. A thread
 /// stays in its column, and reads the results of some rows before it writes any.
 fn write_singly(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Terms, row: &Row) -> String {
     /// Rows that are read at once.
     const AT_ONCE: usize = 4;
     let (row_edge, column_edge) = edges(product, tile);
-    let Row { i, first, count, .. } = row;
-    let across = (BLOCK * count).min(SUBGROUP);
-    let down = SUBGROUP / across;
+    let Row { i, first, columns, threads } = *row;
+    let across = columns.min(threads);
+    let down = threads / across;
     let mut text = String::new();
-    for side in (0..BLOCK * count).step_by(across) {
-        let mut one = format!("let column_at = {side}u + tid % {across}u;\n");
-        let _ = writeln!(one, "let n = n0 + own_n + {}u + column_at;", first * BLOCK);
+    for side in (0..columns).step_by(across) {
+        let mut one = format!("let column_at = {side}u + thread % {across}u;\n");
+        let _ = writeln!(one, "let n = n0 + {}u + column_at;", tile.column(first));
         let mut rows = String::new();
         if let Terms::Split(split) = terms {
             one += &split.scales.column();
         }
         let mut writes = String::new();
         for r in 0..AT_ONCE {
-            let _ = writeln!(rows, "let down{r} = turn + {}u + tid % {SUBGROUP}u / {across}u;", r * down);
+            let _ = writeln!(rows, "let down{r} = turn + {}u + thread / {across}u;", r * down);
             let _ = writeln!(rows, "let row_at{r} = m0 + own_m + {}u + down{r};", i * BLOCK);
             let sum = format!("results[stage + down{r} * stride + column_at / 4u][column_at % 4u]");
             rows += &match terms {
@@ -201,17 +195,20 @@ mod tests {
     #[test]
     fn results_lie_within_their_memory() {
         for (tile, _) in TILES {
-            let broad = tile.blocks()[1];
-            for (bytes, fours) in (0..6000).step_by(128).flat_map(|bytes| [(bytes, true), (bytes, false)]) {
-                let Some(stage) = Stage::new(&tile, bytes, fours) else {
-                    assert!(bytes < 16 * QUADS, "{tile:?} has no room in {bytes} bytes");
+            let (broad, sharing) = (tile.blocks()[1], tile.subgroups[1]);
+            let least = 4 * BLOCK * BLOCK * tile.subgroups[0] * sharing;
+            for bytes in (0..49152).step_by(128) {
+                let Some(stage) = Stage::new(&tile, bytes) else {
+                    assert!(bytes < least, "{tile:?} has no room in {bytes} bytes");
                     continue;
                 };
-                assert!(16 * stage.quads() <= bytes && stage.count > 0);
-                assert!(fours || stage.in_rows && broad.is_multiple_of(stage.count));
-                let last = (stage.count - 1) * stage.apart() + (BLOCK - 1) * stage.row + ACROSS;
-                assert!(last <= stage.quads(), "{tile:?} in {bytes} bytes");
+                assert!(16 * stage.quads(&tile) <= bytes);
+                assert!(stage.count > 0 && broad.is_multiple_of(stage.count));
+                let last = (BLOCK - 1) * stage.row + stage.count * sharing * ACROSS;
+                assert!(last <= stage.shared(), "{tile:?} in {bytes} bytes");
             }
+            let most = Stage::new(&tile, 1 << 20).expect("there is room");
+            assert!(most.count == broad || most.count * sharing * BLOCK >= LINE, "{tile:?}");
         }
     }
 }

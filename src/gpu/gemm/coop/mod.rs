@@ -38,9 +38,6 @@ const SMALLEST: usize = 64 * 64;
 /// adds up over thousands of terms: so such runs are added to the sums as plain numbers are, to nearest.
 const RUN: usize = 64;
 
-/// Blocks of results that a subgroup finishes at once, at most.
-const MOST_STAGED: usize = 4;
-
 /// Registers that a thread has for blocks, of the 255 there are.
 const ROOM: usize = 200;
 
@@ -107,6 +104,12 @@ impl CoopTile {
         [self.m / self.subgroups[0] / BLOCK, self.n / self.subgroups[1] / BLOCK]
     }
 
+    /// Where the blocks in a subgroup's column `j` begin. Subgroups that share rows have columns of blocks by turns: so
+    /// what they finish at once is side by side.
+    fn column(&self, j: usize) -> usize {
+        j * self.subgroups[1] * BLOCK
+    }
+
     /// Rows and columns of blocks of a subgroup.
     fn each_block(&self) -> impl Iterator<Item = (usize, usize)> {
         let [tall, broad] = self.blocks();
@@ -119,14 +122,12 @@ impl CoopTile {
     }
 
     /// Where results are finished, if there is memory for that beside tiles of so many bytes.
-    fn stage(&self, tiles: usize, fours: bool, caps: &Caps) -> Option<Stage> {
-        let left = (caps.workgroup_bytes as usize / self.together).saturating_sub(tiles);
-        Stage::new(self, left / self.subgroups.iter().product::<usize>(), fours)
+    fn stage(&self, tiles: usize, caps: &Caps) -> Option<Stage> {
+        Stage::new(self, (caps.workgroup_bytes as usize / self.together).saturating_sub(tiles))
     }
 
     pub(super) fn fits(&self, caps: &Caps) -> bool {
-        let has_room = |fours| self.stage(self.tile_bytes(), fours, caps).is_some();
-        has_room(true) && has_room(false) && self.threads() <= caps.invocations as usize
+        self.stage(self.tile_bytes(), caps).is_some() && self.threads() <= caps.invocations as usize
     }
 
     pub(super) fn form(&self, speed: f64) -> Form {
@@ -276,7 +277,7 @@ pub(super) fn lower(
     let groups = cut.groups(product);
     let places = [Place::new(&a, terms.later(0)), Place::new(&b, terms.later(1))];
     let quads = places.each_ref().map(|place| tile.buffers * place.quads);
-    let stage = tile.stage(8 * (quads[0] + quads[1]), writer.width() == 4, caps).expect("the tile fits");
+    let stage = tile.stage(8 * (quads[0] + quads[1]), caps).expect("the tile fits");
     let memory = format!(
         "var<workgroup> tile_a: array<vec4<f16>, {}>;
 var<workgroup> tile_b: array<vec4<f16>, {}>;
@@ -285,7 +286,7 @@ var<workgroup> results: array<vec4<f32>, {}>;
 ",
         quads[0],
         quads[1],
-        tile.subgroups.iter().product::<usize>() * stage.quads()
+        stage.quads(&tile)
     );
     let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, &stage, terms));
     let mut bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
@@ -321,11 +322,11 @@ fn body(
     stage: &Stage,
     terms: &Terms,
 ) -> String {
-    let [tall, broad] = tile.blocks();
+    let [tall, _] = tile.blocks();
     let mut text = cut.begin(product);
     let _ = writeln!(text, "let subgroup = tid / {SUBGROUP}u;");
     let _ = writeln!(text, "let own_m = subgroup / {}u * {}u;", tile.subgroups[1], tall * BLOCK);
-    let _ = writeln!(text, "let own_n = subgroup % {}u * {}u;", tile.subgroups[1], broad * BLOCK);
+    let _ = writeln!(text, "let own_n = subgroup % {}u * {BLOCK}u;", tile.subgroups[1]);
     for (place, own) in places.iter().zip(["own_m", "own_n"]) {
         text += &place.loader.setup;
         text += &place.loader.declarations;

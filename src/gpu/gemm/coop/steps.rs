@@ -56,7 +56,7 @@ fn multiply(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
     for k in (0..tile.k).step_by(BLOCK) {
         // The side with fewer blocks stays, the other one passes.
         let across = |i: usize| format!("let a{k}_{i} = {};\n", a.block("A", i * BLOCK, k));
-        let along = |j: usize| format!("let b{k}_{j} = {};\n", b.block("B", j * BLOCK, k));
+        let along = |j: usize| format!("let b{k}_{j} = {};\n", b.block("B", tile.column(j), k));
         let add = |i: usize, j: usize| format!("c{i}_{j} = coopMultiplyAdd(a{k}_{i}, b{k}_{j}, c{i}_{j});\n");
         if broad <= tall {
             text.extend((0..broad).map(along));
@@ -75,8 +75,8 @@ fn multiply_split(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
     let mut text = String::new();
     for k in (0..depth).step_by(BLOCK) {
         for j in 0..broad {
-            let _ = writeln!(text, "let b_high{k}_{j} = {};", b.block("B", j * BLOCK, k));
-            let _ = writeln!(text, "let b_low{k}_{j} = {};", b.block("B", j * BLOCK, depth + k));
+            let _ = writeln!(text, "let b_high{k}_{j} = {};", b.block("B", tile.column(j), k));
+            let _ = writeln!(text, "let b_low{k}_{j} = {};", b.block("B", tile.column(j), depth + k));
         }
         for i in 0..tall {
             let _ = writeln!(text, "let a_high{k}_{i} = {};", a.block("A", i * BLOCK, k));
@@ -130,11 +130,20 @@ impl Blocks<'_> {
         [("a", "A", tall), ("b", "B", broad)]
     }
 
+    /// Where a block begins: rows are a subgroup's own, columns go round.
+    fn lane(&self, role: &str, i: usize) -> usize {
+        if role == "A" { i * BLOCK } else { self.tile.column(i) }
+    }
+
     fn read(&self, half: usize) -> String {
         let mut text = String::new();
         for ((name, role, count), place) in self.sides().into_iter().zip(self.places) {
             for i in 0..count {
-                let _ = writeln!(text, "{name}{half}_{i} = {};", place.block(role, i * BLOCK, half * BLOCK));
+                let _ = writeln!(
+                    text,
+                    "{name}{half}_{i} = {};",
+                    place.block(role, self.lane(role, i), half * BLOCK)
+                );
             }
         }
         text
