@@ -39,7 +39,7 @@ pub(crate) struct Binding {
     pub dtype: DType,
     pub lane: Lane,
     /// 1, or 4 where the body also reads or writes four neighbours at once (from a multiple of 4), or 8 where it also
-    /// reads eight halves as four words: `load8_NAME(i)`.
+    /// reads eight halves as four words, `load8_NAME(i)`, or writes nothing but eights: `store8_NAME(i, low, high)`.
     pub width: u32,
     pub reads: bool,
     pub writes: bool,

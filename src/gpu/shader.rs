@@ -116,9 +116,9 @@ impl Frame<'_> {
                 });
                 *text += "}\n";
             }
-            if a.writes {
+            // What is written in eights is in eights only: parts of words have neighbours.
+            if a.writes && d.width < 8 {
                 let _ = writeln!(text, "fn store{s}_{name}(i: u32, value: {lane}) {{");
-                debug_assert!(d.width < 8, "eights are only read");
                 let value = d.stored.as_stored(a.lane, a.dtype, "value", wide);
                 self.each_piece(text, a.declared, width, |place| format!("{place} = {value};"));
                 *text += "}\n";
@@ -127,6 +127,19 @@ impl Frame<'_> {
         if a.reads && d.width == 8 {
             let _ = writeln!(text, "fn load8_{}(i: u32) -> vec4<u32> {{", a.name);
             self.each_piece(text, a.declared, 8, |place| format!("return {place};"));
+            *text += "}\n";
+        }
+        if a.writes && d.stored == Stored::F16 {
+            let (name, lane) = (&a.name, a.lane.name(true));
+            let _ = writeln!(text, "fn store8_{name}(i: u32, low: {lane}, high: {lane}) {{");
+            if d.width == 8 {
+                let words =
+                    |four| format!("words_of_halves({})", d.stored.as_stored(a.lane, a.dtype, four, true));
+                let eight = format!("vec4<u32>({}, {})", words("low"), words("high"));
+                self.each_piece(text, a.declared, 8, |place| format!("{place} = {eight};"));
+            } else {
+                let _ = writeln!(text, "    store4_{name}(i, low);\n    store4_{name}(i + 4u, high);");
+            }
             *text += "}\n";
         }
     }

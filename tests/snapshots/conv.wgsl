@@ -37,14 +37,8 @@ fn load4_a(i: u32) -> vec4<f32> {
 fn load_b(i: u32) -> f32 {
     return memory1_0[i];
 }
-fn store_c(i: u32, value: f32) {
-    memory2_0[i >> 2u][i & 3u] = value;
-}
 fn store4_c(i: u32, value: vec4<f32>) {
     memory2_0[i >> 2u] = value;
-}
-fn finish(i: u32, result: f32) {
-store_c(i, result);
 }
 fn finish4(i: u32, result: vec4<f32>) {
 store4_c(i, result);

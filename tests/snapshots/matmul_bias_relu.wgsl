@@ -4,14 +4,8 @@
 @group(0) @binding(2) var<storage, read> memory2_0: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> memory3_0: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> memory4_0: array<vec4<f32>>;
-fn m_is_nan(x: f32) -> bool {
-    return (bitcast<u32>(x) & u32(0x7fffffffu)) > u32(0x7f800000u);
-}
 fn m_is_nan4(x: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
-}
-fn m_relu(x: f32) -> f32 {
-    return select(max(x, f32(0.0)), x, m_is_nan(x));
 }
 fn m_relu4(x: vec4<f32>) -> vec4<f32> {
     return select(max(x, vec4<f32>(0.0)), x, m_is_nan4(x));
@@ -22,32 +16,14 @@ fn load4_a(i: u32) -> vec4<f32> {
 fn load4_b(i: u32) -> vec4<f32> {
     return memory1_0[i >> 2u];
 }
-fn load_s0(i: u32) -> f32 {
-    return memory2_0[i >> 2u][i & 3u];
-}
 fn load4_s0(i: u32) -> vec4<f32> {
     return memory2_0[i >> 2u];
-}
-fn store_s1(i: u32, value: f32) {
-    memory3_0[i >> 2u][i & 3u] = value;
 }
 fn store4_s1(i: u32, value: vec4<f32>) {
     memory3_0[i >> 2u] = value;
 }
-fn store_s2(i: u32, value: f32) {
-    memory4_0[i >> 2u][i & 3u] = value;
-}
 fn store4_s2(i: u32, value: vec4<f32>) {
     memory4_0[i >> 2u] = value;
-}
-fn finish(i: u32, result: f32) {
-let x0 = (i / 256u);
-let x1 = (i % 256u);
-let v1 = load_s0(x1);
-let v2 = (result + v1);
-let v3 = m_relu(v2);
-store_s1((x0 * 256u + x1), v2);
-store_s2((x0 * 256u + x1), v3);
 }
 fn finish4(i: u32, result: vec4<f32>) {
 let x0 = (i / 256u);

@@ -29,14 +29,18 @@ fn write_epilogue(
 ) -> String {
     let output = dispatch.bindings.iter().position(|b| b.memory == Memory::Output && b.writes);
     let Some(k) = output.filter(|_| dispatch.body.contains("finish")) else { return String::new() };
-    let Binding { name, width, reads, .. } = dispatch.bindings[k];
+    let eights = dispatch.bindings[k].width == 8 && map::finishes_eights(s.epilogue.as_ref());
+    if !eights {
+        dispatch.bindings[k].width = dispatch.bindings[k].width.min(4);
+    }
+    let Binding { name, reads, .. } = dispatch.bindings[k];
     let read_elsewhere = kernel.parts.iter().any(|p| p.stored && p.slot == s.output.slot);
     let keep = s.epilogue.is_none() || read_elsewhere;
     if !keep && !reads {
         dispatch.bindings.remove(k);
     }
     let keep = keep.then_some(name);
-    map::write_epilogue(s.epilogue.as_ref(), &s.output, keep, width == 4, slots, arguments)
+    map::write_epilogue(s.epilogue.as_ref(), &s.output, keep, &dispatch.body, eights, slots, arguments)
 }
 
 /// What stands for the functions that would read operands from memory.

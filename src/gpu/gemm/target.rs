@@ -25,8 +25,13 @@ pub(super) enum Columns {
 impl Target {
     /// Whether runs of four columns are neighbours.
     pub fn quads(&self) -> bool {
-        let columns = matches!(&self.columns, Columns::Strided(digits) if digits.quads());
-        columns && self.row % 4 == 0 && self.items.in_fours()
+        self.has_runs(4)
+    }
+
+    /// Whether runs of so many columns are neighbours.
+    pub fn has_runs(&self, length: usize) -> bool {
+        let columns = matches!(&self.columns, Columns::Strided(digits) if digits.has_runs(length));
+        columns && self.row % length as i64 == 0 && self.items.are_multiples(length)
     }
 
     /// The position of the first element of `item`.

@@ -109,11 +109,6 @@ impl Digits {
         stride == 1 && extent.is_multiple_of(length) && outer.iter().all(|&(_, s)| s % length as i64 == 0)
     }
 
-    /// Whether all positions are multiples of 4.
-    pub fn in_fours(&self) -> bool {
-        self.are_multiples(4)
-    }
-
     /// Whether runs of four from every multiple of 4 on are neighbours at multiples of 4.
     pub fn quads(&self) -> bool {
         self.has_runs(4)

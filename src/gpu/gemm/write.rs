@@ -5,15 +5,16 @@ use super::split;
 use super::target::Columns;
 use super::target::Target;
 use super::wgsl::{Digits, indented, sum};
+use crate::dtype::DType;
 use std::fmt::Write;
 
 /// How results are written.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     target: Target,
-    /// Columns that may be written, and whether four at a time.
+    /// Columns that may be written, and how many at a time: 1, 4 or 8.
     columns: usize,
-    quads: bool,
+    width: u32,
     partial: bool,
 }
 
@@ -21,7 +22,15 @@ impl Writer {
     /// To the output, once.
     pub fn finish(product: &Product) -> Writer {
         let quads = product.target.quads() && product.n.is_multiple_of(4);
-        Writer { target: product.target.clone(), columns: product.n, quads, partial: false }
+        let width = if quads { 4 } else { 1 };
+        Writer { target: product.target.clone(), columns: product.n, width, partial: false }
+    }
+
+    /// The same eight at a time where they are halves and lie so: what stores 16 bytes at once has half as much to do.
+    pub fn in_eights(self, dtype: DType) -> Writer {
+        let eights =
+            dtype == DType::F16 && self.target.has_runs(8) && self.columns.is_multiple_of(8) && !self.partial;
+        Writer { width: if eights { 8 } else { self.width }, ..self }
     }
 
     /// As the sums of one part; its rows are padded to whole fours.
@@ -32,11 +41,11 @@ impl Writer {
             row: columns as i64,
             columns: Columns::Strided(Digits::line(columns, 1)),
         };
-        Writer { target, columns, quads: true, partial: true }
+        Writer { target, columns, width: 4, partial: true }
     }
 
     pub fn width(&self) -> u32 {
-        if self.quads { 4 } else { 1 }
+        self.width
     }
 
     /// Declares `out_item`, where the item begins.
@@ -70,18 +79,11 @@ impl Writer {
     /// Writes vec4 `value` at the row that begins at `row` and columns from `n` on (all names); `edge` where
     /// some of them may not exist.
     pub fn quad(&self, row: &str, n: &str, value: &str, edge: bool) -> String {
-        let mut text = String::new();
-        if self.quads {
-            let (column, inside) = self.target.column(&format!("{n}_at"), n);
+        if self.width > 1 {
             let call = if self.partial { "store4_partial" } else { "finish4" };
-            text += &column;
-            let _ = writeln!(text, "{call}({row} + {n}_at, {value});");
-            debug_assert!(inside.is_none(), "quads are of plain columns");
-            if edge {
-                text = format!("if ({n} < {}u) {{\n{}}}\n", self.columns, indented(&text, 1));
-            }
-            return text;
+            return self.run(call, row, n, value, edge);
         }
+        let mut text = String::new();
         for (s, part) in ["x", "y", "z", "w"].iter().enumerate() {
             let name = format!("{n}_{s}");
             let (column, inside) = self.target.column(&format!("{name}_at"), &name);
@@ -99,6 +101,20 @@ impl Writer {
             };
         }
         text
+    }
+
+    /// The same of eight, `low` and `high`.
+    pub fn eight(&self, row: &str, n: &str, [low, high]: [&str; 2], edge: bool) -> String {
+        debug_assert_eq!(self.width, 8, "eights were not asked for");
+        self.run("finish8", row, n, &format!("{low}, {high}"), edge)
+    }
+
+    /// A call for neighbours from column `n` on.
+    fn run(&self, call: &str, row: &str, n: &str, values: &str, edge: bool) -> String {
+        let (column, inside) = self.target.column(&format!("{n}_at"), n);
+        debug_assert!(inside.is_none(), "neighbours are of plain columns");
+        let text = format!("{column}{call}({row} + {n}_at, {values});\n");
+        if edge { format!("if ({n} < {}u) {{\n{}}}\n", self.columns, indented(&text, 1)) } else { text }
     }
 }
 

@@ -405,6 +405,28 @@ impl Writer<'_> {
     }
 }
 
+/// Stores value `v` of two places of which the second one has the next four: as eight at once, if they lie so.
+pub(super) fn store_two(w: &mut Writer, places: &mut [Place; 2], v: Value, access: &Access) {
+    if w.kernel.code[v].dtype != DType::F16 || !access.is_straight_along(w.along, 8) {
+        places.iter_mut().for_each(|place| place.visit(w, |w| w.store(v, access)));
+        return;
+    }
+    let slot = w.slots.write(access.slot, DType::F16);
+    w.slots.widen_to_eights(access.slot);
+    let mut at = String::new();
+    let [low, high] = places.each_mut().map(|place| {
+        let mut value = String::new();
+        place.visit(w, |w| {
+            value = w.operand(v, true);
+            if at.is_empty() {
+                at = w.position(&access.position);
+            }
+        });
+        value
+    });
+    w.line(format!("store8_{slot}({at}, {low}, {high});"));
+}
+
 /// Whether an index is inside of 0..extent, and the index as u32.
 pub(super) fn bounded(index: &str, lane: Lane, extent: usize) -> (String, String) {
     match lane {

@@ -30,7 +30,7 @@ pub(super) use bounds::check_bounds;
 pub(super) use code::Arguments;
 pub(super) use columns::lower as lower_rows;
 pub(super) use elementwise::uniforms;
-pub(super) use epilogue::write as write_epilogue;
+pub(super) use epilogue::{finishes_eights, write as write_epilogue};
 pub(super) use noted::Noted;
 pub(super) use prologue::write as write_prologue;
 pub(super) use slots::Slots;

@@ -60,8 +60,17 @@ impl Slots {
     }
 
     pub fn widen_memory(&mut self, memory: Memory) {
+        self.widen_to(memory, 4);
+    }
+
+    /// The slot is written in eights.
+    pub fn widen_to_eights(&mut self, slot: Slot) {
+        self.widen_to(Memory::Slot(slot), 8);
+    }
+
+    fn widen_to(&mut self, memory: Memory, width: u32) {
         if let Some(binding) = self.bindings.iter_mut().find(|b| b.memory == memory) {
-            binding.width = 4;
+            binding.width = binding.width.max(width);
         }
     }
 }

@@ -83,7 +83,7 @@ let thread = tid % {}u;
         let at = j * sharing * ACROSS;
         let _ = writeln!(text, "let stage{j} = stage + subgroup % {sharing}u * {ACROSS}u + {at}u;");
     }
-    let write = if writer.width() == 4 { write_quads } else { write_singly };
+    let write = if writer.width() > 1 { write_runs } else { write_singly };
     let (columns, threads) = (stage.count * sharing * BLOCK, sharing * SUBGROUP);
     for (i, first) in (0..tall).flat_map(|i| (0..broad).step_by(stage.count).map(move |first| (i, first))) {
         for j in 0..stage.count {
@@ -96,22 +96,31 @@ let thread = tid % {}u;
     text
 }
 
-/// Writes blocks of results four neighbours at a time. All of a thread's are written out one after the other, so that
-/// what the epilogue loads for them is on its way at once.
-fn write_quads(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Terms, row: &Row) -> String {
+/// Writes blocks of results four or eight neighbours at a time. All of a thread's are written out one after the other, so
+/// that what the epilogue loads for them is on its way at once.
+fn write_runs(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Terms, row: &Row) -> String {
     let (row_edge, column_edge) = edges(product, tile);
     let Row { i, first, columns, threads } = *row;
-    let across = columns / 4;
+    let width = writer.width() as usize;
+    let across = columns / width;
     let mut text = String::new();
     for some in (0..BLOCK * across).step_by(threads) {
-        let at = format!("results[stage + place / {across}u * stride + place % {across}u]");
-        let mut one = format!("let n = n0 + {}u + place % {across}u * 4u;\n", tile.column(first));
-        let _ = writeln!(one, "let out_row = {};", writer.row("m"));
+        let mut one = format!(
+            "let n = n0 + {}u + place % {across}u * {width}u;
+let at = stage + place / {across}u * stride + place % {across}u * {}u;
+let out_row = {};
+",
+            tile.column(first),
+            width / 4,
+            writer.row("m")
+        );
         one += &match terms {
-            Terms::Halves => format!("let value = {at};\n"),
-            Terms::Split(split) => split.scales.apply(&at),
+            _ if width == 8 => writer.eight("out_row", "n", ["results[at]", "results[at + 1u]"], column_edge),
+            Terms::Halves => writer.quad("out_row", "n", "results[at]", column_edge),
+            Terms::Split(split) => {
+                split.scales.apply("results[at]") + &writer.quad("out_row", "n", "value", column_edge)
+            }
         };
-        one += &writer.quad("out_row", "n", "value", column_edge);
         if row_edge {
             one = format!("if (m < {}u) {{\n{}}}\n", product.m, indented(&one, 1));
         }

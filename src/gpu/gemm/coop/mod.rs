@@ -268,7 +268,7 @@ pub(super) fn lower(
     let [a, b] = loaders;
     let mut lowered = before;
     let (writer, result) = if parts == 1 {
-        let writer = Writer::finish(product);
+        let writer = Writer::finish(product).in_eights(dtype);
         let width = writer.width();
         (writer, output(dtype, Lane::F32, width))
     } else {
