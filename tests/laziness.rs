@@ -430,3 +430,26 @@ fn whoever_asks_for_values_is_told_when_they_are_there() {
     // Once at least: this thread may be late itself.
     assert_eq!((0..5).any(comes_later), default_device().is_gpu());
 }
+
+/// Where `VOLTA_DEVICE=gpu` picks a GPU, it begins with a long forward pass on the way, and with what a view is of: nothing
+/// is copied to have the view itself.
+#[test]
+fn a_device_that_begins_on_the_way_leaves_views_what_they_are() {
+    if !default_device().is_gpu() {
+        return;
+    }
+    let weight = Tensor::full([8, 8], 0.5).requires_grad(true);
+    let mut x = Tensor::ones([8, 8]) * &weight;
+    for _ in 0..40 {
+        x = x.tanh();
+    }
+    let (view, before) = (x.t(), x.is_realized());
+    let product = view.matmul(&weight);
+    assert_eq!(
+        [before, x.is_realized(), view.is_realized(), product.is_realized()],
+        [false, true, false, false]
+    );
+    let sum: f32 = product.sum().item();
+    let right: f32 = read(&x).iter().sum::<f32>() * 0.5 * 8.0;
+    assert!((sum - right).abs() <= 1e-3 * right.abs(), "{sum} for {right}");
+}

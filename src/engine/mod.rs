@@ -98,26 +98,26 @@ const MANY: usize = 32;
 /// what came before. Whether it does.
 pub(crate) fn begin(node: &Arc<Node>) -> Result<bool> {
     let has_begun = BEGUN.replace(0) > 0;
-    begin_if(has_begun || recorded() >= MANY, node)
+    begin_if(has_begun || recorded() >= MANY, node, || realize(&[node]))
 }
 
 /// As [`begin`], in the middle of a forward pass, at the operand of a product with a result of so many elements. Where that has
-/// no less of them, the operand takes little memory until the backward pass.
+/// no less of them, the operand takes little memory until the backward pass; what is a view of something stays one.
 pub(crate) fn begin_on_the_way(operand: &Arc<Node>, results: usize) -> Result<()> {
     let begun = BEGUN.get();
     let is_on_the_way = || operand.tracked && operand.leaf.is_none() && operand.storage().is_none();
     let due = recorded() >> begun.min(16) >= MANY && operand.shape.numel() <= results && is_on_the_way();
-    if begin_if(due, operand)? {
+    if begin_if(due, operand, || run(Vec::new(), vec![operand.clone()]))? {
         BEGUN.set(begun + 1);
     }
     Ok(())
 }
 
-fn begin_if(due: bool, node: &Arc<Node>) -> Result<bool> {
+fn begin_if(due: bool, node: &Arc<Node>, begin: impl FnOnce() -> Result<()>) -> Result<bool> {
     let alone = guards_enabled() || preview::is_on();
     let begins = due && !alone && executor(node.device)?.works_beside();
     if begins {
-        realize(&[node])?;
+        begin()?;
     }
     Ok(begins)
 }

@@ -67,7 +67,7 @@ impl Builder<'_> {
     /// Whether all that waits sees the memory of `new` as that does, or nothing of it: a shader has one name for every byte.
     fn agrees(&self, new: &Seen) -> bool {
         let stored = |seen: &Seen| Stored::of(seen.dtype, self.target.caps.f16);
-        // Eights are only read.
+        // What anybody sees in eights, nobody else writes.
         let eights = |a: &Seen, b: &Seen| a.width == 8 && b.writes;
         let mut known = self.waiting.iter().flat_map(|share| &share.seen).filter(|seen| seen.meets(new));
         known.all(|seen| {

@@ -69,7 +69,7 @@ mod tests {
     use crate::plan::Plan;
     use crate::plan::kernel::{Kernel, Prologue, Work};
     use crate::tensor::Tensor;
-    use crate::{DType, Device, with_device};
+    use crate::{DType, Device, default_device, with_device};
 
     /// The shaders of a product that computes its operands, which the CPU's plan does in kernels before it.
     fn texts(caps: &Caps, product: impl Fn() -> Tensor) -> Vec<String> {
@@ -87,6 +87,60 @@ mod tests {
         assert!(!s.prologues.is_empty());
         plan.kernels = vec![Kernel { work: Work::Special(s), ..kernels[0].clone() }];
         shaders_of(&plan, caps, Usage::Seldom).into_iter().map(|shader| shader.source).collect()
+    }
+
+    /// The shader of a product of halves with what is done to its results.
+    fn finished(n: usize, finish: impl Fn(&Tensor) -> Tensor) -> String {
+        with_device(Device::Cpu, || {
+            let half = |shape: [usize; 2]| numbers(shape).to_dtype(DType::F16).realize().clone();
+            let (a, b) = (half([512, 256]), half([256, n]));
+            finish(&a.matmul(&b)).realize();
+        });
+        let plan = with_last_plan(Plan::clone);
+        assert_eq!(plan.kernels.len(), 1);
+        let text = shaders_of(&plan, &Caps::MOST, Usage::Seldom).remove(0).source;
+        translate("a product of halves", &text);
+        text
+    }
+
+    #[test]
+    fn results_are_finished_eight_at_a_time_where_they_stand_in_one_row() {
+        let relu = |product: &Tensor| product.relu();
+        for (n, eights) in [(512, true), (520, true), (516, false), (514, false)] {
+            let text = finished(n, relu);
+            assert_eq!(text.contains("fn finish8("), eights, "{n} columns: {text}");
+            assert!(!eights || text.contains("store8_") && !text.contains("store4_"), "{n} columns: {text}");
+        }
+        // The rows of the product are eights, those of what is made of it are fours, or not even that.
+        for (rows, call) in [(4, "store4_"), (2, "store_")] {
+            let bias = with_device(Device::Cpu, || numbers([rows]).to_dtype(DType::F16).realize().clone());
+            let text = finished(512, |product| product.reshape([512, 512 / rows, rows]) + &bias);
+            assert!(text.contains("fn finish8(") && !text.contains("store8_"), "{text}");
+            assert!(text.contains(call), "{text}");
+        }
+    }
+
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: results are the same however many are finished at a time.
+    #[test]
+    fn halves_are_finished_right() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        let half = |shape: [usize; 2]| (Tensor::rand(shape) - 0.5).to_dtype(DType::F16).realize().clone();
+        let check = |n: usize, finish: &dyn Fn(&Tensor) -> Tensor| {
+            let (a, b) = (half([520, 256]), half([256, n]));
+            let [wide_a, wide_b] = [&a, &b].map(|t| t.to_dtype(DType::F32));
+            let error = finish(&a.matmul(&b)).to_dtype(DType::F32) - finish(&wide_a.matmul(&wide_b));
+            let most: f32 = error.abs().max().item();
+            assert!(most < 0.01, "{n} columns: {most}");
+        };
+        for n in [512, 520, 516, 514] {
+            check(n, &|product| product.relu());
+        }
+        for rows in [4, 2] {
+            let bias = half([1, rows]);
+            check(512, &|product| product.reshape([520, 512 / rows, rows]) + &bias);
+        }
     }
 
     #[test]

@@ -115,7 +115,9 @@ let out_row = {};
             writer.row("m")
         );
         one += &match terms {
-            _ if width == 8 => writer.eight("out_row", "n", ["results[at]", "results[at + 1u]"], column_edge),
+            Terms::Halves if width == 8 => {
+                writer.eight("out_row", "n", ["results[at]", "results[at + 1u]"], column_edge)
+            }
             Terms::Halves => writer.quad("out_row", "n", "results[at]", column_edge),
             Terms::Split(split) => {
                 split.scales.apply("results[at]") + &writer.quad("out_row", "n", "value", column_edge)

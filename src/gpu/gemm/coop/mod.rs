@@ -268,7 +268,8 @@ pub(super) fn lower(
     let [a, b] = loaders;
     let mut lowered = before;
     let (writer, result) = if parts == 1 {
-        let writer = Writer::finish(product).in_eights(dtype);
+        let writer = Writer::finish(product);
+        let writer = if matches!(terms, Terms::Halves) { writer.in_eights(dtype) } else { writer };
         let width = writer.width();
         (writer, output(dtype, Lane::F32, width))
     } else {
