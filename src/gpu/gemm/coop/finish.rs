@@ -29,12 +29,12 @@ impl Stage {
     /// What there are so many bytes of memory for.
     pub fn new(tile: &CoopTile, bytes: usize) -> Option<Stage> {
         let ([_, broad], sharing) = (tile.blocks(), tile.subgroups[1]);
-        let counts = || [1, 2, 4].into_iter().filter(|&count| broad.is_multiple_of(count));
-        let enough = counts().find(|count| count * sharing * BLOCK >= LINE).or(counts().last())?;
+        let is_line = |count: usize| count * sharing * BLOCK >= LINE;
         let stage = |count: usize, between| Stage { count, row: count * sharing * ACROSS + between };
-        let all = counts().rev().filter(|&count| count <= enough);
-        all.flat_map(|count| [stage(count, BETWEEN), stage(count, 0)])
-            .find(|stage| 16 * stage.quads(tile) <= bytes)
+        let fits = |stage: &Stage| 16 * stage.quads(tile) <= bytes;
+        let counts =
+            [4, 2, 1].into_iter().filter(|&count| broad.is_multiple_of(count) && !is_line(count / 2));
+        counts.flat_map(|count| [stage(count, BETWEEN), stage(count, 0)]).find(fits)
     }
 
     /// Fours of all subgroups.
