@@ -17,6 +17,8 @@ use crate::plan::memory::MemoryRules;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+#[cfg(not(target_arch = "wasm32"))]
+use std::time::{Duration, Instant};
 
 /// The number by which adapters of NVIDIA are known.
 const NVIDIA: u32 = 0x10de;
@@ -267,6 +269,10 @@ impl Context {
     pub fn failure(&self, fault: Option<wgpu::Error>, doing: &str) -> Error {
         // Losing the device may be the reason; it says so when it is asked.
         let _ = self.device.poll(wgpu::PollType::Poll);
+        #[cfg(not(target_arch = "wasm32"))]
+        if matches!(fault, Some(wgpu::Error::Validation { .. })) {
+            self.wait_for_a_loss();
+        }
         let who = self.who();
         match (self.lost.get(), fault) {
             (Some(reason), _) => Error::new(
@@ -278,6 +284,17 @@ impl Context {
                 let why = fault.map_or(String::new(), |f| f.to_string());
                 Error::new(ErrorKind::Device, format!("{who}, {doing}: {why}"))
             }
+        }
+    }
+
+    /// What was made for a lost device is invalid, and another thread that asks the device may be the one that is told why, a
+    /// moment later.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn wait_for_a_loss(&self) {
+        const MOMENT: Duration = Duration::from_millis(200);
+        let start = Instant::now();
+        while !self.is_lost() && start.elapsed() < MOMENT {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
