@@ -105,12 +105,25 @@ pub(crate) fn begin(node: &Arc<Node>) -> Result<bool> {
 /// no less of them, the operand takes little memory until the backward pass; what is a view of something stays one.
 pub(crate) fn begin_on_the_way(operand: &Arc<Node>, results: usize) -> Result<()> {
     let begun = BEGUN.get();
-    let is_on_the_way = || operand.tracked && operand.leaf.is_none() && operand.storage().is_none();
+    let is_on_the_way = || operand.tracked && is_yet_to_come(operand);
     let due = recorded() >> begun.min(16) >= MANY && operand.shape.numel() <= results && is_on_the_way();
     if begin_if(due, operand, || run(Vec::new(), vec![operand.clone()]))? {
         BEGUN.set(begun + 1);
     }
     Ok(())
+}
+
+/// Whether it is, or is a view of, something that is yet to be computed.
+fn is_yet_to_come(node: &Arc<Node>) -> bool {
+    let mut node = node.clone();
+    while node.storage().is_none() && node.leaf.is_none() {
+        if !node.op.moves() && !node.op.renames() {
+            return true;
+        }
+        let source = node.sources()[0].clone();
+        node = source;
+    }
+    false
 }
 
 fn begin_if(due: bool, node: &Arc<Node>, begin: impl FnOnce() -> Result<()>) -> Result<bool> {

@@ -295,6 +295,9 @@ impl Part {
         let Some(k) = dispatch.bindings.iter().position(|b| b.memory == Memory::Output && b.writes) else {
             return;
         };
+        // Eights are put as two fours: where they belong, they may lie otherwise.
+        let eights = dispatch.bindings[k].width == 8;
+        dispatch.bindings[k].width = dispatch.bindings[k].width.min(4);
         let Binding { name, lane, width, .. } = dispatch.bindings[k];
         let finishes = dispatch.body.contains("finish");
         let to = if finishes { "finish" } else { "store" };
@@ -319,6 +322,14 @@ impl Part {
                 format!("{to}{s}{written}({at}, {value});")
             };
             let _ = writeln!(text, "fn put_result{s}(i: u32, x: {lane}) {{ {statement} }}");
+        }
+        if eights {
+            dispatch.body = dispatch.body.replace("finish8(", "put_result8(");
+            let four = lane.name(true);
+            let _ = writeln!(
+                text,
+                "fn put_result8(i: u32, low: {four}, high: {four}) {{ put_result4(i, low); put_result4(i + 4u, high); }}"
+            );
         }
         dispatch.body = text + &dispatch.body;
         if !finishes {

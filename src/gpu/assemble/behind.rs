@@ -169,8 +169,10 @@ mod tests {
     fn what_products_read_in_eights_is_written_by_another_dispatch() {
         let all = shaders(&Caps::MOST, || {
             let halves = |shape: [usize; 2]| Tensor::rand(shape).to_dtype(DType::F16).realize().clone();
-            let (a, x, w) = (halves([32, 32]), halves([32, 32]), halves([32, 128]));
-            realize_all(&[a.matmul(&x.matmul(&w))]);
+            let (a, x, w, bias) = (halves([32, 32]), halves([32, 24]), halves([24, 128]), halves([1, 4]));
+            // Of this one, rows of four are written.
+            let fours = x.matmul(&w).reshape([32, 32, 4]) + &bias;
+            realize_all(&[a.matmul(&fours.reshape([32, 128]))]);
         });
         for shader in &all {
             validate(&shader.source, naga::valid::Capabilities::all());

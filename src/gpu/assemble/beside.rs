@@ -318,6 +318,19 @@ mod tests {
     }
 
     #[test]
+    fn products_that_share_a_dispatch_write_eights() {
+        let plan = with_device(Device::Cpu, || {
+            let [a, b, c] = [(); 3].map(|()| halves([512, 512]));
+            realize_all(&[a.matmul(&b).relu(), b.matmul(&c)]);
+            with_last_plan(Plan::clone)
+        });
+        let all = shaders(plan, &Caps::MOST, 64);
+        assert_eq!(all[0].1, [0, 1]);
+        assert!(["store8_p0_", "store8_p1_"].iter().all(|name| all[0].0.contains(name)), "{}", all[0].0);
+        validate(&all[0].0, naga::valid::Capabilities::all());
+    }
+
+    #[test]
     fn a_crowd_of_products_has_one_way_and_a_dispatch_each() {
         let plan = with_device(Device::Cpu, || {
             // Each leaves a third of a large device idle.

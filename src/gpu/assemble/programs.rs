@@ -63,11 +63,13 @@ fn write_prologues(
 #[cfg(test)]
 mod tests {
     use crate::engine::with_last_plan;
-    use crate::gpu::assemble::Usage;
+    use crate::gpu::assemble::{Usage, assemble};
     use crate::gpu::dispatch::Caps;
-    use crate::gpu::snapshots::{numbers, shaders_of, translate, validate};
+    use crate::gpu::snapshots::{numbers, rules, shaders_of, target, translate, validate};
+    use crate::gpu::tune::Choices;
     use crate::plan::Plan;
     use crate::plan::kernel::{Kernel, Prologue, Work};
+    use crate::plan::memory::MemoryRules;
     use crate::tensor::Tensor;
     use crate::{DType, Device, default_device, with_device};
 
@@ -117,6 +119,24 @@ mod tests {
             let text = finished(512, |product| product.reshape([512, 512 / rows, rows]) + &bias);
             assert!(text.contains("fn finish8(") && !text.contains("store8_"), "{text}");
             assert!(text.contains(call), "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_product_put_eights_where_they_belong() {
+        with_device(Device::Cpu, || {
+            let half = |shape: [usize; 2]| numbers(shape).to_dtype(DType::F16).realize().clone();
+            half([512, 256]).matmul(&half([256, 512])).relu().realize();
+        });
+        let plan = with_last_plan(Plan::clone);
+        // More pieces than a kernel may see.
+        let (rules, choices) = (MemoryRules { block: 1 << 16, slots: 8, ..rules() }, Choices::default());
+        let assembly = assemble(&plan, &target(&Caps::MOST, &rules, &choices), Usage::Seldom);
+        let shaders = assembly.expect("it can be cut").shaders;
+        assert!(shaders.len() > 1 && shaders.iter().any(|s| s.source.contains("put_result8(")));
+        for shader in &shaders {
+            assert!(!shader.source.contains("store8_"), "{}", shader.source);
+            translate("a part of a product", &shader.source);
         }
     }
 

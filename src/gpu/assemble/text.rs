@@ -237,7 +237,7 @@ fn main_of(parts: &[Parts], parameters: &[String], main: &str) -> String {
 
 /// The functions that read and write the memory called `name`, and what they are called for a part.
 fn accessors(part: usize, name: &str) -> impl Iterator<Item = (String, String)> {
-    let verbs = ["load", "load4", "load8", "store", "store4"];
+    let verbs = ["load", "load4", "load8", "store", "store4", "store8"];
     let new = tagged(part, name);
     verbs.into_iter().map(move |verb| (format!("{verb}_{name}"), format!("{verb}_{new}")))
 }
