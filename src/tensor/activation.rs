@@ -45,8 +45,8 @@ ops! {
     /// but keeps its precision below zero.
     fn gelu_tanh | try_gelu_tanh(&self) -> Tensor {
         self.in_wide(|x| {
-            let cube = x.try_square()?.try_mul(x)?.try_mul(0.044715)?;
-            let twice = x.try_add(&cube)?.try_mul((8.0 / std::f64::consts::PI).sqrt())?;
+            let slope = (8.0 / std::f64::consts::PI).sqrt();
+            let twice = x.try_square()?.try_mul(0.044715 * slope)?.try_add(slope)?.try_mul(x)?;
             x.try_mul(&twice.try_sigmoid()?)
         })
     }

@@ -8,6 +8,7 @@ use crate::plan::kernel::{MapKernel, Step, Value};
 /// Whether all that becomes of `v`, a value of `op`, is rounded to halves, and errors of a few units of an f32 are about as
 /// small until then.
 pub(super) fn is_rough(kernel: &MapKernel, v: Value, op: UnaryOp) -> bool {
+    let small = stays_small(kernel, v, op);
     // From the last one back: users come after what they use.
     let mut rough = vec![true; kernel.code.len()];
     let mut used = vec![false; kernel.code.len()];
@@ -17,7 +18,7 @@ pub(super) fn is_rough(kernel: &MapKernel, v: Value, op: UnaryOp) -> bool {
     for user in (v + 1..kernel.code.len()).rev() {
         let is_half = kernel.code[user].dtype == DType::F16;
         let passes = kernel.code[user].dtype.is_float()
-            && passes_on(&kernel.code[user].step, op)
+            && passes_on(&kernel.code[user].step, small)
             && (is_half || used[user] && rough[user]);
         for operand in kernel.code[user].step.operands() {
             used[operand] = true;
@@ -27,12 +28,22 @@ pub(super) fn is_rough(kernel: &MapKernel, v: Value, op: UnaryOp) -> bool {
     kernel.code[v].dtype == DType::F16 || kernel.code[v].dtype == DType::F32 && used[v] && rough[v]
 }
 
-/// Whether errors of an operand that comes from a value of `of` become no more than errors of that size: they decide about
-/// nothing, and nothing large cancels out, as logistic functions, of at most one, do not.
-fn passes_on(step: &Step, of: UnaryOp) -> bool {
+/// Whether errors of `v` are small beside what it is added to as well. Logistic functions are of at most one, and nothing
+/// large cancels out. An exponential of a difference is as far off already: the difference has an error of its own.
+fn stays_small(kernel: &MapKernel, v: Value, op: UnaryOp) -> bool {
+    let is_difference = |a: Value| matches!(kernel.code[a].step, Step::Binary(BinaryOp::Sub, ..));
+    match kernel.code[v].step {
+        Step::Unary(UnaryOp::Exp, a) => is_difference(a),
+        _ => op == UnaryOp::Sigmoid,
+    }
+}
+
+/// Whether errors of an operand become no more than errors of that size: they decide about nothing, and where they are
+/// added to something, they are small beside it.
+fn passes_on(step: &Step, small: bool) -> bool {
     match step {
         Step::Unary(op, _) => *op == UnaryOp::Neg,
-        Step::Binary(BinaryOp::Add | BinaryOp::Sub, ..) => of == UnaryOp::Sigmoid,
+        Step::Binary(BinaryOp::Add | BinaryOp::Sub, ..) => small,
         Step::Binary(op, ..) => *op == BinaryOp::Mul,
         Step::Cast(_) | Step::Broadcast(_) => true,
         _ => false,
@@ -63,6 +74,10 @@ mod tests {
         assert!(trusts_the_driver(|x| x.gelu_tanh()));
         assert!(trusts_the_driver(|x| (-(x.to_dtype(DType::F32).exp() * 3.0)).to_dtype(DType::F16)));
         assert!(trusts_the_driver(|x| (1.0 - x.to_dtype(DType::F32).sigmoid()).to_dtype(DType::F16)));
+        assert!(trusts_the_driver(|x| {
+            let (x, top) = (x.to_dtype(DType::F32), numbers([8, 1]));
+            ((x - top).exp() - 1.0).to_dtype(DType::F16)
+        }));
     }
 
     #[test]
@@ -83,7 +98,9 @@ mod tests {
     fn far_out_it_is_right_as_well() {
         let all = [f32::NAN, f32::INFINITY, -65504.0, -200.0, -100.0, -20.0, -8.0, 0.0, 8.0, 20.0, 65504.0];
         let all: Vec<f32> = all.iter().flat_map(|x| [*x, -x]).collect();
-        let functions: [fn(&Tensor) -> Tensor; 3] = [Tensor::exp, Tensor::sigmoid, Tensor::gelu_tanh];
+        let below_one = |x: &Tensor| ((x.to_dtype(DType::F32) - 20.0).exp() - 1.0).to_dtype(DType::F16);
+        let functions: [fn(&Tensor) -> Tensor; 4] =
+            [Tensor::exp, Tensor::sigmoid, Tensor::gelu_tanh, below_one];
         for (n, f) in functions.iter().enumerate() {
             let on = |device| -> Vec<f32> {
                 with_device(device, || {
