@@ -225,9 +225,11 @@ fn every_kernel_is_timed_or_counted() {
         volta::realize_all(&all);
         all[9].to_vec::<f32>()
     });
-    let timed: u64 = profile.kernels.iter().map(|k| k.calls).sum();
-    assert!(timed + profile.untimed >= 2100, "{timed} and {}", profile.untimed);
-    assert!(timed == 0 || profile.untimed == 0, "{timed} and {}", profile.untimed);
+    let calls: u64 = profile.kernels.iter().map(|k| k.calls).sum();
+    assert!(calls >= 2100, "{calls}");
+    assert!(profile.untimed == 0 || profile.untimed == calls, "{calls} and {}", profile.untimed);
+    assert_eq!(profile.total().is_zero(), profile.untimed > 0, "{profile}");
+    assert!(profile.kernels.iter().all(|k| k.bytes > 0), "{profile}");
     let said = [profile.to_string(), profile.by_op().to_string()];
     assert!(said.iter().all(|text| text.contains("no clock") == (profile.untimed > 0)), "{profile}");
 }

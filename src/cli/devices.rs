@@ -49,7 +49,8 @@ pub fn run(output: Output) -> Outcome {
         output.note("No GPU adapter was found: a Vulkan, Metal or DirectX 12 driver is needed.");
     } else if all.iter().any(|a| a.index.is_none()) {
         output.note(
-            "Adapters without a number are software, and taken only when VOLTA_ADAPTER names a part of their name.",
+            "Adapters without a number are not taken: software unless VOLTA_ADAPTER names a part of its name, and none where it \
+             names one that is not there.",
         );
     }
     Ok(())

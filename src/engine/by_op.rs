@@ -33,7 +33,7 @@ pub struct OpReport {
     pub ops: Vec<OpTime>,
     /// The devices, each with its peak if that was measured.
     pub peaks: Vec<(Device, Option<Peak>)>,
-    /// Runs of kernels that are in no entry, since their device has no clock for them: a GPU without timestamps.
+    /// Runs of kernels that have no time, since their device has no clock for them: a GPU without timestamps.
     pub untimed: u64,
     /// What the entries are: `op`, or `module`.
     what: &'static str,
@@ -44,9 +44,14 @@ pub(super) fn beside(untimed: u64) -> String {
     match untimed {
         0 => String::new(),
         runs => {
-            format!("; {runs} more kernels ran on a device that has no clock for them (timestamp queries)")
+            format!("; {runs} runs were on a device that has no clock for them (timestamp queries)")
         }
     }
+}
+
+/// So much in a second, in these units, unless nobody knows the time.
+pub(super) fn rate(amount: u64, seconds: f64, unit: f64, digits: usize) -> String {
+    if seconds > 0.0 { format!("{:.digits$}", amount as f64 / seconds / unit) } else { "-".to_string() }
 }
 
 /// What is reported together.
@@ -158,18 +163,18 @@ impl fmt::Display for OpReport {
             "share", "ms", "calls", "MB", "GFLOP", "GB/s", "TFLOP/s", "peak", "device", self.what
         )?;
         for op in &self.ops {
-            let seconds = op.time.as_secs_f64().max(1e-9);
+            let seconds = op.time.as_secs_f64();
             let peak = self.share_of_peak(op).map_or("-".into(), |share| format!("{:.0}%", 100.0 * share));
             writeln!(
                 f,
-                "{:>6.1}% {:>10.3} {:>6} {:>9.2} {:>9.3} {:>7.1} {:>8.3} {peak:>6}  {:<6} {}",
+                "{:>6.1}% {:>10.3} {:>6} {:>9.2} {:>9.3} {:>7} {:>8} {peak:>6}  {:<6} {}",
                 100.0 * seconds / total,
                 seconds * 1e3,
                 op.calls,
                 op.bytes as f64 / 1e6,
                 op.flops as f64 / 1e9,
-                op.bytes as f64 / seconds / 1e9,
-                op.flops as f64 / seconds / 1e12,
+                rate(op.bytes, seconds, 1e9, 1),
+                rate(op.flops, seconds, 1e12, 3),
                 op.device.to_string(),
                 op.name
             )?;

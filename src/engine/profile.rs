@@ -39,7 +39,7 @@ pub struct KernelTime {
 pub struct Profile {
     /// One entry for every different kernel.
     pub kernels: Vec<KernelTime>,
-    /// Runs of kernels that are in no entry, since their device has no clock for them: a GPU without timestamps.
+    /// Runs of kernels that have no time, since their device has no clock for them: a GPU without timestamps.
     pub untimed: u64,
     ops: Times<String>,
     layers: Times<Option<Layer>>,
@@ -142,9 +142,10 @@ pub(crate) fn record_time(kernel: &Kernel, device: Device, time: Duration) {
     });
 }
 
-/// So many kernels ran on a device that has no clock for them.
-pub(crate) fn record_untimed(kernels: usize) {
-    record(|recording| recording.untimed += kernels as u64);
+/// Adds one run of a kernel on a device that has no clock for it.
+pub(crate) fn record_untimed(kernel: &Kernel, device: Device) {
+    record_time(kernel, device, Duration::ZERO);
+    record(|recording| recording.untimed += 1);
 }
 
 /// Puts a run of a kernel, or of a part of it, into the trace.
@@ -212,15 +213,15 @@ impl fmt::Display for Profile {
             "share", "ms", "calls", "GFLOP/s", "GB/s", "kernel", "result"
         )?;
         for k in &self.kernels {
-            let seconds = k.time.as_secs_f64().max(1e-9);
+            let seconds = k.time.as_secs_f64();
             writeln!(
                 f,
-                "{:>6.1}% {:>10.3} {:>6} {:>8.1} {:>7.1}  {:<16} {:<22} {}",
+                "{:>6.1}% {:>10.3} {:>6} {:>8} {:>7}  {:<16} {:<22} {}",
                 100.0 * seconds / total,
                 seconds * 1e3,
                 k.calls,
-                k.flops as f64 / seconds / 1e9,
-                k.bytes as f64 / seconds / 1e9,
+                by_op::rate(k.flops, seconds, 1e9, 1),
+                by_op::rate(k.bytes, seconds, 1e9, 1),
                 k.kind,
                 k.result,
                 k.label

@@ -45,9 +45,9 @@ pub struct Adapter {
     pub f16: bool,
     /// 64-bit integers in shaders.
     pub i64: bool,
-    /// Operations between the threads of a subgroup.
+    /// Operations between the threads of a subgroup. Kernels use them where all subgroups are of one size.
     pub subgroups: bool,
-    /// Cooperative matrices (tensor cores): f16 products with f32 sums.
+    /// Cooperative matrices (tensor cores): products of 16×16 halves with f32 sums.
     pub cooperative_matrices: bool,
     /// Times of kernels, measured on the device.
     pub timestamps: bool,
@@ -80,7 +80,7 @@ pub(super) fn kind(info: &wgpu::AdapterInfo) -> AdapterKind {
 }
 
 /// The part of an adapter's name that `VOLTA_ADAPTER` asks for.
-fn asked_for() -> Option<String> {
+pub(super) fn asked_for() -> Option<String> {
     std::env::var("VOLTA_ADAPTER").ok().filter(|name| !name.is_empty()).map(|name| name.to_lowercase())
 }
 
@@ -174,20 +174,26 @@ pub(super) async fn find(index: usize) -> Result<wgpu::Adapter> {
 
 /// What to say when there is no such adapter.
 fn missing(asked: Option<&str>, index: usize, names: &[String]) -> String {
+    let (no_gpu, install) = ("no GPU was found.", install(OS, ARCH));
     if let Some(name) = asked
         && index == 0
     {
-        return format!(
-            "no adapter's name contains {name:?}, which VOLTA_ADAPTER asks for; there are: {}",
-            if names.is_empty() { "none".to_string() } else { names.join(", ") }
-        );
+        let missing = format!("no adapter's name contains {name:?}, which VOLTA_ADAPTER asks for;");
+        return if names.is_empty() {
+            format!("{missing} there are none. {install}")
+        } else {
+            format!("{missing} there are: {}", names.join(", "))
+        };
     }
     if index > 0 {
-        return format!(
-            "there is no gpu:{index}; `volta::gpu::adapters()` lists the adapters of this machine"
-        );
+        let advice = if names.is_empty() {
+            format!("{no_gpu} {install}")
+        } else {
+            "`volta::gpu::adapters()` lists the adapters of this machine".to_string()
+        };
+        return format!("there is no gpu:{index}; {advice}");
     }
-    let mut message = format!("no GPU was found. {}", install(OS, ARCH));
+    let mut message = format!("{no_gpu} {install}");
     if let Some(software) = names.first() {
         message += &format!(
             " There is a software adapter ({software}): set VOLTA_ADAPTER to a part of its name to use it, slowly."
@@ -266,6 +272,10 @@ mod tests {
                 && message.contains("llvmpipe")
                 && message.contains("VOLTA_ADAPTER")
         );
-        assert!(missing(None, 3, &[]).contains("gpu:3"));
+        for (asked, index) in [(Some("llvmpipe"), 0), (None, 3)] {
+            assert!(missing(asked, index, &[]).contains(install(OS, ARCH)), "{asked:?}, {index}");
+        }
+        let message = missing(None, 3, &["NVIDIA H200".into()]);
+        assert!(message.contains("gpu:3") && !message.contains(install(OS, ARCH)), "{message}");
     }
 }

@@ -88,9 +88,11 @@ impl Device {
         Ok(Device::Gpu(0))
     }
 
-    /// The best real GPU if there is one, else the CPU.
+    /// The best real GPU if there is one, else the CPU. Where `VOLTA_ADAPTER` asks for an adapter, it is that one, there or not:
+    /// what is then computed is an error that says what is missing.
     pub fn auto() -> Device {
-        Device::gpu().unwrap_or(Device::Cpu)
+        let found = Device::gpu();
+        if adapter::asked_for().is_some() { Device::Gpu(0) } else { found.unwrap_or(Device::Cpu) }
     }
 
     /// Whether it computes in `dtype`; an error if it is not there.

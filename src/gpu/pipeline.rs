@@ -112,8 +112,7 @@ impl Context {
         let (device, what) = (&self.device, Some(shader.what.as_str()));
         let spoiled = self.injected.bad_shader.swap(false, Ordering::Relaxed);
         let source = if spoiled { "fn main() { return 1; }" } else { &shader.source };
-        // A scope belongs to its thread: so every fault finds its shader.
-        let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let scopes = Scopes::new(device);
         let layout = device
             .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
         let descriptor =
@@ -137,7 +136,7 @@ impl Context {
             },
             cache: self.pipelines_on_disk().map(|kept| &kept.cache),
         });
-        match fault(scope) {
+        match scopes.fault() {
             None => Ok(Pipeline { pipeline, layout }),
             fault => {
                 let doing = format!("compiling {}", shader.what);
@@ -147,17 +146,39 @@ impl Context {
     }
 }
 
-/// What went wrong since the scope began.
+/// Notes what goes wrong while a shader is compiled: a driver may refuse it, and have too little memory. Scopes belong to their
+/// thread, so every fault finds its shader.
 #[cfg(not(target_arch = "wasm32"))]
-fn fault(scope: wgpu::ErrorScopeGuard) -> Option<wgpu::Error> {
-    super::now(scope.pop())
+struct Scopes([wgpu::ErrorScopeGuard; 3]);
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Scopes {
+    fn new(device: &wgpu::Device) -> Scopes {
+        use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
+        Scopes([Validation, OutOfMemory, Internal].map(|kind| device.push_error_scope(kind)))
+    }
+
+    /// The first of them, once all scopes are closed, the last one first.
+    fn fault(self) -> Option<wgpu::Error> {
+        let found: Vec<wgpu::Error> =
+            self.0.into_iter().rev().filter_map(|scope| super::now(scope.pop())).collect();
+        found.into_iter().next_back()
+    }
 }
 
-/// A tab cannot wait for it: the device tells it later.
+/// A tab cannot wait for scopes: without them, the device notes what goes wrong, and the next plan that runs tells it.
 #[cfg(target_arch = "wasm32")]
-fn fault(scope: wgpu::ErrorScopeGuard) -> Option<wgpu::Error> {
-    drop(scope);
-    None
+struct Scopes;
+
+#[cfg(target_arch = "wasm32")]
+impl Scopes {
+    fn new(_: &wgpu::Device) -> Scopes {
+        Scopes
+    }
+
+    fn fault(self) -> Option<wgpu::Error> {
+        None
+    }
 }
 
 /// Bytes of stack for a driver's compiler, which may recurse deeply: a thread that asks for a plan may have little left.

@@ -55,7 +55,8 @@ impl GpuProgram {
         let pipelines = context.pipelines(&shaders)?.into_iter().zip(drafts);
         let ready = |(pipeline, draft)| Ready { pipeline, draft, remembered: Mutex::default() };
         let dispatches = Dispatches::new(pipelines.map(ready).collect(), long);
-        let guard = notes.map(|notes| Guard::new(&context, notes)).transpose()?;
+        let named = |error: Error| error.with_context(&describe_plan(plan));
+        let guard = notes.map(|notes| Guard::new(&context, notes)).transpose().map_err(named)?;
         let uniforms = (uniform_bytes > 0).then(|| {
             context.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("arguments"),
@@ -64,7 +65,7 @@ impl GpuProgram {
                 mapped_at_creation: false,
             })
         });
-        context.check(|| "preparing a plan".into())?;
+        context.check(|| "preparing a plan".into()).map_err(named)?;
         let (written, readers) = (Mutex::new(Vec::new()), Readers::of(&plan.layout.outputs));
         Ok(GpuProgram { context, dispatches, arena, uniforms, written, words, guard, readers, cuts })
     }
@@ -163,9 +164,9 @@ impl Program for GpuProgram {
         let submitting = span("submit");
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
-        let begun = stopwatch.as_ref().map(|_| Instant::now());
+        let mut begun = None;
         if count > 0 && stopwatch.is_none() {
-            record_untimed(plan.kernels.len());
+            plan.kernels.iter().for_each(|kernel| record_untimed(kernel, Device::Gpu(context.index)));
         }
         let storages = inputs.iter().chain(&outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
         let pieces = storages.chain(blocks.iter().flatten()).map(|piece| piece.id).collect();
@@ -199,7 +200,11 @@ impl Program for GpuProgram {
                 if let Some(stopwatch) = stopwatch.as_ref().filter(|_| last) {
                     times = Some(stopwatch.resolve(context, &mut encoder));
                 }
-                context.submit(encoder.finish());
+                let commands = encoder.finish();
+                if stopwatch.is_some() {
+                    begun.get_or_insert_with(Instant::now);
+                }
+                context.submit(commands);
             }
         }
         bound.copies.hand_out(&outputs);

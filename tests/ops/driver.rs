@@ -102,6 +102,14 @@ fn by_turns(row: &Row, every: usize) -> impl Fn(usize) -> bool {
     move |k| all || (k + turn).is_multiple_of(every)
 }
 
+/// The same for what is not about values: `seldom` times as seldom, and with others, where the GPU has no more than WebGPU
+/// promises.
+fn by_rarer_turns(row: &Row, every: usize, seldom: usize) -> impl Fn(usize) -> bool {
+    let (every, shift) = if only_webgpu() { (every * seldom, 1) } else { (every, 0) };
+    let due = by_turns(row, every);
+    move |k| due(k + shift)
+}
+
 /// Whether the device under test is a GPU in software.
 pub fn on_software() -> bool {
     default_device().is_gpu() && std::env::var("VOLTA_ADAPTER").is_ok_and(|v| v == "llvmpipe")
@@ -265,16 +273,18 @@ pub fn gradients(row: &Row) {
 }
 
 /// The gradients in f32 and in f16 on the device under test, against those of the CPU. A software adapter has the first case
-/// and every other one in f32, and the last of several, of every third row, in f16.
+/// and every other one in f32, and the last one, of every third row, in f16; with no more than WebGPU promises, every fourth one.
 fn gradients_as_on_the_cpu(row: &Row) {
     let last = row.cases.len() - 1;
-    let in_halves_as_well = last > 0 && row.dtypes.contains(&DType::F16) && by_turns(row, 3)(0);
-    let in_halves = |number: usize| in_halves_as_well && number == last;
-    let due = by_turns(row, 2);
-    for (number, case) in row.cases.iter().enumerate().filter(|(k, _)| *k == 0 || in_halves(*k) || due(*k)) {
+    let in_halves_as_well = row.dtypes.contains(&DType::F16) && by_turns(row, 3)(0) && !only_webgpu();
+    let (due, always) = (by_rarer_turns(row, 2, 2), !only_webgpu());
+    for (number, case) in row.cases.iter().enumerate() {
+        let is_due = |dtype: DType| match dtype {
+            DType::F16 => in_halves_as_well && number == last,
+            _ => always && number == 0 || due(number),
+        };
         for dtype in [DType::F32, DType::F16].into_iter().filter(|d| row.dtypes.contains(d)) {
-            let in_turn = (dtype == DType::F16) == in_halves(number);
-            if in_turn || !on_software() {
+            if is_due(dtype) || !on_software() {
                 agrees_with_the_cpu(row, case, dtype);
             }
         }
@@ -289,8 +299,21 @@ fn agrees_with_the_cpu(row: &Row, case: &[Vec<usize>], dtype: DType) {
         assert_eq!(a.is_some(), b.is_some(), "{case:?} of {dtype}: the gradient of input {k}");
         if let (Some(a), Some(b)) = (a, b) {
             let what = format!("{case:?} of {dtype}: gradient {k}");
-            assert_close(&what, a, b, 16.0 * tolerance(dtype) * row.slack);
+            match dtype {
+                DType::F16 => assert_near(&what, a, b),
+                _ => assert_close(&what, a, b, 16.0 * tolerance(dtype) * row.slack),
+            }
         }
+    }
+}
+
+/// Panics where two arrays of halves differ by more than a small part of the largest of them.
+fn assert_near(what: &str, actual: &Array, expected: &Array) {
+    assert_eq!(actual.shape, expected.shape, "{what}: the shape");
+    let largest = expected.data.iter().filter(|x| x.is_finite()).fold(0f64, |m, x| m.max(x.abs()));
+    let most = 0.03 * largest + tolerance(DType::F16);
+    for (k, (&a, &e)) in actual.data.iter().zip(&expected.data).enumerate() {
+        assert!(same(a, e) || (a - e).abs() <= most, "{what}: element {k} is {a:?}, expected {e:?}");
     }
 }
 
@@ -299,57 +322,107 @@ fn assert_slope(what: &str, place: usize, found: f64, expected: f64) {
     assert!(close, "{what}: the gradient at {place} is {found:?}, by differences {expected:?}");
 }
 
-/// The gradient of (gradients · fixed directions) with respect to the inputs and to the entering gradient,
-/// against differences of first gradients.
-pub fn second_gradients(row: &Row) {
-    // They are made of the same ops as the first, and need f64 to be checked.
-    if !row.differentiable || default_device().is_gpu() {
-        return;
-    }
-    let case = &row.cases[0];
-    let inputs = row.inputs(case, DType::F64);
-    let free: Vec<usize> = (0..inputs.len()).filter(|&k| row.values_of(k).is_free()).collect();
-    // Everything that can be nudged: the free inputs, then the entering gradient.
-    let shape = no_grad(|| (row.call)(&row.tensors(&inputs, DType::F64)).shape());
-    let mut all: Vec<Array> = free.iter().map(|&k| inputs[k].clone()).collect();
-    all.push(random_array(&shape, 5));
-    let directions: Vec<Array> =
-        free.iter().map(|&k| random_array(&inputs[k].shape, 11 + k as u64)).collect();
+/// Gradients of gradients: of (gradients · fixed directions) with respect to the inputs and to the entering gradient.
+struct Twice<'r> {
+    row: &'r Row,
+    dtype: DType,
+    inputs: Vec<Array>,
+    /// The inputs that have gradients.
+    free: Vec<usize>,
+    directions: Vec<Array>,
+}
 
-    let first = |all: &[Array], create_graph: bool| -> (Vec<Tensor>, Vec<Option<Tensor>>) {
-        let leaves: Vec<Tensor> = all.iter().map(|x| tensor(x, DType::F64).requires_grad(true)).collect();
-        let mut seen = row.tensors(&inputs, DType::F64);
-        for (leaf, &k) in leaves.iter().zip(&free) {
+impl<'r> Twice<'r> {
+    fn new(row: &'r Row, dtype: DType) -> Twice<'r> {
+        let inputs = row.inputs(&row.cases[0], dtype);
+        let free: Vec<usize> = (0..inputs.len()).filter(|&k| row.values_of(k).is_free()).collect();
+        let directions = free.iter().map(|&k| random_array(&inputs[k].shape, 11 + k as u64)).collect();
+        Twice { row, dtype, inputs, free, directions }
+    }
+
+    /// Everything that can be nudged: the free inputs, then the entering gradient.
+    fn variables(&self) -> Vec<Array> {
+        let shape = no_grad(|| (self.row.call)(&self.row.tensors(&self.inputs, self.dtype)).shape());
+        let mut all: Vec<Array> = self.free.iter().map(|&k| self.inputs[k].clone()).collect();
+        all.push(random_array(&shape, 5));
+        all
+    }
+
+    fn first(&self, all: &[Array], create_graph: bool) -> (Vec<Tensor>, Vec<Option<Tensor>>) {
+        let leaves: Vec<Tensor> = all.iter().map(|x| tensor(x, self.dtype).requires_grad(true)).collect();
+        let mut seen = self.row.tensors(&self.inputs, self.dtype);
+        for (leaf, &k) in leaves.iter().zip(&self.free) {
             seen[k] = leaf.mul(2.0).mul(0.5);
         }
-        let loss = (row.call)(&seen).mul(&leaves[free.len()]).sum();
-        let wanted: Vec<&Tensor> = leaves[..free.len()].iter().collect();
+        let loss = (self.row.call)(&seen).mul(&leaves[self.free.len()]).sum();
+        let wanted: Vec<&Tensor> = leaves[..self.free.len()].iter().collect();
         let options = BackwardOptions { retain_graph: false, create_graph };
         let found = try_grad(&[&loss], &wanted, None, options).unwrap_or_else(|e| panic!("{e}"));
         (leaves, found)
-    };
-    let (leaves, found) = first(&all, true);
-    let parts = found.iter().zip(&directions).filter_map(|(g, d)| {
-        g.as_ref().filter(|g| g.is_tracked()).map(|g| g.mul(tensor(d, DType::F64)).sum())
-    });
-    let Some(total) = parts.reduce(|a, b| a.add(&b)) else { return };
-    let wanted: Vec<&Tensor> = leaves.iter().collect();
-    let second =
-        try_grad(&[&total], &wanted, None, BackwardOptions::default()).unwrap_or_else(|e| panic!("{e}"));
-    let along = |all: &[Array]| -> f64 {
-        let (_, found) = first(all, false);
+    }
+
+    /// Those of all variables, if first gradients depend on any.
+    fn second(&self, all: &[Array]) -> Option<Vec<Option<Array>>> {
+        let (leaves, found) = self.first(all, true);
+        let parts = found.iter().zip(&self.directions).filter_map(|(g, d)| {
+            g.as_ref().filter(|g| g.is_tracked()).map(|g| g.mul(tensor(d, self.dtype)).sum())
+        });
+        let total = parts.reduce(|a, b| a.add(&b))?;
+        let wanted: Vec<&Tensor> = leaves.iter().collect();
+        let second =
+            try_grad(&[&total], &wanted, None, BackwardOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        Some(second.iter().map(|g| g.as_ref().map(array)).collect())
+    }
+
+    /// First gradients along the directions.
+    fn along(&self, all: &[Array]) -> f64 {
+        let (_, found) = self.first(all, false);
         let dot = |(g, d): (&Option<Tensor>, &Array)| {
             g.as_ref().map_or(0.0, |g| array(g).data.iter().zip(&d.data).map(|(g, d)| g * d).sum::<f64>())
         };
-        found.iter().zip(&directions).map(dot).sum()
-    };
-    for (k, gradient) in second.iter().enumerate() {
-        let gradient = gradient.as_ref().map(array).unwrap_or_else(|| Array::full(&all[k].shape, 0.0));
+        found.iter().zip(&self.directions).map(dot).sum()
+    }
+}
+
+/// Gradients of gradients against differences of first gradients; on a GPU, which has no f64, against those of the CPU.
+pub fn second_gradients(row: &Row) {
+    if !row.differentiable {
+        return;
+    }
+    if default_device().is_gpu() {
+        return second_gradients_as_on_the_cpu(row);
+    }
+    let twice = Twice::new(row, DType::F64);
+    let all = twice.variables();
+    let Some(second) = twice.second(&all) else { return };
+    for (k, gradient) in second.into_iter().enumerate() {
+        let gradient = gradient.unwrap_or_else(|| Array::full(&all[k].shape, 0.0));
         for place in places(all[k].numel()).into_iter().take(4) {
-            let up = along(&nudged(&all, k, place, STEP));
-            let down = along(&nudged(&all, k, place, -STEP));
+            let up = twice.along(&nudged(&all, k, place, STEP));
+            let down = twice.along(&nudged(&all, k, place, -STEP));
+            let free = &twice.free;
             let what = if k < free.len() { format!("input {}", free[k]) } else { "entering gradient".into() };
             assert_slope(&what, place, gradient.data[place], (up - down) / (2.0 * STEP));
+        }
+    }
+}
+
+/// They are made of the same ops as the first: a software adapter tries every eighth row.
+fn second_gradients_as_on_the_cpu(row: &Row) {
+    if !row.dtypes.contains(&DType::F32) || !by_rarer_turns(row, 8, 1)(0) {
+        return;
+    }
+    let twice = Twice::new(row, DType::F32);
+    let all = twice.variables();
+    let run = || twice.second(&all);
+    let (here, there) = (run(), with_device(Device::Cpu, run));
+    assert_eq!(here.is_some(), there.is_some(), "whether there are any");
+    for (k, (a, b)) in here.into_iter().flatten().zip(there.into_iter().flatten()).enumerate() {
+        assert_eq!(a.is_some(), b.is_some(), "second gradient {k}");
+        if let (Some(a), Some(b)) = (a, b) {
+            let largest = b.data.iter().filter(|x| x.is_finite()).fold(1f64, |m, x| m.max(x.abs()));
+            let tolerance = 64.0 * tolerance(DType::F32) * row.slack * largest;
+            assert_close(&format!("second gradient {k}"), &a, &b, tolerance);
         }
     }
 }
@@ -361,7 +434,7 @@ pub fn layouts(row: &Row) {
     let on_gpu = default_device().is_gpu();
     for dtype in types(row).filter(|d| !d.is_half() && (!on_gpu || *d == DType::F32)) {
         let inputs = row.inputs(&row.cases[0], dtype);
-        let due = by_turns(row, 4);
+        let due = by_rarer_turns(row, 4, 6);
         for (_, layout) in Layout::ALL.into_iter().enumerate().filter(|(k, _)| due(*k)) {
             let inputs: Vec<Array> = inputs.iter().map(|x| layout.values(x)).collect();
             let gives = available(row.gives.dtype(dtype));
@@ -387,7 +460,7 @@ pub fn layouts(row: &Row) {
 
 /// One kernel for many ops against a kernel for every op.
 pub fn fusion(row: &Row) {
-    let (on_gpu, due) = (default_device().is_gpu(), by_turns(row, row.cases.len().max(1)));
+    let (on_gpu, due) = (default_device().is_gpu(), by_rarer_turns(row, row.cases.len().max(1), 6));
     for (_, case) in row.cases.iter().enumerate().filter(|(k, _)| due(*k)) {
         for dtype in types(row).filter(|d| !on_gpu || *d == DType::F32) {
             let inputs = row.inputs(case, dtype);

@@ -292,7 +292,7 @@ fn the_plain_forms_are_the_means() {
 #[test]
 fn a_batch_of_nothing_but_ignored_targets_is_nan_by_mean_and_zero_by_sum() {
     let logits = Tensor::zeros([2, 3]);
-    let target = Tensor::from_vec(vec![-100i64, -100], [2]);
+    let target = Tensor::from_vec(vec![-100i32, -100], [2]);
     assert!(cross_entropy(&logits, &target).item::<f32>().is_nan());
     let sum = CrossEntropyOptions { reduction: Reduction::Sum, ..Default::default() };
     assert_eq!(cross_entropy_with(&logits, &target, sum).item::<f32>(), 0.0);
@@ -301,7 +301,7 @@ fn a_batch_of_nothing_but_ignored_targets_is_nan_by_mean_and_zero_by_sum() {
 #[test]
 fn logits_too_large_for_an_exponential_give_finite_losses() {
     let logits = Tensor::from_vec(vec![1000.0f32, 0.0, -1000.0], [1, 3]).requires_grad(true);
-    let loss = cross_entropy(&logits, &Tensor::from_vec(vec![1i64], [1]));
+    let loss = cross_entropy(&logits, &Tensor::from_vec(vec![1i32], [1]));
     loss.backward();
     assert_eq!(loss.item::<f32>(), 1000.0);
     assert_eq!(logits.grad().expect("a gradient").to_vec::<f32>(), [1.0, -1.0, 0.0]);

@@ -1,6 +1,7 @@
 //! Memory of a GPU, written and read as slices of plain numbers.
 
 use super::device::GpuDevice;
+use super::faults::Faults;
 use crate::call::{Call, Origin};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::gpu::answer::answer;
@@ -12,6 +13,7 @@ use std::future::Future;
 pub struct GpuBuffer {
     device: wgpu::Device,
     queue: wgpu::Queue,
+    faults: Faults,
     /// Whole words of four bytes, and at least one.
     buffer: wgpu::Buffer,
     bytes: usize,
@@ -37,7 +39,9 @@ impl GpuBuffer {
             usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        Ok(GpuBuffer { device: device.device().clone(), queue: device.queue().clone(), buffer, bytes })
+        device.check(|| format!("allocating {bytes} bytes"))?;
+        let (faults, queue) = (device.faults.clone(), device.queue().clone());
+        Ok(GpuBuffer { device: device.device().clone(), queue, faults, buffer, bytes })
     }
 
     /// A buffer with a copy of `data`.
@@ -116,7 +120,11 @@ impl GpuBuffer {
             if data.is_empty() {
                 return Ok(data);
             }
-            let staged = self.staged().await.map_err(|message| failed(ErrorKind::Device, message))?;
+            let staged = self.staged().await;
+            self.faults
+                .check(|| format!("reading {} bytes", self.bytes))
+                .map_err(|(kind, message)| failed(kind, message))?;
+            let staged = staged.map_err(|message| failed(ErrorKind::Device, message))?;
             let view = staged
                 .get_mapped_range(..)
                 .map_err(|error| failed(ErrorKind::Device, format!("the copy cannot be read: {error}")))?;

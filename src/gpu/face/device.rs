@@ -1,6 +1,7 @@
 //! A GPU that was opened, with the pipelines of its shaders.
 
 use super::adapter;
+use super::faults::Faults;
 use crate::call::Origin;
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ pub struct GpuDevice {
     device: wgpu::Device,
     queue: wgpu::Queue,
     info: wgpu::AdapterInfo,
+    pub(super) faults: Faults,
     /// By source.
     pipelines: Mutex<HashMap<&'static str, wgpu::ComputePipeline>>,
 }
@@ -33,7 +35,9 @@ impl GpuDevice {
         async move {
             let adapter = adapter::find().await.map_err(failed)?;
             let (device, queue) = adapter::open(&adapter).await.map_err(failed)?;
-            Ok(GpuDevice { device, queue, info: adapter.get_info(), pipelines: Mutex::default() })
+            let info = adapter.get_info();
+            let faults = Faults::of(&device, &info.name);
+            Ok(GpuDevice { device, queue, info, faults, pipelines: Mutex::default() })
         }
     }
 
@@ -74,9 +78,9 @@ impl GpuDevice {
 
     /// Runs a shader over buffers, which are bound in order, in `groups` workgroups. More than fit into one
     /// dimension are spread over two, with some beyond the end.
-    pub(super) fn run(&self, source: &'static str, buffers: &[&wgpu::Buffer], groups: u64) {
+    pub(super) fn run(&self, source: &'static str, buffers: &[&wgpu::Buffer], groups: u64) -> Result<()> {
         if groups == 0 {
-            return;
+            return Ok(());
         }
         let pipeline = self.pipeline(source);
         let entries: Vec<wgpu::BindGroupEntry> = buffers
@@ -101,6 +105,12 @@ impl GpuDevice {
             pass.dispatch_workgroups(across as u32, groups.div_ceil(across) as u32, 1);
         }
         self.queue.submit([encoder.finish()]);
+        self.check(|| "running a shader".into())
+    }
+
+    /// What has gone wrong so far.
+    pub(super) fn check(&self, doing: impl FnOnce() -> String) -> Result<()> {
+        self.faults.check(doing).map_err(|(kind, message)| Error::new(kind, message))
     }
 }
 

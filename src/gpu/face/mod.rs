@@ -17,6 +17,7 @@
 mod adapter;
 mod buffer;
 mod device;
+mod faults;
 pub mod shaders;
 mod tensor;
 

@@ -133,7 +133,7 @@ impl GpuTensor {
     fn unary(&self, shader: &'static str) -> Result<GpuTensor> {
         let out = GpuTensor::zeros(&self.shape, Arc::clone(&self.device))?;
         let buffers = [self.buffer.buffer(), out.buffer.buffer()];
-        self.device.run(shader, &buffers, self.numel().div_ceil(WORKGROUP) as u64);
+        self.device.run(shader, &buffers, self.numel().div_ceil(WORKGROUP) as u64)?;
         Ok(out)
     }
 
@@ -144,7 +144,7 @@ impl GpuTensor {
         }
         let out = GpuTensor::zeros(&self.shape, Arc::clone(&self.device))?;
         let buffers = [self.buffer.buffer(), other.buffer.buffer(), out.buffer.buffer()];
-        self.device.run(shader, &buffers, self.numel().div_ceil(WORKGROUP) as u64);
+        self.device.run(shader, &buffers, self.numel().div_ceil(WORKGROUP) as u64)?;
         Ok(out)
     }
 
@@ -167,7 +167,7 @@ impl GpuTensor {
             let tiles = rows.div_ceil(TILE) * columns.div_ceil(TILE);
             let sizes = uniform(&self.device, [rows, inner, columns, tiles].map(|n| n as u32));
             let buffers = [self.buffer.buffer(), other.buffer.buffer(), out.buffer.buffer(), &sizes];
-            self.device.run(shaders::MATMUL_SIMPLE, &buffers, tiles as u64);
+            self.device.run(shaders::MATMUL_SIMPLE, &buffers, tiles as u64)?;
         }
         Ok(out)
     }

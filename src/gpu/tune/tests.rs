@@ -64,6 +64,13 @@ fn odd_products() {
     a.matmul(&b.transpose(1, 2)).realize();
 }
 
+/// One for tensor cores, with gradients that are as well.
+fn broad_convolution() {
+    let (x, w) = (random(&[4, 72, 14, 15], DType::F16), random(&[80, 72, 3, 3], DType::F16));
+    let options = ConvOptions { padding: [1, 1], ..ConvOptions::default() };
+    with_gradients(&x.conv2d(&w, None, options), &[&x, &w]);
+}
+
 fn convolutions() {
     let (x, w) = (random(&[2, 18, 9, 11], DType::F32), random(&[22, 9, 3, 3], DType::F32));
     let options = ConvOptions { stride: [2, 1], groups: 2, padding: [0, 1], ..ConvOptions::default() };
@@ -126,6 +133,7 @@ fn every_way_gives_what_the_default_one_gives() {
         attention(DType::F32, [2, 37, 70, 20]);
         if cooperative {
             large_products();
+            broad_convolution();
             long_products(DType::F32);
             long_products(DType::F16);
             attention(DType::F16, [2, 37, 70, 32]);
