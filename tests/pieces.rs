@@ -42,6 +42,14 @@ fn elementwise_programs_of_many_large_tensors_run_in_parts() {
     agree("rows and columns", || {
         ramp(4200, [60, 70]) * ramp(70, [70]) + ramp(60, [60, 1]) + ramp(4200, [60, 70]).exp()
     });
+    agree("rows that are no multiple of four", || {
+        ramp(10_004, [2, 5002]) * ramp(5002, [5002]) + ramp(5002, [5002]).exp() - small(5002, [5002])
+    });
+    agree("the same in place", || {
+        let x = ramp(20_008, [4, 5002]).variable();
+        x.assign(&(&x * &small(5002, [5002])));
+        x
+    });
     agree("shifted", || {
         let (x, y) = (ramp(4001, [4001]), ramp(4001, [4001]));
         x.narrow(0, 1, 4000) * y.narrow(0, 0, 4000) + x.narrow(0, 0, 4000)

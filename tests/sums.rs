@@ -37,6 +37,15 @@ fn columns_of_f32_and_f16_are_summed() {
     }
 }
 
+/// Both sums end in one kernel that folds four columns at once; of the second, all of a row's four are the same number.
+#[test]
+fn a_total_of_what_is_the_same_along_rows_counts_all_of_it() {
+    let x = Tensor::from_vec(vec![0.5f32; 512 * 16 * 64], [512, 16, 64]).realize().clone();
+    let w = Tensor::from_vec((0..16).map(|k| k as f32).collect(), [16, 1]).realize().clone();
+    let both = (x.sum_dim([0], false) - 256.0).square().sum() + w.expand([16, 64]).sum();
+    assert_eq!(both.item::<f32>(), 120.0 * 64.0);
+}
+
 #[test]
 fn columns_with_a_number_for_each_row_and_each_column_are_summed_together_with_their_total() {
     for (rows, columns) in SHAPES {

@@ -67,6 +67,22 @@ pub(super) fn middle(extent: usize) -> usize {
 
 /// The program in parts that see at most `most` pieces each; none if even a single row sees more.
 pub(super) fn fitting(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Option<Vec<MapKernel>> {
+    let parts = cut_down(map, most, pieces)?;
+    if parts.len() == 1 { Some(parts) } else { Some(parts.iter().flat_map(without_overhang).collect()) }
+}
+
+/// A part that would end with less than four elements of a line has them by themselves: four at once would reach into what
+/// another part writes.
+fn without_overhang(part: &MapKernel) -> Vec<MapKernel> {
+    let flat = part.simplified();
+    let whole = flat.iterations() / 4 * 4;
+    if flat.extents.len() != 1 || flat.outer != 1 || whole == 0 || whole == flat.extents[0] {
+        return vec![part.clone()];
+    }
+    vec![flat.part(0, 0..whole), flat.part(0, whole..flat.extents[0])]
+}
+
+fn cut_down(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Option<Vec<MapKernel>> {
     if number(&windows(map, pieces)) <= most {
         return Some(vec![map.clone()]);
     }
@@ -79,7 +95,7 @@ pub(super) fn fitting(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Opt
     let cut = (0..map.outer).filter(|&l| map.extents[l] > 1 && !folds_rows).map(halves).min_by_key(cost)?;
     let mut parts = Vec::new();
     for half in &cut {
-        parts.extend(fitting(half, most, pieces)?);
+        parts.extend(cut_down(half, most, pieces)?);
     }
     Some(parts)
 }
@@ -135,6 +151,23 @@ mod tests {
             next = start + part.iterations();
         }
         assert_eq!(next, 10_000);
+    }
+
+    #[test]
+    fn no_part_reaches_into_another_four_at_a_time() {
+        let mut map = sum(2);
+        map.extents = vec![2, 5002];
+        let forms = map.code.iter_mut().filter_map(|i| match &mut i.step {
+            Step::Load { access, .. } => Some(access),
+            _ => None,
+        });
+        for access in forms.chain(map.stores.iter_mut().map(|s| &mut s.access)) {
+            access.position.coefficients[0] = 5002;
+        }
+        let parts = fitting(&map, 30, &Hundreds(101)).expect("it can be cut");
+        let lengths = parts.iter().map(|part| part.simplified().extents[0]);
+        assert_eq!(lengths.clone().sum::<usize>(), 2 * 5002);
+        assert!(lengths.clone().all(|n| n < 4 || n.is_multiple_of(4)), "{:?}", lengths.collect::<Vec<_>>());
     }
 
     #[test]

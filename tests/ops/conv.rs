@@ -2,7 +2,7 @@
 
 use crate::reference::{Array, Window, conv_transpose2d, conv2d};
 use crate::table::*;
-use volta::ConvOptions;
+use volta::{ConvOptions, Device, Tensor, with_device};
 
 const PLAIN: Window = Window { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 };
 
@@ -177,3 +177,18 @@ fn rows() -> Vec<Row> {
 }
 
 checks!(rows());
+
+/// As where a network goes on from one pixel to one with a stride.
+#[test]
+fn a_stride_onto_a_single_pixel_changes_nothing() {
+    let run = || {
+        let numbers =
+            |n: usize| (0..n).map(|k| ((k * 7919) % 1013) as f32 * 1e-3 - 0.5).collect::<Vec<f32>>();
+        let x = Tensor::from_vec(numbers(2 * 512), [2, 512, 1, 1]).realize().clone();
+        let w = Tensor::from_vec(numbers(512 * 16), [512, 16, 1, 1]).realize().clone();
+        x.conv_transpose2d(&w, None, ConvOptions { stride: [2, 2], ..ConvOptions::default() }).to_vec::<f32>()
+    };
+    for (a, b) in run().into_iter().zip(with_device(Device::Cpu, run)) {
+        assert!((a - b).abs() < 1e-4 * b.abs().max(1.0), "{a} is not {b}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What a kernel multiplies: `C[item, m, n] = Σk A[item, m, k] · B[item, k, n]`, with where each of the three
 //! lies.
 
-use super::target::Target;
+use super::target::{Columns, Target};
 use super::wgsl::Digits;
 use super::window::Window;
 use crate::dtype::DType;
@@ -31,6 +31,12 @@ impl Product {
     /// Whether both operands are matrices, and not windows of images.
     pub fn is_strided(&self) -> bool {
         [&self.a, &self.b].iter().all(|source| matches!(source.layout, Layout::Strided(_)))
+    }
+
+    /// Whether its sums may be cut into parts. Those of several phases differ, and where results of a phase go is not known
+    /// when parts are added.
+    pub fn can_be_cut(&self) -> bool {
+        self.steps.phases() == 1 && matches!(self.target.columns, Columns::Strided(_))
     }
 
     pub fn results(&self) -> Results {

@@ -156,7 +156,7 @@ pub(super) fn parts(products: &[&Product], form: &Form) -> Vec<usize> {
     let tiles: usize = products.iter().map(|product| count(product, [form.m, form.n])).sum();
     let slots = 2 * PROCESSORS;
     let mut all = vec![1];
-    if products.iter().all(|product| product.steps.phases() == 1) {
+    if products.iter().all(|product| product.can_be_cut()) {
         let most = steps / 8;
         all.extend([1, 2, 4].map(|share| (slots / share / tiles).min(most)).iter().filter(|&&p| p > 1));
         if 4 * tiles >= slots {

@@ -82,7 +82,7 @@ pub(super) fn all(product: &Product, dtype: DType, caps: &Caps) -> Vec<Variant> 
 /// Numbers of parts to try: those `suggested`, and some more.
 fn parts(product: &Product, steps: usize, suggested: Vec<usize>) -> Vec<usize> {
     let mut all = suggested;
-    if product.steps.phases() == 1 {
+    if product.can_be_cut() {
         all.extend(PARTS.into_iter().filter(|parts| parts * LEAST_STEPS <= steps));
     }
     all.sort_unstable();

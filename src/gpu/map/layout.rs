@@ -3,8 +3,9 @@
 use super::code::innermost;
 use super::team::Team;
 use super::{GROUP, can_be_wide};
-use crate::gpu::dispatch::Caps;
+use crate::gpu::dispatch::{Caps, Lane};
 use crate::plan::kernel::{MapKernel, Rank, Step, Value, runs_along_rows};
+use std::collections::HashSet;
 
 /// The most values of a row that an invocation keeps between stages.
 const MOST_KEPT: usize = 96;
@@ -63,7 +64,8 @@ impl Layout {
         let steps = if four_rows { width } else { width.div_ceil(lanes) }.max(1);
         let units = if four_rows { rows / 4 } else { rows };
         let loads = full.iter().filter(|&&v| matches!(kernel.code[v].step, Step::Load { .. })).count();
-        let whole = at_once(caps, units, steps, rows * width, full.len()).filter(|_| columns && single);
+        let large = most_members(kernel, caps);
+        let whole = at_once(large, units, steps, rows * width, full.len()).filter(|_| columns && single);
         let (parts, rows_at_once) = if columns {
             let side = if units >= 32 { 32 } else { units.next_power_of_two() as u32 };
             let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
@@ -71,7 +73,7 @@ impl Layout {
             let side = if units <= 32 { GROUP / parts } else { side };
             whole.unwrap_or((parts, side as usize))
         } else {
-            let large = caps.invocations.min(1024);
+            let large = 1 << caps.invocations.min(1024).ilog2();
             let before_last = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
             // Large teams for few rows, and where all of a row is kept in registers only so.
             let holds = steps.div_ceil(large as usize) * before_last * lanes <= MOST_KEPT;
@@ -150,7 +152,7 @@ impl Layout {
         const SIDE: u32 = 8;
         let rows = kernel.rows();
         let side = SIDE.min((rows / 4).next_power_of_two() as u32);
-        let parts = (most_members(caps) / side).min(splits.next_power_of_two() as u32);
+        let parts = (most_members(kernel, caps) / side).min(splits.next_power_of_two() as u32);
         let group = parts * side;
         let subgroup = caps.subgroup.filter(|size| group.is_multiple_of(*size));
         Layout {
@@ -172,20 +174,27 @@ impl Layout {
     }
 }
 
-/// The members of a large workgroup that folds columns: sums of two types may need memory at once.
-fn most_members(caps: &Caps) -> u32 {
-    caps.invocations.min(1024).min(caps.workgroup_bytes / 32)
+/// The members of a large workgroup that folds columns, a power of two: fours of every type that is folded need memory at once,
+/// and so does a number of each that is folded over all rows.
+fn most_members(kernel: &MapKernel, caps: &Caps) -> u32 {
+    let types = |is_wanted: fn(&Step) -> bool| {
+        let folds = kernel.code.iter().filter(|i| is_wanted(&i.step));
+        folds.map(|i| Lane::of(i.dtype)).collect::<HashSet<Lane>>().len() as u32
+    };
+    let of_columns = types(|step| matches!(step, Step::Reduce(..))).max(2);
+    let of_rows = types(|step| matches!(step, Step::Total(..)));
+    let room = caps.workgroup_bytes / (16 * of_columns + 4 * of_rows);
+    1 << caps.invocations.min(1024).min(room).max(1).ilog2()
 }
 
 /// Members that fold a column, and columns or fours of them side by side, for columns that a large workgroup folds in a few
 /// turns: a second dispatch for parts of them would take longer than these.
-fn at_once(caps: &Caps, units: usize, steps: usize, elements: usize, values: usize) -> Option<(u32, usize)> {
+fn at_once(group: u32, units: usize, steps: usize, elements: usize, values: usize) -> Option<(u32, usize)> {
     /// Elements of all columns, values that a member computes, and elements and steps that need no more than a small workgroup.
     const FEW: usize = 1 << 20;
     const MOST_VALUES: usize = 96;
     const SMALL: usize = 1 << 12;
     const SHORT: usize = 64;
-    let group = most_members(caps);
     let fits = |side: &u32| {
         *side as usize <= units && steps.div_ceil((group / side) as usize) * values <= MOST_VALUES
     };

@@ -33,10 +33,11 @@ impl Reduce<'_> {
         for (k, &v) in totals.iter().enumerate() {
             let (op, of, dtype) = self.total(v);
             let mut value = w.operand(of, false);
-            if w.names[of].as_ref().is_some_and(|name| name.wide) {
-                let pair = |a: &str, b: &str| {
-                    expr::combine(op, &format!("{value}.{a}"), &format!("{value}.{b}"), dtype, false)
-                };
+            if self.layout.team.four_rows {
+                // What is the same for all four counts four times.
+                let wide = w.names[of].as_ref().is_some_and(|name| name.wide);
+                let row = |lane: &str| if wide { format!("{value}.{lane}") } else { value.clone() };
+                let pair = |a: &str, b: &str| expr::combine(op, &row(a), &row(b), dtype, false);
                 value = expr::combine(op, &pair("x", "y"), &pair("z", "w"), dtype, false);
             }
             if self.layout.rows_at_once == 1 {
