@@ -184,3 +184,14 @@ fn a_large_table_of_which_few_rows_or_none_are_picked_is_no_fault() {
         assert_eq!(sum, (rows.len() * 128) as f32);
     }
 }
+
+/// What an error was found in is not what it was overwritten with.
+#[test]
+fn a_step_in_place_that_fails_fails_again() {
+    set_guards(true);
+    let w = Tensor::vector(&[4.0, -4.0, 9.0]);
+    w.assign(&w.sqrt());
+    for _ in 0..2 {
+        assert_eq!(w.try_to_vec::<f32>().unwrap_err().kind(), ErrorKind::NonFinite);
+    }
+}

@@ -8,6 +8,9 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// The flag of a plan with guards, in the first of its circumstances.
+pub(super) const GUARDED: u64 = 2;
+
 #[derive(Default)]
 pub(super) struct Capture {
     pub nodes: Vec<Arc<Node>>,
@@ -56,7 +59,7 @@ impl Capture {
         self.sort_by_age();
         self.count_uses();
         self.decide_keeping(&wanted);
-        self.decide_donations();
+        self.decide_donations(circumstances[0] & GUARDED != 0);
         self.write_key(circumstances);
     }
 
@@ -257,9 +260,12 @@ impl Capture {
     }
 
     /// Gives away the memory of inputs that nobody can ask for after this run: neither a tensor, nor a view
-    /// that stays pending, nor a tape.
-    fn decide_donations(&mut self) {
+    /// that stays pending, nor a tape. A run that guards find fault with can be asked for again, and keeps its inputs.
+    fn decide_donations(&mut self, guarded: bool) {
         self.donated.resize(self.nodes.len(), false);
+        if guarded {
+            return;
+        }
         let mut alive: Vec<bool> = (0..self.nodes.len()).map(|n| self.held(n)).collect();
         for n in (0..self.nodes.len()).rev() {
             if let Some(storage) = &self.inputs[n] {

@@ -187,7 +187,11 @@ fn compute(
     capture.collect(
         roots,
         pending,
-        [u64::from(fuse) | u64::from(guarded) << 1, device_number(device), executor.generation()?],
+        [
+            u64::from(fuse) | if guarded { capture::GUARDED } else { 0 },
+            device_number(device),
+            executor.generation()?,
+        ],
     );
     drop(capturing);
     if capture.nothing_to_do() {

@@ -2,6 +2,8 @@
 //! the backward pass is fused and planned like the forward pass, and can itself be differentiated.
 
 use super::{BinaryOp as B, ConvKind, Differentiated, Op, ReduceOp, UnaryOp as U};
+use crate::device::with_device;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -166,7 +168,13 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
             };
             Ok(smallvec![Some(table), None])
         }
-        Op::ScatterAdd { axis } => Ok(smallvec![None, Some(g.gather_primitive(*axis as usize, x(0))?)]),
+        Op::ScatterAdd { axis } => {
+            let (axis, index) = (*axis as usize, x(0));
+            // What was dropped has no gradient.
+            let wide = if index.dtype() == DType::U8 { &index.try_to_dtype(DType::I32)? } else { index };
+            let kept = wide.try_ge(0)?.try_logical_and(&wide.try_lt(g.shape()[axis] as i64)?)?;
+            Ok(smallvec![None, Some(kept.try_where_(g.gather_primitive(axis, index)?, 0.0)?)])
+        }
         Op::Cumsum { axis } => {
             let axis = *axis as isize;
             one(g.try_flip(axis)?.try_cumsum(axis)?.try_flip(axis))
@@ -308,7 +316,7 @@ fn products_of_others(x: &Tensor, axes: u8) -> Result<Tensor> {
     let rows = shape.numel() / count.max(1);
     let each =
         moved.reshape_to(Shape::of(&[rows, 1, count]))?.expand_to(Shape::new(&[rows, count, count])?)?;
-    let own = Tensor::try_eye(count)?.try_eq(1.0)?.expand_to(each.shape())?;
+    let own = with_device(x.device(), || Tensor::try_eye(count))?.try_eq(1.0)?.expand_to(each.shape())?;
     let others = own.try_where_(1.0, &each)?.reduce_mask(ReduceOp::Prod, 0b100)?;
     let mut back = vec![0; order.len()];
     for (k, &o) in order.iter().enumerate() {

@@ -329,6 +329,10 @@ impl<'a> Builder<'a> {
     }
 
     fn gather(&mut self, n: usize, axis: usize, view: &View) -> Built<Value> {
+        // Where a check fails, the index is a fill, and the other coordinates lie outside of the table.
+        if !view.checks.is_empty() {
+            return Err(Obstacle::Materialize(n));
+        }
         let node = &self.graph.nodes[n];
         let here = self.shaped(view, n)?;
         let table = self.graph.source(n, 0);

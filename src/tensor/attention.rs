@@ -3,6 +3,7 @@
 use super::Tensor;
 use super::record::{ops, record};
 use crate::autograd::{self, BackwardOptions};
+use crate::device::with_device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::Op;
@@ -128,7 +129,11 @@ pub(crate) fn second_gradients(
     let inputs: Vec<Tensor> = inputs.map(leaf).collect::<Result<_>>()?;
     let upstream = leaf(upstream)?;
     autograd::enable_grad(|| {
-        let forward = plain(&inputs[0], &inputs[1], &inputs[2], (inputs.get(3), causal, scale, 0.0))?;
+        // Scores of halves need f32, and so do masks.
+        let wide = |t: &Tensor| t.try_to_dtype(t.dtype().wide());
+        let (q, k, v) = (wide(&inputs[0])?, wide(&inputs[1])?, wide(&inputs[2])?);
+        let forward =
+            plain(&q, &k, &v, (inputs.get(3), causal, scale, 0.0))?.try_to_dtype(upstream.dtype())?;
         let all: Vec<&Tensor> = inputs.iter().collect();
         let once = BackwardOptions { retain_graph: true, create_graph: true };
         let first = autograd::try_grad(&[&forward], &all, Some(&[&upstream]), once)?;
@@ -167,8 +172,13 @@ fn plain(q: &Tensor, k: &Tensor, v: &Tensor, options: (Option<&Tensor>, bool, f6
     }
     if causal {
         let (queries, keys) = (q.size(-2), k.size(-2));
-        let hidden = Tensor::try_tril_mask(queries, keys, 0)?.try_logical_not()?;
+        let seen = with_device(q.device(), || Tensor::try_tril_mask(queries, keys, 0))?;
+        let hidden = seen.try_logical_not()?;
         scores = hidden.try_where_(f64::NEG_INFINITY, &scores)?;
+    }
+    if k.size(-2) == 0 {
+        // Sums of nothing.
+        return scores.try_matmul(v);
     }
     let peak = autograd::no_grad(|| scores.detach().try_max_dim(-1, true))?;
     // A row that is hidden whole has no largest score; any finite number serves.
@@ -205,7 +215,10 @@ ops! {
         if !(0.0..1.0).contains(&options.dropout) {
             bail!(Argument, "a dropout of {} is not a probability below 1", options.dropout);
         }
-        let scale = options.scale.unwrap_or(1.0 / (qs[rank - 1] as f64).sqrt());
+        let scale = options.scale.unwrap_or(1.0 / (qs[rank - 1].max(1) as f64).sqrt());
+        if !(scale as f32).is_finite() {
+            bail!(Argument, "a scale of {scale} is not a finite f32");
+        }
         // Half precision is computed in f32, as the scores need it.
         let wide = q.dtype().wide();
         // A GPU's kernel takes halves as they are, which is what its matrix units want.

@@ -3,7 +3,7 @@
 use crate::driver::on_software;
 use crate::reference::Array;
 use crate::table::*;
-use volta::{AttentionOptions, DType, Device, Tensor, default_device, with_device};
+use volta::{AttentionOptions, BackwardOptions, DType, Device, Tensor, default_device, with_device};
 
 /// softmax(q·kᵀ·scale + mask)·v; a query that sees nothing gives zeros.
 fn attention(x: &[Array], mask: Option<&Array>, causal: bool, scale: Option<f64>) -> Array {
@@ -210,5 +210,78 @@ fn second_gradients_exist_for_each_operand_alone() {
         let (a, b) = (twice(true), twice(false));
         let worst = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(worst < 1e-9, "operand {tracked}: {a:?} against {b:?}");
+    }
+}
+
+fn half_numbers(shape: [usize; 4], seed: usize) -> Tensor {
+    let count = shape.iter().product::<usize>();
+    let data: Vec<f32> = (0..count).map(|k| ((k * 7919 + seed * 37) % 101) as f32 * 0.01 - 0.5).collect();
+    Tensor::from_vec(data, shape)
+}
+
+/// Whatever the default device is by then.
+#[test]
+fn masks_are_made_where_queries_are() {
+    let t = |rows, seed| half_numbers([1, 2, rows, 16], seed).realize().clone();
+    let (one, many, k, v) = (t(1, 1), t(4, 2), t(4, 3), t(4, 4));
+    let x = Tensor::vector(&[2.0, 3.0, 4.0]).requires_grad(true);
+    with_device(Device::Cpu, || {
+        let causal = AttentionOptions { causal: true, ..Default::default() };
+        let first = one.scaled_dot_product_attention(&k, &v, causal);
+        let expected = v.narrow(2, 0, 1);
+        assert!((first - expected).abs().max().item::<f32>() < 1e-6);
+        let dropped = many.scaled_dot_product_attention(&k, &v, AttentionOptions { dropout: 0.5, ..causal });
+        assert_eq!(dropped.shape(), many.shape());
+        assert!(dropped.abs().max().item::<f32>().is_finite());
+        let twice = BackwardOptions { retain_graph: true, create_graph: true };
+        let gradient = volta::grad(&[&x.prod()], &[&x], twice).remove(0).expect("one");
+        assert_eq!(gradient.to_vec::<f32>(), [12.0, 8.0, 6.0]);
+    });
+}
+
+#[test]
+fn without_keys_or_widths_there_is_nothing_to_weigh() {
+    let t = |rows, width| half_numbers([1, 2, rows, width], 5);
+    for (queries, dropout) in [(1, 0.0), (3, 0.0), (3, 0.5)] {
+        let options = AttentionOptions { dropout, ..Default::default() };
+        let y = t(queries, 8).scaled_dot_product_attention(&t(0, 8), &t(0, 8), options);
+        assert_eq!(y.to_vec::<f32>(), vec![0.0; 2 * queries * 8]);
+    }
+    for queries in [1, 3] {
+        let v = t(4, 8);
+        let y = t(queries, 0).scaled_dot_product_attention(&t(4, 0), &v, AttentionOptions::default());
+        let mean = v.mean_dim([2], true).expand([1, 2, queries, 8]);
+        assert!((y - mean).abs().max().item::<f32>() < 1e-6);
+    }
+    let q = t(3, 8);
+    let scaled = |scale| {
+        q.try_scaled_dot_product_attention(
+            &q,
+            &q,
+            AttentionOptions { scale: Some(scale), ..Default::default() },
+        )
+    };
+    assert!(scaled(f64::INFINITY).is_err() && scaled(1e39).is_err() && scaled(f64::NAN).is_err());
+    assert!(scaled(1e-39).expect("almost no scale").sum().item::<f32>().is_finite());
+}
+
+#[test]
+fn second_gradients_of_halves_with_a_mask_are_those_of_the_cpu() {
+    let run = || {
+        let leaf = |seed| half_numbers([1, 2, 8, 16], seed).to_dtype(DType::F16).requires_grad(true);
+        let (q, k, v) = (leaf(1), leaf(2), leaf(3));
+        let mask = half_numbers([1, 1, 8, 8], 4);
+        let options = AttentionOptions { mask: Some(&mask), ..Default::default() };
+        let y = q.scaled_dot_product_attention(&k, &v, options).to_dtype(DType::F32).square().sum();
+        let twice = BackwardOptions { retain_graph: true, create_graph: true };
+        let d = volta::grad(&[&y], &[&q], twice).remove(0).expect("one");
+        (d.to_dtype(DType::F32) * 100.0).square().sum().backward();
+        q.grad().expect("one").to_dtype(DType::F32).to_vec::<f32>()
+    };
+    let (here, there) = (run(), with_device(Device::Cpu, run));
+    let largest = there.iter().fold(0f32, |m, x| m.max(x.abs()));
+    assert!(largest > 0.0 && largest.is_finite(), "{largest}");
+    for (a, b) in here.iter().zip(&there) {
+        assert!((a - b).abs() <= 0.03 * largest, "{a} is not {b} of {largest}");
     }
 }

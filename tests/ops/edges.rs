@@ -352,3 +352,23 @@ fn a_target_that_is_no_class_gives_no_loss() {
         }
     }
 }
+
+/// Beside what is looked up lies padding, far from the table.
+#[test]
+fn what_is_looked_up_can_be_padded() {
+    let table = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], [2, 2]).realize().clone();
+    let rows = Tensor::from_vec(vec![1i32], [1]).realize().clone();
+    let padded = table.index_select(0, &rows).pad(&[(0, 0), (1 << 24, 3)], 0.0);
+    assert_eq!(padded.sum().item::<f32>(), 7.0);
+    let left = Tensor::full([1, 3], 5.0);
+    let joined = Tensor::cat(&[&left, &table.index_select(0, &rows)], 1);
+    assert_eq!(joined.to_vec::<f32>(), [5.0, 5.0, 5.0, 3.0, 4.0]);
+}
+
+#[test]
+fn what_is_added_nowhere_has_no_gradient() {
+    let v = Tensor::vector(&[1.0, 2.0, 3.0]).requires_grad(true);
+    let index = Tensor::from_vec(vec![0i32, -1, 3], [3]);
+    Tensor::zeros([3]).scatter_add(0, &index, &v).sum().backward();
+    assert_eq!(v.grad().expect("one").to_vec::<f32>(), [1.0, 0.0, 0.0]);
+}

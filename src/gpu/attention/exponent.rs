@@ -14,8 +14,9 @@ pub(super) struct Exponent {
 
 impl Exponent {
     pub fn of(p: &Problem) -> Exponent {
-        // A factor below 0 would turn the order of scores round.
-        Exponent { products: (p.mask.is_none() && p.factor > 0.0).then_some(p.factor) }
+        // A factor below 0 would turn the order of scores round, and one that is very large or small leaves the range of f32.
+        let is_usual = p.factor > 0.0 && (p.factor * LOG2_E).is_finite() && (LAG / p.factor).is_finite();
+        Exponent { products: (p.mask.is_none() && is_usual).then_some(p.factor) }
     }
 
     /// The statements that scale products and add the mask, unless products serve as scores.
