@@ -20,11 +20,11 @@ fn a_convolutional_network_learns_mnist_in_an_epoch() {
     // A processor that plays a GPU would take an hour: there a small part must do.
     let is_slow = default_device().is_gpu()
         && gpu::adapters().iter().any(|a| a.index == Some(0) && a.kind == gpu::AdapterKind::Software);
-    let (samples, least) = if is_slow { (960, 0.7) } else { (60_000, 0.985) };
+    let (samples, least) = if is_slow { (1_920, 0.75) } else { (60_000, 0.985) };
     manual_seed(0);
     let change = || (ToFloat, Normalize::new(&[0.1307], &[0.3081]));
     let (train, test) = (Mnist::train(&folder).unwrap(), Mnist::test(&folder).unwrap());
-    let test_count = if is_slow { 250 } else { test.len() };
+    let test_count = if is_slow { 500 } else { test.len() };
     let part = |images, count: usize| Subset::new(Arc::new(images), (0..count).collect());
     let mut train = DataLoader::over(part(train, samples).map(change()), 64).with_shuffle(true).with_seed(0);
     let mut test = DataLoader::over(part(test, test_count).map(change()), 250);
