@@ -53,3 +53,36 @@ fn second_derivatives_agree_with_finite_differences_whoever_is_tracked() {
         }
     }
 }
+
+/// Queries, keys and values made of one tensor, as in self-attention, and the gradient of the gradient recorded, too.
+#[test]
+fn third_derivatives_of_self_attention_agree_with_finite_differences() {
+    manual_seed(6);
+    let (x, probe) = (f64s(&[1, 1, 3, 4]), f64s(&[1, 1, 3, 4]));
+    let second_gradients = |x: &Tensor, create_graph: bool| {
+        let keys = x * 0.5;
+        let y =
+            x.scaled_dot_product_attention(&keys, x, AttentionOptions { causal: true, ..Default::default() });
+        let of_x =
+            |number: &Tensor, options| grad(&[number], &[x], options)[0].clone().expect("it depends on x");
+        let first = of_x(&(y.sin() * &probe).sum(), TWICE);
+        of_x(&first.square().sum(), BackwardOptions { retain_graph: true, create_graph }).square().sum()
+    };
+    let leaf = x.requires_grad(true);
+    let recorded = second_gradients(&leaf, true);
+    let apart = second_gradients(&leaf, false).item::<f64>();
+    assert!((recorded.item::<f64>() - apart).abs() < 1e-9 * apart, "{} {apart}", recorded.item::<f64>());
+    recorded.backward();
+    let third = leaf.grad().expect("x is tracked").to_vec::<f64>();
+    for at in [0, 5, 11] {
+        let step = 1e-5;
+        let moved = |by: f64| {
+            let mut values = x.to_vec::<f64>();
+            values[at] += by;
+            second_gradients(&Tensor::from_vec(values, x.shape()).requires_grad(true), false).item::<f64>()
+        };
+        let difference = (moved(step) - moved(-step)) / (2.0 * step);
+        let close = (difference - third[at]).abs() <= 1e-5 * (1.0 + difference.abs());
+        assert!(close, "element {at}: {difference} {}", third[at]);
+    }
+}

@@ -1,7 +1,12 @@
 //! Gradients: what is kept, what is let go, what flows where, and gradients of gradients.
 
-use std::sync::Mutex;
-use volta::{BackwardOptions, Function, Tensor, apply, checkpoint, enable_grad, grad, no_grad, try_grad};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use volta::{
+    BackwardOptions, DType, Function, Tensor, apply, autocast, checkpoint, enable_grad, grad, no_grad,
+    try_grad,
+};
 
 const KEEP: BackwardOptions = BackwardOptions { retain_graph: true, create_graph: false };
 const CREATE: BackwardOptions = BackwardOptions { retain_graph: false, create_graph: true };
@@ -295,6 +300,61 @@ fn a_checkpoint_can_be_differentiated_twice() {
     assert_close(&run(true), &run(false));
 }
 
+/// Inputs that depend on each other, or are the same tensor: each has the gradient of its own place only.
+#[test]
+fn a_checkpoint_differentiated_twice_counts_every_path_once() {
+    fn product(x: &[Tensor]) -> Tensor {
+        (&x[0] * &x[1]).sin()
+    }
+    let run = |checkpointed: bool| {
+        let a = leaf(&[2.0, -0.5]);
+        let b = &a * &a;
+        let mut found = Vec::new();
+        for pair in [[&a, &b], [&b, &a], [&a, &a], [&b, &b]] {
+            let y = if checkpointed { checkpoint(product, &pair) } else { product(&pair.map(Clone::clone)) };
+            let first = one(&y.sum(), &a, CREATE);
+            found.extend(read(&first));
+            found.extend(read(&one(&first.square().sum(), &a, KEEP)));
+        }
+        found
+    };
+    assert_close(&run(true), &run(false));
+}
+
+/// What the second run meets is what the first one met, and afterwards everything is as it was, also behind a panic.
+#[test]
+fn a_checkpoint_runs_again_under_its_own_circumstances() {
+    let _alone = RANDOM.lock().expect("no other test panics while drawing");
+    let run = |checkpointed: bool| {
+        let (x, w) = (Tensor::randn([3, 4]).requires_grad(true), Tensor::randn([4, 2]).requires_grad(true));
+        let product = |t: &[Tensor]| t[0].matmul(&t[1]).dropout(0.25, true);
+        let y = autocast(DType::BF16, || {
+            if checkpointed { checkpoint(product, &[&x, &w]) } else { product(&[x.clone(), w.clone()]) }
+        });
+        assert_eq!(y.dtype(), DType::BF16);
+        y.to_dtype(DType::F32).square().sum().backward();
+        [&x, &w].map(|t| t.grad().expect("a gradient").to_vec::<f32>())
+    };
+    let [again, plain] = [true, false].map(|checkpointed| {
+        volta::manual_seed(5);
+        run(checkpointed)
+    });
+    assert_eq!(again, plain);
+
+    let runs = Arc::new(AtomicUsize::new(0));
+    let x = leaf(&[1.0]);
+    let y = checkpoint(
+        move |x| {
+            assert_eq!(runs.fetch_add(1, Ordering::Relaxed), 0, "once is enough");
+            autocast(DType::F16, || x[0].dropout(0.5, true))
+        },
+        &[&x],
+    );
+    let before = volta::RngState::save();
+    std::panic::catch_unwind(AssertUnwindSafe(|| y.sum().backward())).expect_err("the second run panics");
+    assert_eq!(volta::RngState::save(), before);
+}
+
 #[test]
 fn dropout_inside_a_checkpoint_falls_the_same_way_again() {
     let _alone = RANDOM.lock().expect("no other test panics while drawing");
@@ -320,6 +380,9 @@ fn a_checkpoint_that_captures_a_tracked_tensor_is_an_error() {
     let y = checkpoint(move |x| &x[0] * &middle, &[&x]).sum();
     assert!(y.try_backward().is_err(), "nor one from the middle of a graph");
     let constant = Tensor::from_vec(vec![4.0f64], [1]);
+    let captured = w.clone();
+    let y = checkpoint(move |x| &x[0] * &captured, &[&x]).sum();
+    assert!(try_grad(&[&y], &[&x], None, CREATE).is_err(), "nor when the pass is recorded");
     checkpoint(move |x| &x[0] * &constant, &[&x]).sum().backward();
     assert_eq!(grad_of(&x), [4.0], "constants may be captured");
 }

@@ -4,16 +4,37 @@
 use super::function::with_own_gradient;
 use super::{BackwardOptions, enable_grad, no_grad, try_grad};
 use crate::call::Call;
+use crate::device::{Device, default_device, with_device};
+use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::OwnGradient;
-use crate::tensor::{RngState, Tensor};
+use crate::tensor::{DrawAside, RngState, Tensor, autocast_dtype, with_autocast};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-struct Again<F> {
-    function: F,
+/// What a function's result depends on besides its inputs.
+struct Circumstances {
     /// So that dropout falls as it did the first time.
     rng: RngState,
+    autocast: Option<DType>,
+    device: Device,
+}
+
+impl Circumstances {
+    fn here() -> Circumstances {
+        Circumstances { rng: RngState::save(), autocast: autocast_dtype(), device: default_device() }
+    }
+
+    /// Runs `f` as it would have run then, and leaves everything as it is now.
+    fn relive<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _aside = DrawAside::from(self.rng);
+        with_device(self.device, || with_autocast(self.autocast, f))
+    }
+}
+
+struct Again<F> {
+    function: F,
+    circumstances: Circumstances,
 }
 
 impl<F: Fn(&[Tensor]) -> Tensor + Send + Sync> OwnGradient for Again<F> {
@@ -24,23 +45,11 @@ impl<F: Fn(&[Tensor]) -> Tensor + Send + Sync> OwnGradient for Again<F> {
         gradient: &Tensor,
     ) -> Result<Vec<Option<Tensor>>> {
         let create_graph = super::is_enabled();
-        // Inside a graph that is itself differentiated, the inputs must stay connected.
-        let fresh: Vec<Tensor> = if create_graph {
-            inputs.to_vec()
-        } else {
-            inputs
-                .iter()
-                .map(|x| if x.is_tracked() { x.try_requires_grad(true) } else { Ok(x.clone()) })
-                .collect::<Result<_>>()?
-        };
-        let now = RngState::save();
-        self.rng.restore();
-        let output = enable_grad(|| (self.function)(&fresh));
-        now.restore();
+        let begin = |x: &Tensor| if x.is_tracked() { x.begun_anew() } else { Ok(x.clone()) };
+        let fresh: Vec<Tensor> = inputs.iter().map(begin).collect::<Result<_>>()?;
+        let output = self.circumstances.relive(|| enable_grad(|| (self.function)(&fresh)));
         let tracked: Vec<&Tensor> = fresh.iter().filter(|x| x.is_tracked()).collect();
-        if !create_graph {
-            refuse_captured(&output, &tracked)?;
-        }
+        refuse_captured(&output, &tracked)?;
         let options = BackwardOptions { retain_graph: false, create_graph };
         let mut found = try_grad(&[&output], &tracked, Some(&[gradient]), options)?.into_iter();
         Ok(fresh.iter().map(|x| if x.is_tracked() { found.next().flatten() } else { None }).collect())
@@ -91,7 +100,7 @@ pub fn try_checkpoint(
 ) -> Result<Tensor> {
     let _call = Call::enter("checkpoint");
     let inputs: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
-    let rng = RngState::save();
+    let circumstances = Circumstances::here();
     let value = no_grad(|| function(&inputs));
-    Ok(with_own_gradient(&value, &inputs, Arc::new(Again { function, rng })))
+    Ok(with_own_gradient(&value, &inputs, Arc::new(Again { function, circumstances })))
 }

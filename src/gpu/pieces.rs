@@ -103,7 +103,7 @@ fn cut_down(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Option<Vec<Ma
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
+    use crate::dtype::{DType, Scalar};
     use crate::op::BinaryOp;
     use crate::plan::kernel::{Instruction, Rank, Store};
     use crate::plan::view::Affine;
@@ -126,7 +126,8 @@ mod tests {
 
     /// slot 2 = slot 0 + slot 1, over rows of ten.
     fn sum(rows: usize) -> MapKernel {
-        let load = |slot| Step::Load { access: access(slot, &[10, 1], 0), checks: vec![], fill: 0.0 };
+        let load =
+            |slot| Step::Load { access: access(slot, &[10, 1], 0), checks: vec![], fill: Scalar::Int(0) };
         let full = |step| Instruction { step, dtype: DType::F32, rank: Rank::Full };
         MapKernel {
             extents: vec![rows, 10],

@@ -4,7 +4,7 @@
 
 use super::aside::Detour;
 use super::pieces::{self, Pieces};
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::op::{BinaryOp, ReduceOp};
 use crate::plan::kernel::{Access, Instruction, MapKernel, Rank, Slot, Step, Store, Value, Work};
 use crate::plan::view::Affine;
@@ -96,7 +96,7 @@ impl<P: Pieces> Stages<'_, P> {
         let extreme = if max { ReduceOp::Max } else { ReduceOp::Min };
         let chunk = |more: &mut More, before: usize| {
             let place = more.push(Step::ArgReduce { max, of }, dtype, Rank::Row);
-            let before = more.push(Step::Literal(before as f64), dtype, Rank::Uniform);
+            let before = more.push(Step::Literal(Scalar::Int(before as i64)), dtype, Rank::Uniform);
             let place = more.push(Step::Binary(BinaryOp::Add, place, before), dtype, Rank::Row);
             let best = more.push(Step::Reduce(extreme, of), of_dtype, Rank::Row);
             vec![best, place]
@@ -319,7 +319,7 @@ impl More {
     fn look_up(&mut self, map: &MapKernel, v: Value, table: &Table, range: &Range<usize>) -> Value {
         let Instruction { dtype, rank, .. } = map.code[v];
         let (index, counts, of_rank) = self.index(map, table);
-        let before = self.push(Step::Literal(range.start as f64), counts, Rank::Uniform);
+        let before = self.push(Step::Literal(Scalar::Int(range.start as i64)), counts, Rank::Uniform);
         let index = self.push(Step::Binary(BinaryOp::Sub, index, before), counts, of_rank);
         let mut access = table.access.clone();
         access.position.offset += table.stride * range.start as isize;
@@ -330,7 +330,8 @@ impl More {
     fn is_within(&mut self, map: &MapKernel, table: &Table, range: &Range<usize>) -> Value {
         let (index, counts, rank) = self.index(map, table);
         let ends = [range.start, range.end];
-        let [start, end] = ends.map(|end| self.push(Step::Literal(end as f64), counts, Rank::Uniform));
+        let [start, end] =
+            ends.map(|end| self.push(Step::Literal(Scalar::Int(end as i64)), counts, Rank::Uniform));
         let low = self.push(Step::Binary(BinaryOp::Le, start, index), DType::Bool, rank);
         let high = self.push(Step::Binary(BinaryOp::Lt, index, end), DType::Bool, rank);
         self.push(Step::Binary(BinaryOp::And, low, high), DType::Bool, rank)
@@ -382,7 +383,7 @@ fn store(value: Value, slot: Slot, position: Affine) -> Store {
 }
 
 fn load(slot: Slot, position: Affine) -> Step {
-    Step::Load { access: Access { slot, position }, checks: Vec::new(), fill: 0.0 }
+    Step::Load { access: Access { slot, position }, checks: Vec::new(), fill: Scalar::Int(0) }
 }
 
 /// The type that folds are computed in: sums of halves are kept wide until their end.

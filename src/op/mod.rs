@@ -427,7 +427,8 @@ impl Op {
         };
         match self {
             Op::Pad { pads, fill } => {
-                key.push(fill.to_f64().to_bits());
+                // Floats are not all integers, and integers of 64 bits not all floats.
+                key.extend([fill.to_f64().to_bits(), fill.to_i64() as u64]);
                 pairs(key, pads);
             }
             Op::Slice(parts) => pairs(key, parts),

@@ -4,7 +4,7 @@
 use super::graph::PlanGraph;
 use super::kernel::{Access, Instruction, MapKernel, Operand, Rank, Step, Store, Value};
 use super::view::{Affine, Check, View};
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::op::formula::FormulaStep;
 use crate::op::{Op, ReduceOp};
 use crate::shape::Shape;
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
             let rank = self.rank_of(&forms);
             let access = Access { slot: n, position };
             return Ok(self.push(
-                Step::Load { access, checks: view.checks.clone(), fill: 0.0 },
+                Step::Load { access, checks: view.checks.clone(), fill: Scalar::Int(0) },
                 node.dtype,
                 rank,
             ));
@@ -268,7 +268,7 @@ impl<'a> Builder<'a> {
             Op::ArgReduce { max, axes } => {
                 self.reduce(n, *axes, view, |of| Step::ArgReduce { max: *max, of })
             }
-            Op::Pad { fill, .. } => self.pad(n, fill.to_f64(), view),
+            Op::Pad { fill, .. } => self.pad(n, *fill, view),
             op if op.moves() => {
                 let source = graph.source(n, 0);
                 let inner = view.through(op, node.shape, graph.nodes[source].shape, &self.extents);
@@ -302,7 +302,7 @@ impl<'a> Builder<'a> {
         view.to_shape(self.graph.nodes[n].shape, &self.extents).ok_or(Obstacle::Materialize(n))
     }
 
-    fn pad(&mut self, n: usize, fill: f64, view: &View) -> Built<Value> {
+    fn pad(&mut self, n: usize, fill: Scalar, view: &View) -> Built<Value> {
         let source = self.graph.source(n, 0);
         let (shape, dtype) = (self.graph.nodes[source].shape, self.graph.nodes[n].dtype);
         let node = &self.graph.nodes[n];
@@ -313,7 +313,7 @@ impl<'a> Builder<'a> {
             && let Instruction { step: Step::Load { access, checks, fill: none }, rank, .. } =
                 &self.code[value]
             && *checks == inner.checks
-            && *none == 0.0
+            && none.to_f64() == 0.0
         {
             let step = Step::Load { access: access.clone(), checks: checks.clone(), fill };
             let rank = *rank;

@@ -3,7 +3,6 @@
 use super::Plan;
 use super::executor::Argument;
 use super::kernel::{Kernel, MapKernel, Slot, Step, Value, Work};
-use crate::dtype::Scalar;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Slots to count NaN and infinity in before the first kernel.
@@ -74,8 +73,8 @@ pub(crate) fn verdict(
 
 fn uses_nonfinite_constant(kernel: &Kernel, arguments: &[Argument]) -> bool {
     let infinite = |step: &Step| match step {
-        Step::Argument(k) => matches!(arguments[*k], Argument::Number(Scalar::Float(x)) if !x.is_finite()),
-        Step::Literal(x) | Step::Load { fill: x, .. } => !x.is_finite(),
+        Step::Argument(k) => matches!(arguments[*k], Argument::Number(x) if !x.to_f64().is_finite()),
+        Step::Literal(x) | Step::Load { fill: x, .. } => !x.to_f64().is_finite(),
         _ => false,
     };
     kernel.maps().any(|m| m.code.iter().any(|i| infinite(&i.step)))

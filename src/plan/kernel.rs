@@ -3,7 +3,7 @@
 
 use super::view::{Affine, Check};
 use crate::call::Origin;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::op::{BinaryOp, ConvAttrs, ConvKind, PoolAttrs, RandomKind, ReduceOp, UnaryOp};
 use crate::shape::Shape;
 use std::ops::Range;
@@ -55,7 +55,7 @@ pub(crate) enum Step {
     Load {
         access: Access,
         checks: Vec<Check>,
-        fill: f64,
+        fill: Scalar,
     },
     /// The element at position + index · stride; out of 0..extent it is NaN, or 0 for integers.
     Gather {
@@ -67,7 +67,7 @@ pub(crate) enum Step {
     /// The plan's argument of that number.
     Argument(usize),
     /// A number fixed in the plan.
-    Literal(f64),
+    Literal(Scalar),
     /// A position as a number.
     Iota(Affine),
     /// Random for the counter at a position; the key is two arguments.
@@ -315,7 +315,7 @@ impl Operand {
     pub fn as_map(&self) -> MapKernel {
         let position = Affine { coefficients: self.strides.iter().copied().collect(), offset: self.offset };
         let access = Access { slot: self.slot, position };
-        let step = Step::Load { access, checks: Vec::new(), fill: 0.0 };
+        let step = Step::Load { access, checks: Vec::new(), fill: Scalar::Int(0) };
         MapKernel {
             extents: self.shape.to_vec(),
             outer: self.shape.rank(),

@@ -123,11 +123,8 @@ pub(crate) fn second_gradients(
     let create_graph = autograd::is_enabled();
     // q, k, v and perhaps the mask; the gradient of the result.
     let (inputs, upstream) = (sources[..3].iter().chain(sources.get(5)), &sources[4]);
-    // Fresh leaves where the walk may end; the tensors themselves where it must go on.
-    let leaf =
-        |t: &Tensor| if create_graph && t.is_tracked() { Ok(t.clone()) } else { t.try_requires_grad(true) };
-    let inputs: Vec<Tensor> = inputs.map(leaf).collect::<Result<_>>()?;
-    let upstream = leaf(upstream)?;
+    let inputs: Vec<Tensor> = inputs.map(Tensor::begun_anew).collect::<Result<_>>()?;
+    let upstream = upstream.begun_anew()?;
     autograd::enable_grad(|| {
         // Scores of halves need f32, and so do masks.
         let wide = |t: &Tensor| t.try_to_dtype(t.dtype().wide());

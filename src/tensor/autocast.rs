@@ -19,13 +19,27 @@ thread_local! {
 /// [`GradScaler`](crate::GradScaler).
 #[track_caller]
 pub fn autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> R {
-    struct Restore(Option<DType>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            LOWER.set(self.0);
-        }
-    }
     let _restore = Restore(try_set_autocast(Some(dtype)).unwrap_or_else(|e| e.raise()));
+    f()
+}
+
+/// The precision that was there before.
+struct Restore(Option<DType>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        LOWER.set(self.0);
+    }
+}
+
+/// What [`autocast`] asks for on this thread.
+pub(crate) fn autocast_dtype() -> Option<DType> {
+    LOWER.get()
+}
+
+/// Runs `f` with what [`autocast_dtype`] said elsewhere.
+pub(crate) fn with_autocast<R>(dtype: Option<DType>, f: impl FnOnce() -> R) -> R {
+    let _restore = Restore(LOWER.replace(dtype));
     f()
 }
 

@@ -30,12 +30,12 @@ pub fn manual_seed(seed: u64) {
 impl RngState {
     /// The state now, to go on from later.
     pub fn save() -> RngState {
-        *RNG.lock().expect("no panic while the generator is held")
+        with_rng(|rng| *rng)
     }
 
     /// Goes on from here.
     pub fn restore(self) {
-        *RNG.lock().expect("no panic while the generator is held") = self;
+        with_rng(|rng| *rng = self);
     }
 
     fn draw(&mut self) -> [u32; 2] {
@@ -71,7 +71,13 @@ pub(crate) struct DrawAside(Option<RngState>);
 
 impl DrawAside {
     pub(crate) fn enter() -> DrawAside {
-        DrawAside(ASIDE.replace(Some(RngState { seed: 0, drawn: 0 })))
+        DrawAside::from(RngState { seed: 0, drawn: 0 })
+    }
+}
+
+impl From<RngState> for DrawAside {
+    fn from(begin: RngState) -> DrawAside {
+        DrawAside(ASIDE.replace(Some(begin)))
     }
 }
 
@@ -81,14 +87,19 @@ impl Drop for DrawAside {
     }
 }
 
+/// What `f` makes of the state that this thread draws from.
+fn with_rng<R>(f: impl FnOnce(&mut RngState) -> R) -> R {
+    let Some(mut aside) = ASIDE.get() else {
+        return f(&mut RNG.lock().expect("no panic while the generator is held"));
+    };
+    let result = f(&mut aside);
+    ASIDE.set(Some(aside));
+    result
+}
+
 /// A key for one tensor of random numbers, or for a loader; its elements count under it.
 pub(crate) fn next_key() -> [u32; 2] {
-    if let Some(mut rng) = ASIDE.get() {
-        let key = rng.draw();
-        ASIDE.set(Some(rng));
-        return key;
-    }
-    RNG.lock().expect("no panic while the generator is held").draw()
+    with_rng(RngState::draw)
 }
 
 macro_rules! creators {

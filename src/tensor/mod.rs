@@ -37,6 +37,7 @@ mod transfer;
 
 pub use attention::AttentionOptions;
 pub use autocast::{autocast, try_set_autocast};
+pub(crate) use autocast::{autocast_dtype, with_autocast};
 pub use conv::ConvOptions;
 pub(crate) use create::{DrawAside, next_key};
 pub use create::{RngState, manual_seed};

@@ -75,10 +75,7 @@ impl Given for Tensor {
         let mut node = self.node();
         // An op with nothing to do must hand out neither the variable it was called on nor a leaf.
         if node.leaf.is_some() {
-            let tracked = autograd::is_enabled();
-            let (shape, dtype, device) = (node.shape, node.dtype, node.device);
-            let sources = [node].into_iter().collect();
-            node = Node::record(Recipe { op: Op::Reshape, sources, shape, dtype, device, tracked });
+            node = continued(node);
         }
         if !matches!(node.op, Op::Const(_)) && !node.is_realized() {
             register(&node);
@@ -161,6 +158,14 @@ pub(crate) fn source(op: Op, shape: Shape, dtype: DType, device: Device) -> Tens
     Tensor::from_node(Node::record(recipe))
 }
 
+/// `node`'s value under another name that gradients pass through.
+fn continued(node: Arc<Node>) -> Arc<Node> {
+    let tracked = autograd::is_enabled() && node.tracked;
+    let (shape, dtype, device) = (node.shape, node.dtype, node.device);
+    let sources = [node].into_iter().collect();
+    Node::record(Recipe { op: Op::Reshape, sources, shape, dtype, device, tracked })
+}
+
 /// `node`'s value under another name that autograd does not see through.
 pub(crate) fn renamed(node: &Arc<Node>) -> Tensor {
     if let Some(storage) = node.storage() {
@@ -177,6 +182,16 @@ pub(crate) fn renamed(node: &Arc<Node>) -> Tensor {
 }
 
 impl Tensor {
+    /// The same value as the beginning of a computation that is differentiated by itself, while another backward pass
+    /// runs: gradients with respect to it leave out what it has in common with other beginnings. What is recorded still
+    /// depends on the tensor itself if that pass is recorded, too.
+    pub(crate) fn begun_anew(&self) -> Result<Tensor> {
+        if autograd::is_enabled() && self.is_tracked() {
+            return Ok(Tensor::from_node(continued(self.node())));
+        }
+        self.try_requires_grad(true)
+    }
+
     /// The type of sums of integers: i64, or, on a device without it, what holds the most of them in 32 bits.
     pub(crate) fn sum_type(&self) -> DType {
         match self.dtype() {

@@ -71,6 +71,12 @@ fn large_integers_keep_every_bit_through_elementwise_ops_and_products() {
         x.reshape([2, 1]).matmul(&Tensor::from_vec(vec![1i64], [1, 1])).to_vec::<i64>(),
         x.to_vec::<i64>()
     );
+    for fill in [(1i64 << 53) + 1, 1 << 53, i64::MIN, i64::MAX] {
+        let padded = x.pad(&[(1, 0)], fill);
+        assert_eq!(padded.to_vec::<i64>(), [fill, (1 << 53) + 1, -(1 << 53) - 1], "as it lies in memory");
+        let padded = (&x + 1).pad(&[(0, 1)], fill);
+        assert_eq!(padded.to_vec::<i64>(), [(1 << 53) + 2, -(1 << 53), fill], "on the way");
+    }
     let y = ints(&[16_777_217]);
     assert_eq!(y.mul(1).add(0).to_vec::<i32>(), [16_777_217], "beyond the integers of f32");
     assert_eq!(y.remainder(10).to_vec::<i32>(), [7]);

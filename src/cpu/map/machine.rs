@@ -276,7 +276,7 @@ impl<'a> Machine<'a> {
                 by_class!(Class::of(dtype), T => self.lanes_mut::<T>(v, 1)[0] = scalar_lane(value, dtype));
             }
             Step::Literal(value) => {
-                by_class!(Class::of(dtype), T => self.lanes_mut::<T>(v, 1)[0] = scalar_lane(Scalar::Float(*value), dtype));
+                by_class!(Class::of(dtype), T => self.lanes_mut::<T>(v, 1)[0] = scalar_lane(*value, dtype));
             }
             Step::Iota(form) => by_class!(Class::of(dtype), T => {
                 let out = self.lanes_mut::<T>(v, n);

@@ -20,7 +20,7 @@ impl Machine<'_> {
         slot: *mut u8,
         access: &Access,
         checks: &[Check],
-        fill: f64,
+        fill: Scalar,
         lanes: &Lanes,
     ) {
         let (dtype, n) = (self.low.code[v].dtype, lanes.count);
@@ -29,8 +29,8 @@ impl Machine<'_> {
             // SAFETY: a register of its own, for values on the way.
             let raw: &mut [u16] = unsafe { from_raw_parts_mut(raw.cast(), n) };
             let bits = match dtype {
-                DType::F16 => half::f16::from_f64(fill).to_bits(),
-                _ => half::bf16::from_f64(fill).to_bits(),
+                DType::F16 => half::f16::from_f64(fill.to_f64()).to_bits(),
+                _ => half::bf16::from_f64(fill.to_f64()).to_bits(),
             };
             // SAFETY: promised by the caller.
             unsafe { read(slot.cast::<u16>(), &access.position, checks, bits, lanes, raw) };
@@ -46,7 +46,7 @@ impl Machine<'_> {
             return;
         }
         by_class!(Class::of(dtype), T => {
-            let fill = scalar_lane::<T>(Scalar::Float(fill), dtype);
+            let fill = scalar_lane::<T>(fill, dtype);
             // SAFETY: promised by the caller.
             unsafe { read(slot.cast::<T>(), &access.position, checks, fill, lanes, self.lanes_mut(v, n)) };
         });

@@ -3,7 +3,7 @@
 use super::expression as expr;
 use super::rough::is_rough;
 use super::slots::Slots;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::gpu::dispatch::Lane;
 use crate::gpu::storage::suffix;
 use crate::op::RandomKind;
@@ -302,7 +302,7 @@ impl Writer<'_> {
         }
     }
 
-    fn load(&mut self, v: Value, access: &Access, checks: &[Check], fill: f64, dtype: DType) {
+    fn load(&mut self, v: Value, access: &Access, checks: &[Check], fill: Scalar, dtype: DType) {
         // Loops that are never entered may still be named outside of them.
         if self.kernel.iterations() == 0 {
             return self.bind(v, &expr::literal(0.0, dtype), false);

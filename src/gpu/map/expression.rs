@@ -139,9 +139,11 @@ pub(super) fn cast(a: &str, from: DType, to: DType, wide: bool) -> String {
 }
 
 /// A number fixed in the plan.
-pub(super) fn literal(x: f64, dtype: DType) -> String {
+pub(super) fn literal(x: impl Into<Scalar>, dtype: DType) -> String {
+    let number = x.into();
     match Lane::of(dtype) {
         Lane::F32 | Lane::F16 => {
+            let x = number.to_f64();
             let x = match dtype {
                 DType::F16 => half::f16::from_f64(x).to_f32(),
                 DType::BF16 => half::bf16::from_f64(x).to_f32(),
@@ -154,9 +156,9 @@ pub(super) fn literal(x: f64, dtype: DType) -> String {
                 x => format!("f32({x:?})"),
             }
         }
-        Lane::I32 => format!("i32({})", x as i32),
-        Lane::U32 => format!("{}u", Scalar::Float(x).within(dtype).to_i64()),
-        Lane::I64 => i64_literal(x as i64),
+        Lane::I32 => format!("i32({})", number.within(dtype).to_i64()),
+        Lane::U32 => format!("{}u", number.within(dtype).to_i64()),
+        Lane::I64 => i64_literal(number.to_i64()),
     }
 }
 
