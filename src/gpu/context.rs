@@ -4,6 +4,7 @@ use super::adapter;
 use super::ahead::Dispatches;
 use super::disk_cache::DiskCache;
 use super::dispatch::Caps;
+use super::faults::{Advice, Faults};
 use super::inject::Injected;
 use super::memory::{Arena, Pool};
 use super::pace::Pace;
@@ -16,9 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::memory::MemoryRules;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-#[cfg(not(target_arch = "wasm32"))]
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The number by which adapters of NVIDIA are known.
 const NVIDIA: u32 = 0x10de;
@@ -45,8 +44,7 @@ pub(super) struct Context {
     to_encode: Mutex<VecDeque<Weak<Dispatches>>>,
     /// What was tuned.
     kept: Mutex<Kept>,
-    fault: Arc<Fault>,
-    lost: Arc<OnceLock<String>>,
+    pub faults: Faults,
     /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub given: Arc<AtomicU64>,
     pub used: AtomicU64,
@@ -125,12 +123,10 @@ fn only_webgpu() -> bool {
     std::env::var("VOLTA_LIMITS").is_ok_and(|v| v == "webgpu")
 }
 
-/// The first thing that went wrong and was not reported yet.
-type Fault = Mutex<Option<wgpu::Error>>;
-
-fn note(faults: &Fault, fault: wgpu::Error) {
-    faults.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
-}
+const ADVICE: Advice = Advice {
+    lost: "tensors on it are gone, new ones open it again",
+    out_of_memory: "use smaller batches, f16, or checkpointing",
+};
 
 /// `VOLTA_BLOCK_BYTES` makes the pieces smaller that large tensors are split into, to test the splitting.
 fn block_bytes(limits: &wgpu::Limits) -> usize {
@@ -166,14 +162,6 @@ impl Context {
         let (device, queue) = adapter::ask(|| adapter.request_device(&descriptor)).await.map_err(|e| {
             Error::new(ErrorKind::Device, format!("gpu:{index} ({}) could not be opened: {e}", info.name))
         })?;
-        let fault: Arc<Fault> = Arc::default();
-        let noted = fault.clone();
-        device.on_uncaptured_error(Arc::new(move |error| note(&noted, error)));
-        let lost: Arc<OnceLock<String>> = Arc::default();
-        let noted = lost.clone();
-        device.set_device_lost_callback(move |reason, message| {
-            let _ = noted.set(format!("{reason:?}: {message}"));
-        });
         // Subgroups of one size are used as such; where it varies, shaders do without.
         let fixed = info.subgroup_min_size == info.subgroup_max_size && info.subgroup_min_size >= 4;
         let caps = Caps {
@@ -204,6 +192,7 @@ impl Context {
             sizes,
         };
         Ok(Context {
+            faults: Faults::of(&device, format!("gpu:{index} ({})", info.name), &ADVICE),
             index,
             generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
             pace: Pace::of(adapter::kind(&info)),
@@ -220,8 +209,6 @@ impl Context {
             pool: Mutex::default(),
             arena: Mutex::default(),
             pipelines: Mutex::default(),
-            fault,
-            lost,
             given: Arc::default(),
             used: AtomicU64::new(0),
             injected: Injected::default(),
@@ -251,61 +238,8 @@ impl Context {
         format!("gpu:{} ({})", self.index, self.name)
     }
 
-    /// A fault that its driver told of.
-    pub fn note_fault(&self, fault: wgpu::Error) {
-        note(&self.fault, fault);
-    }
-
-    /// The error of this device that has happened and was not reported yet.
-    pub fn check(&self, doing: impl FnOnce() -> String) -> Result<()> {
-        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if fault.is_none() && !self.is_lost() {
-            return Ok(());
-        }
-        Err(self.failure(fault, &doing()))
-    }
-
-    /// What the user is told of a fault.
-    pub fn failure(&self, fault: Option<wgpu::Error>, doing: &str) -> Error {
-        // Losing the device may be the reason; it says so when it is asked.
-        let _ = self.device.poll(wgpu::PollType::Poll);
-        #[cfg(not(target_arch = "wasm32"))]
-        if matches!(fault, Some(wgpu::Error::Validation { .. })) {
-            self.wait_for_a_loss();
-        }
-        let who = self.who();
-        match (self.lost.get(), fault) {
-            (Some(reason), _) => Error::new(
-                ErrorKind::Device,
-                format!("{who} was lost ({reason}), {doing}; tensors on it are gone, new ones open it again"),
-            ),
-            (None, Some(wgpu::Error::OutOfMemory { .. })) => self.out_of_memory(doing),
-            (None, fault) => {
-                let why = fault.map_or(String::new(), |f| f.to_string());
-                Error::new(ErrorKind::Device, format!("{who}, {doing}: {why}"))
-            }
-        }
-    }
-
-    /// What was made for a lost device is invalid, and another thread that asks the device may be the one that is told why, a
-    /// moment later.
-    #[cfg(not(target_arch = "wasm32"))]
-    fn wait_for_a_loss(&self) {
-        const MOMENT: Duration = Duration::from_millis(200);
-        let start = Instant::now();
-        while !self.is_lost() && start.elapsed() < MOMENT {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    pub fn out_of_memory(&self, doing: &str) -> Error {
-        let message =
-            format!("{} is out of memory, {doing}; use smaller batches, f16, or checkpointing", self.who());
-        Error::new(ErrorKind::Memory, message)
-    }
-
     /// Whether it was lost: everything on it is gone.
     pub fn is_lost(&self) -> bool {
-        self.lost.get().is_some()
+        self.faults.is_lost()
     }
 }

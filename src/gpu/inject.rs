@@ -81,6 +81,6 @@ pub fn spoil_next_run(index: usize) -> Result<()> {
 /// Has the driver of `gpu:index` say that it is out of memory. For tests.
 #[doc(hidden)]
 pub fn report_out_of_memory(index: usize) -> Result<()> {
-    context::open(index)?.note_fault(wgpu::Error::OutOfMemory { source: "no memory is left".into() });
+    context::open(index)?.faults.note(wgpu::Error::OutOfMemory { source: "no memory is left".into() });
     Ok(())
 }

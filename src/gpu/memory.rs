@@ -34,7 +34,7 @@ static IDS: AtomicU64 = AtomicU64::new(1);
 
 fn try_create(context: &Context, bytes: u64) -> Result<Piece> {
     if context.given.load(Relaxed).saturating_add(bytes) > context.injected.memory.load(Relaxed) {
-        return Err(context.out_of_memory(&allocating(bytes)));
+        return Err(context.faults.out_of_memory(&allocating(bytes)));
     }
     let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
@@ -42,7 +42,7 @@ fn try_create(context: &Context, bytes: u64) -> Result<Piece> {
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    context.check(|| allocating(bytes))?;
+    context.faults.check(|| allocating(bytes))?;
     context.given.fetch_add(bytes, Relaxed);
     change_pool_bytes(bytes as i64);
     Ok(Piece { buffer, id: IDS.fetch_add(1, Relaxed), bytes, given: context.given.clone() })

@@ -91,7 +91,7 @@ impl Context {
 
     fn compile_all(&self, shaders: &[&Shader]) -> Result<Vec<Arc<Pipeline>>> {
         let compiled = side_by_side(shaders.len(), |k| self.compile(shaders[k]).map(Arc::new));
-        self.check(|| "compiling shaders".into())?;
+        self.faults.check(|| "compiling shaders".into())?;
         compiled.into_iter().collect()
     }
 
@@ -140,7 +140,7 @@ impl Context {
             None => Ok(Pipeline { pipeline, layout }),
             fault => {
                 let doing = format!("compiling {}", shader.what);
-                Err(self.failure(fault, &doing).with_context(&shader.kernel))
+                Err(self.faults.failure(fault, &doing).with_context(&shader.kernel))
             }
         }
     }

@@ -65,7 +65,7 @@ impl GpuProgram {
                 mapped_at_creation: false,
             })
         });
-        context.check(|| "preparing a plan".into()).map_err(named)?;
+        context.faults.check(|| "preparing a plan".into()).map_err(named)?;
         let (written, readers) = (Mutex::new(Vec::new()), Readers::of(&plan.layout.outputs));
         Ok(GpuProgram { context, dispatches, arena, uniforms, written, words, guard, readers, cuts })
     }
@@ -215,7 +215,7 @@ impl Program for GpuProgram {
         drop(submitting);
         // Lets go of what is done; does not wait.
         let _ = context.device.poll(wgpu::PollType::Poll);
-        context.check(|| "running a plan".into()).map_err(named)?;
+        context.faults.check(|| "running a plan".into()).map_err(named)?;
         if let (Some(times), Some(begun)) = (times, begun) {
             let device = Device::Gpu(context.index);
             // A kernel may be several dispatches, and a dispatch several kernels, which then share its time as they

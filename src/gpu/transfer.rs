@@ -47,7 +47,7 @@ pub(super) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Resu
         context.queue.write_buffer(&piece.buffer, 0, part);
     }
     count_upload();
-    context.check(|| format!("uploading {} bytes", data.len()))?;
+    context.faults.check(|| format!("uploading {} bytes", data.len()))?;
     Ok(Arc::new(buffer))
 }
 
@@ -91,7 +91,7 @@ fn stage<'a>(
     }
     context.submit(encoder.finish());
     let staged = copies.into_iter().map(|memory| map(memory, false)).collect();
-    context.check(|| format!("reading {all} bytes"))?;
+    context.faults.check(|| format!("reading {all} bytes"))?;
     Ok(staged)
 }
 
@@ -106,7 +106,7 @@ impl Staged {
             wait_elsewhere(context)?
         }
         let failed = |why: String| {
-            context.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
+            context.faults.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
                 let message = format!("{}: a tensor could not be read: {why}", context.who());
                 Error::new(ErrorKind::Device, message)
             })
@@ -170,14 +170,14 @@ pub(super) fn wait(context: &Context) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
         match context.device.poll(wgpu::PollType::Poll) {
-            Ok(status) if status.is_queue_empty() => return context.check(waiting),
+            Ok(status) if status.is_queue_empty() => return context.faults.check(waiting),
             Ok(_) if encode_one(context) => {}
             Ok(_) => std::hint::spin_loop(),
             Err(_) => break,
         }
     }
     let waited = context.device.poll(wgpu::PollType::wait_indefinitely());
-    context.check(waiting)?;
+    context.faults.check(waiting)?;
     waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("{}: {e}", context.who())))
 }
 

@@ -3,7 +3,6 @@
 
 use super::{BinaryOp as B, ConvKind, Differentiated, Op, ReduceOp, UnaryOp as U};
 use crate::device::with_device;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -171,8 +170,7 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
         Op::ScatterAdd { axis } => {
             let (axis, index) = (*axis as usize, x(0));
             // What was dropped has no gradient.
-            let wide = if index.dtype() == DType::U8 { &index.try_to_dtype(DType::I32)? } else { index };
-            let kept = wide.try_ge(0)?.try_logical_and(&wide.try_lt(g.shape()[axis] as i64)?)?;
+            let kept = index.lies_below(g.shape()[axis])?;
             Ok(smallvec![None, Some(kept.try_where_(g.gather_primitive(axis, index)?, 0.0)?)])
         }
         Op::Cumsum { axis } => {

@@ -36,16 +36,26 @@ impl Tensor {
             Shape::of(&extents)
         };
         let rows = rows.reshape_to(Shape::of(&[count]))?;
-        let rows = if rows.dtype() == DType::U8 { rows.try_to_dtype(DType::I32)? } else { rows };
+        let rows = rows.counting()?;
         let firsts = record(Op::FirstPosition, &[&rows], Shape::of(&[extent]), DType::I32)?;
         // A row is summed where it is named first; one outside, nowhere.
-        let inside = rows.try_ge(0)?.try_logical_and(&rows.try_lt(extent as i64)?)?;
-        let places = inside.try_where_(firsts.gather_primitive(0, &rows)?, -1)?;
+        let places = rows.lies_below(extent)?.try_where_(firsts.gather_primitive(0, &rows)?, -1)?;
         let places = places.reshape_to(column(count))?.expand_to(self.shape())?;
         let sums = self.scatter_primitive(0, &places, self.shape())?;
         let firsts = firsts.reshape_to(column(extent))?;
         let found = sums.gather_primitive(0, &firsts.try_maximum(0)?.expand_to(shape)?)?;
         firsts.try_ge(0)?.try_where_(found, 0.0)
+    }
+
+    /// Indices in a type that holds any extent.
+    fn counting(&self) -> Result<Tensor> {
+        if self.dtype() == DType::U8 { self.try_to_dtype(DType::I32) } else { Ok(self.clone()) }
+    }
+
+    /// Which indices name a place of so many.
+    pub(crate) fn lies_below(&self, extent: usize) -> Result<Tensor> {
+        let index = self.counting()?;
+        index.try_ge(0)?.try_logical_and(&index.try_lt(extent as i64)?)
     }
 
     fn check_same_rank(&self, index: &Tensor) -> Result<()> {

@@ -1,10 +1,10 @@
 //! Memory of a GPU, written and read as slices of plain numbers.
 
 use super::device::GpuDevice;
-use super::faults::Faults;
 use crate::call::{Call, Origin};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::gpu::answer::answer;
+use crate::gpu::faults::Faults;
 use bytemuck::Pod;
 use std::fmt;
 use std::future::Future;
@@ -122,8 +122,8 @@ impl GpuBuffer {
             }
             let staged = self.staged().await;
             self.faults
-                .check(|| format!("reading {} bytes", self.bytes))
-                .map_err(|(kind, message)| failed(kind, message))?;
+                .ask(|| format!("reading {} bytes", self.bytes))
+                .map_err(|error| failed(error.kind(), error.message().into()))?;
             let staged = staged.map_err(|message| failed(ErrorKind::Device, message))?;
             let view = staged
                 .get_mapped_range(..)

@@ -1,13 +1,18 @@
 //! A GPU that was opened, with the pipelines of its shaders.
 
 use super::adapter;
-use super::faults::Faults;
 use crate::call::Origin;
 use crate::error::{Error, ErrorKind, Result};
+use crate::gpu::faults::{Advice, Faults};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
+
+const ADVICE: Advice = Advice {
+    lost: "buffers on it are gone, open it again with GpuDevice::new",
+    out_of_memory: "drop buffers that are not needed any more, or use smaller ones",
+};
 
 /// A GPU: its device and queue, and what is known of it.
 pub struct GpuDevice {
@@ -36,7 +41,7 @@ impl GpuDevice {
             let adapter = adapter::find().await.map_err(failed)?;
             let (device, queue) = adapter::open(&adapter).await.map_err(failed)?;
             let info = adapter.get_info();
-            let faults = Faults::of(&device, &info.name);
+            let faults = Faults::of(&device, info.name.clone(), &ADVICE);
             Ok(GpuDevice { device, queue, info, faults, pipelines: Mutex::default() })
         }
     }
@@ -110,7 +115,7 @@ impl GpuDevice {
 
     /// What has gone wrong so far.
     pub(super) fn check(&self, doing: impl FnOnce() -> String) -> Result<()> {
-        self.faults.check(doing).map_err(|(kind, message)| Error::new(kind, message))
+        self.faults.ask(doing)
     }
 }
 

@@ -17,7 +17,6 @@
 mod adapter;
 mod buffer;
 mod device;
-mod faults;
 pub mod shaders;
 mod tensor;
 

@@ -209,5 +209,5 @@ fn fill(context: &Context, buffer: &GpuBuffer, dtype: DType) -> Result<()> {
         }
     }
     context.submit(encoder.finish());
-    context.check(|| "filling memory to tune with".into())
+    context.faults.check(|| "filling memory to tune with".into())
 }

@@ -1,0 +1,107 @@
+//! What goes wrong on a device: wgpu tells it to handlers, and the call that caused it, or the next one, returns it.
+
+use crate::error::{Error, ErrorKind, Result};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+#[cfg(not(target_arch = "wasm32"))]
+use std::time::{Duration, Instant};
+
+/// The faults of a device that nobody was told of yet.
+#[derive(Clone)]
+pub(super) struct Faults {
+    device: wgpu::Device,
+    who: String,
+    advice: &'static Advice,
+    noted: Arc<Noted>,
+}
+
+/// What to do about a fault, as errors say it.
+pub(super) struct Advice {
+    pub lost: &'static str,
+    pub out_of_memory: &'static str,
+}
+
+/// What the handlers write. The device has them, so they must not have the device.
+#[derive(Default)]
+struct Noted {
+    first: Mutex<Option<wgpu::Error>>,
+    lost: OnceLock<String>,
+}
+
+impl Noted {
+    fn note(&self, fault: wgpu::Error) {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+    }
+}
+
+impl Faults {
+    /// Those of a device that was just opened, and is called `who`.
+    pub fn of(device: &wgpu::Device, who: String, advice: &'static Advice) -> Faults {
+        let noted: Arc<Noted> = Arc::default();
+        let told = noted.clone();
+        device.on_uncaptured_error(Arc::new(move |fault| told.note(fault)));
+        let told = noted.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            let _ = told.lost.set(format!("{reason:?}: {message}"));
+        });
+        Faults { device: device.clone(), who, advice, noted }
+    }
+
+    /// A fault that the driver told of.
+    pub fn note(&self, fault: wgpu::Error) {
+        self.noted.note(fault);
+    }
+
+    /// Whether the device was lost: everything on it is gone.
+    pub fn is_lost(&self) -> bool {
+        self.noted.lost.get().is_some()
+    }
+
+    /// What has gone wrong so far, with what is being done: a loss stays, anything else is told once.
+    pub fn check(&self, doing: impl FnOnce() -> String) -> Result<()> {
+        let fault = self.noted.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if fault.is_none() && !self.is_lost() {
+            return Ok(());
+        }
+        Err(self.failure(fault, &doing()))
+    }
+
+    /// [`check`](Self::check), with what the device only tells when it is asked, as that it was lost.
+    pub fn ask(&self, doing: impl FnOnce() -> String) -> Result<()> {
+        let _ = self.device.poll(wgpu::PollType::Poll);
+        self.check(doing)
+    }
+
+    /// What the user is told of a fault.
+    pub fn failure(&self, fault: Option<wgpu::Error>, doing: &str) -> Error {
+        // Losing the device may be the reason.
+        let _ = self.device.poll(wgpu::PollType::Poll);
+        #[cfg(not(target_arch = "wasm32"))]
+        if matches!(fault, Some(wgpu::Error::Validation { .. })) {
+            self.wait_for_a_loss();
+        }
+        let (who, advice) = (&self.who, self.advice.lost);
+        let message = match (self.noted.lost.get(), fault) {
+            (Some(reason), _) => format!("{who} was lost ({reason}), {doing}; {advice}"),
+            (None, Some(wgpu::Error::OutOfMemory { .. })) => return self.out_of_memory(doing),
+            (None, Some(fault)) => format!("{who}, {doing}: {fault}"),
+            (None, None) => format!("{who} failed, {doing}"),
+        };
+        Error::new(ErrorKind::Device, message)
+    }
+
+    /// What was made for a lost device is invalid, and another thread that asks the device may be the one that is told why, a
+    /// moment later.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn wait_for_a_loss(&self) {
+        const MOMENT: Duration = Duration::from_millis(200);
+        let start = Instant::now();
+        while !self.is_lost() && start.elapsed() < MOMENT {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub fn out_of_memory(&self, doing: &str) -> Error {
+        let message = format!("{} is out of memory, {doing}; {}", self.who, self.advice.out_of_memory);
+        Error::new(ErrorKind::Memory, message)
+    }
+}
