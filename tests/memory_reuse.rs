@@ -34,6 +34,25 @@ fn a_view_keeps_the_values_it_looks_at() {
     }
 }
 
+/// One result takes the memory of what another one only copies.
+#[test]
+fn a_copy_is_of_what_was_there_before() {
+    for shape in [[4, 1], [1, 4], [1, 1]] {
+        let count = shape[0] * shape[1];
+        let numbers: Vec<f32> = (1..=count).map(|k| k as f32).collect();
+        let x = Tensor::from_vec(numbers.clone(), shape);
+        let doubled = &x * 2.0;
+        let copy = x.t();
+        let sum = &doubled.t() + &copy;
+        drop(x);
+        realize_all(&[doubled.clone(), copy.clone(), sum.clone()]);
+        let times = |factor: f32| numbers.iter().map(|x| x * factor).collect::<Vec<_>>();
+        for (what, found, factor) in [("doubled", doubled, 2.0), ("copy", copy, 1.0), ("sum", sum, 3.0)] {
+            assert_eq!(found.to_vec::<f32>(), times(factor), "{what} of {shape:?}");
+        }
+    }
+}
+
 #[test]
 fn a_tape_keeps_the_values_it_needs() {
     let w = Tensor::vector(&[1.0, 2.0, 3.0]).requires_grad(true);

@@ -284,7 +284,8 @@ impl Capture {
         for (n, node) in self.nodes.iter().enumerate() {
             let flags = [self.keep[n], self.donated[n], self.inputs[n].is_some(), node.tape_needed()];
             let flags = flags.iter().enumerate().map(|(k, &yes)| u64::from(yes) << k).sum::<u64>();
-            key.push(flags | (node.dtype as u64) << 8 | (node.shape.rank() as u64) << 16);
+            let sources = if self.inputs[n].is_some() { 0 } else { self.sources[n].len() as u64 };
+            key.push(flags | (node.dtype as u64) << 8 | (node.shape.rank() as u64) << 16 | sources << 24);
             key.extend(node.shape.iter().map(|&e| e as u64));
             if self.inputs[n].is_none() {
                 node.op.encode(key);

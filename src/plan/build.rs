@@ -121,7 +121,8 @@ impl<'a> Builder<'a> {
         if self.domain.reduced != 0 && shape.numel() == self.domain.rows().numel() {
             attempts.push((Rank::Row, self.row_view()));
         }
-        if self.domain.reduced != 0 && shape.numel() == 1 {
+        // Behind no rows nothing is written.
+        if self.domain.reduced != 0 && shape.numel() == 1 && self.domain.rows().numel() > 0 {
             attempts.push((
                 Rank::Total,
                 View { shape: Shape::of(&[]), coordinates: Default::default(), checks: vec![] },
@@ -217,6 +218,10 @@ impl<'a> Builder<'a> {
         let graph = self.graph;
         let node = &graph.nodes[n];
         if node.input || (self.stored[n] && !self.members.contains(&n)) {
+            if node.shape.numel() == 0 {
+                // Nobody uses an element of a tensor that has none, and none can be read.
+                return Ok(self.push(Step::Literal(Scalar::Int(0)), node.dtype, Rank::Uniform));
+            }
             let position = self.position(view);
             let forms: Vec<&Affine> = view.checks.iter().map(|c| &c.form).chain([&position]).collect();
             let rank = self.rank_of(&forms);

@@ -239,6 +239,15 @@ impl MapKernel {
         slots
     }
 
+    /// The slot that `value` is read from, if nothing is done to it.
+    pub fn copied_slot(&self, value: Value) -> Option<Slot> {
+        match &self.code[value].step {
+            Step::Load { access, .. } => Some(access.slot),
+            Step::Broadcast(of) => self.copied_slot(*of),
+            _ => None,
+        }
+    }
+
     /// The slots it reads.
     pub fn reads(&self) -> impl Iterator<Item = &Access> {
         self.code.iter().filter_map(|i| match &i.step {

@@ -206,14 +206,15 @@ fn shelf(kernel: &Kernel, rules: &MemoryRules, shelves: &[Option<usize>]) -> usi
 }
 
 /// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements
-/// are as large.
+/// are as large; and no other result is a copy of it.
 fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> usize) -> Option<Slot> {
     let Work::Special(s) = &kernel.work else { return None };
     let epilogue = s.epilogue.as_ref()?;
     let product = s.output.slot;
     let result = epilogue.stores.first()?.access.slot;
     let alike = graph.nodes[product].dtype == graph.nodes[result].dtype && bytes(product) == bytes(result);
-    (alike && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
+    let copied = epilogue.stores[1..].iter().any(|s| epilogue.copied_slot(s.value) == Some(product));
+    (alike && !copied && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
 }
 
 /// An input that `slot` may overwrite: given away, read for the last time, here alone, and only where it is written. If asked
@@ -235,6 +236,10 @@ fn donor(
     if map.outer != map.extents.len() {
         return None;
     }
+    // What is only copied is read when it is stored, perhaps behind this one.
+    let copied = |candidate: Slot| {
+        map.stores.iter().any(|s| s.access.slot != slot && map.copied_slot(s.value) == Some(candidate))
+    };
     let fits = |candidate: &Slot| {
         let node = &graph.nodes[*candidate];
         let elsewhere =
@@ -245,6 +250,7 @@ fn donor(
             && node.shape.numel() == graph.nodes[slot].shape.numel()
             && last_read[*candidate] == (kernel.turn, 1)
             && !elsewhere
+            && !copied(*candidate)
             && map.reads().filter(|a| a.slot == *candidate).all(|a| a.position == *written)
     };
     map.reads().map(|a| a.slot).filter(fits).find_map(|s| match places[s] {

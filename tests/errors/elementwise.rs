@@ -14,6 +14,12 @@ fn elementwise_ops_name_shapes_and_types() {
         ),
         misuse!(
             Shape,
+            "shape [2147483648, 2147483648] has too many elements",
+            Tensor::zeros([1usize << 31, 1]),
+            add | try_add(Tensor::zeros([1, 1usize << 31]))
+        ),
+        misuse!(
+            Shape,
             "shapes [2] and [3] do not broadcast: extents 2 and 3 differ and neither is 1",
             f(&[2]),
             mul | try_mul(f(&[3]))

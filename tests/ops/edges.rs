@@ -2,7 +2,7 @@
 
 use volta::{
     CrossEntropyOptions, DType, LinearCrossEntropyOptions, NllOptions, Reduction, Tensor, cross_entropy_with,
-    linear_cross_entropy_with, nll_loss_with,
+    linear_cross_entropy_with, nll_loss_with, realize_all,
 };
 
 const NAN: f32 = f32::NAN;
@@ -268,6 +268,21 @@ fn reductions_of_nothing_are_neutral_or_errors() {
         assert!(error.is_some(), "{name} of nothing is an error");
     }
     // Of no rows there is nothing to fold, and no error.
+    let none = |shape: &[usize]| Tensor::from_vec(Vec::<f32>::new(), shape);
+    assert_eq!(none(&[0, 5, 7]).sum_dim([0, 1], false).to_vec::<f32>(), [0.0; 7], "down columns");
+    assert_eq!(none(&[0, 1 << 20]).exp().sum_dim(0, false).to_vec::<f32>(), vec![0.0; 1 << 20]);
+    assert_eq!(none(&[3, 0]).exp().prod_dim(1, false).to_vec::<f32>(), [1.0; 3]);
+    assert_eq!(none(&[0]).pad(&[(1, 2)], 4.0).to_vec::<f32>(), [4.0; 3]);
+    // A number that is computed beside a sum of no rows.
+    let number = Tensor::from_vec(vec![3f32], [0usize; 0]) * 2.0;
+    let sums = (&none(&[0, 5]) * &number).sum_dim(1, false);
+    realize_all(&[number.clone(), sums]);
+    assert_eq!(number.item::<f32>(), 6.0);
+    // A row that is computed beside sums of nothing.
+    let row = Tensor::from_vec(vec![1f32, 2.0, 3.0], [3, 1]) * 2.0;
+    let sums = (&none(&[3, 0]) + &row).sum_dim(1, false);
+    realize_all(&[row.clone(), sums.clone()]);
+    assert_eq!((row.to_vec::<f32>(), sums.to_vec::<f32>()), (vec![2.0, 4.0, 6.0], vec![0.0; 3]));
     assert_eq!(Tensor::zeros([0, 3]).max_dim(1, false).shape()[..], [0]);
     assert_eq!(Tensor::zeros([0, 3]).sum_dim(0, false).to_vec::<f32>(), [0.0; 3]);
     assert_eq!(Tensor::zeros([3, 0]).prod_dim(1, true).to_vec::<f32>(), [1.0; 3]);

@@ -292,10 +292,14 @@ impl Machine<'_> {
 
     /// The first lane of every row value, for others that work on the same row.
     pub fn row_snapshot(&self) -> Vec<u64> {
-        let lane = |v: Value| match self.low.code[v].rank {
-            // SAFETY: every register has room for eight bytes.
-            Rank::Row => unsafe { self.at[v].cast::<u64>().read_unaligned() },
-            _ => 0,
+        let lane = |v: Value| {
+            let mut bits = [0; size_of::<u64>()];
+            if self.low.code[v].rank == Rank::Row {
+                let size = self.class(v).size();
+                // SAFETY: the lane is a register's, or lies in its slot's memory, which may end behind it.
+                bits[..size].copy_from_slice(unsafe { from_raw_parts(self.at[v], size) });
+            }
+            u64::from_ne_bytes(bits)
         };
         (0..self.low.code.len()).map(lane).collect()
     }

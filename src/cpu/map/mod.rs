@@ -360,6 +360,9 @@ impl Map {
 
     /// A stage over some of the reduced positions, `count` lanes at a time from row `at`.
     fn walk_down(&self, m: &mut Machine, stage: &Stage, at: usize, count: usize, steps: Range<usize>) {
+        if steps.is_empty() {
+            return;
+        }
         let low = &self.low;
         let mut fixed = vec![0; low.inner.len()];
         let mut rest = steps.start;

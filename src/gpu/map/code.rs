@@ -304,7 +304,10 @@ impl Writer<'_> {
 
     fn load(&mut self, v: Value, access: &Access, checks: &[Check], fill: Scalar, dtype: DType) {
         // Loops that are never entered may still be named outside of them.
-        if self.kernel.iterations() == 0 {
+        let never = |form: &Affine| {
+            form.coefficients.iter().zip(&self.kernel.extents).any(|(&c, &e)| c != 0 && e == 0)
+        };
+        if checks.iter().any(|c| never(&c.form)) {
             return self.bind(v, &expr::literal(0.0, dtype), false);
         }
         let slot = self.slots.read(access.slot, dtype);
