@@ -4,6 +4,7 @@
 //! what a dispatch sees: it is summed up in pieces, each from where the one before it ends. For one that is to be sorted, see
 //! `long_sort`.
 
+use super::pieces::without_overhang;
 use super::{attention, long_sort};
 use crate::dtype::DType;
 use crate::op::BinaryOp;
@@ -174,7 +175,7 @@ impl Aside {
                 if number + 1 < self.views.len() {
                     there.push(copied(view, &copy));
                 } else {
-                    back.push(copied(&copy, view));
+                    back.extend(copied_back(&copy, view));
                 }
             }
             slots.push((operand.dtype, at));
@@ -187,6 +188,12 @@ impl Aside {
 /// What copies one view to another of the same shape.
 pub(super) fn copied(from: &Operand, to: &Operand) -> Work {
     added(&[from], to)
+}
+
+/// What copies a result to a part of its slot, and touches nothing beside it.
+fn copied_back(from: &Operand, to: &Operand) -> Vec<Work> {
+    let Work::Map(maps) = copied(from, to) else { unreachable!("a copy is a map") };
+    maps.iter().flat_map(without_overhang).map(|part| Work::Map(vec![part])).collect()
 }
 
 /// What adds up one or two views, of one type, into another of the same shape.

@@ -170,6 +170,8 @@ impl Context {
             subgroup: (features.contains(F::SUBGROUP) && fixed).then_some(info.subgroup_min_size),
             cooperative,
             skips_rounding: info.vendor == NVIDIA,
+            // Vulkan's memory model knows parts of vectors by themselves; WebGPU does not.
+            parts_of_vectors: info.backend == wgpu::Backend::Vulkan && !only_webgpu(),
             invocations: limits.max_compute_invocations_per_workgroup,
             workgroup_bytes: limits.max_compute_workgroup_storage_size,
         };

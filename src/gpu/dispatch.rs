@@ -92,6 +92,8 @@ pub(crate) struct Caps {
     pub cooperative: bool,
     /// Whether the driver takes a number that goes to f16 and back for the number itself.
     pub skips_rounding: bool,
+    /// Whether invocations may write different parts of one vector in memory; elsewhere each may write all of it.
+    pub parts_of_vectors: bool,
     /// Invocations a workgroup: at least 256.
     pub invocations: u32,
     /// Bytes of workgroup memory: at least 16 KiB.
@@ -108,6 +110,7 @@ impl Caps {
         subgroup: None,
         cooperative: false,
         skips_rounding: false,
+        parts_of_vectors: false,
         invocations: 256,
         workgroup_bytes: 16384,
     };
@@ -119,6 +122,7 @@ impl Caps {
         subgroup: Some(32),
         cooperative: true,
         skips_rounding: true,
+        parts_of_vectors: true,
         invocations: 1024,
         workgroup_bytes: 49152,
     };

@@ -72,8 +72,8 @@ pub(super) fn fitting(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Opt
 }
 
 /// A part that would end with less than four elements of a line has them by themselves: four at once would reach into what
-/// another part writes.
-fn without_overhang(part: &MapKernel) -> Vec<MapKernel> {
+/// is behind it, and was perhaps written by another part.
+pub(super) fn without_overhang(part: &MapKernel) -> Vec<MapKernel> {
     let flat = part.simplified();
     let whole = flat.iterations() / 4 * 4;
     if flat.extents.len() != 1 || flat.outer != 1 || whole == 0 || whole == flat.extents[0] {

@@ -54,6 +54,23 @@ impl Frame<'_> {
 
     /// The shader around `body`.
     pub fn source(&self, body: &str) -> String {
+        if self.caps.parts_of_vectors {
+            return self.text(body);
+        }
+        let declared: Vec<Declared> =
+            (0..self.declared.len()).map(|k| self.without_parts_of_vectors(k, body)).collect();
+        Frame { declared: &declared, ..*self }.text(body)
+    }
+
+    /// Memory that `body` writes in ones, also where it writes fours: vectors would be written by several invocations.
+    fn without_parts_of_vectors(&self, k: usize, body: &str) -> Declared {
+        let in_ones = |a: &Accessor| a.declared == k && body.contains(&format!("store_{}(", a.name));
+        let d = self.declared[k].clone();
+        let width = if d.width == 4 && self.accessors.iter().any(in_ones) { 1 } else { d.width };
+        Declared { width, ..d }
+    }
+
+    fn text(&self, body: &str) -> String {
         let mut text = String::new();
         let mut binding = 0;
         for (k, d) in self.declared.iter().enumerate() {

@@ -206,6 +206,36 @@ fn shaders_are_those_of_the_snapshots() {
     );
 }
 
+/// WebGPU lets a write to a part of a vector write all of it, over what another invocation has written beside it.
+#[test]
+fn parts_of_vectors_are_written_where_that_is_promised_only() {
+    let kernels: [(&str, fn()); 7] = [
+        ("matmul", || product(DType::F32, 256)),
+        ("odd matmul", || product(DType::F32, 255)),
+        ("matmul of long sums", || {
+            numbers([64, 4096]).matmul(&numbers([4096, 64])).realize();
+        }),
+        ("conv", SNAPSHOTS[5].2),
+        ("attention", || attention(false)),
+        ("attention's gradient", || attention(true)),
+        ("products in parts", odd_product),
+    ];
+    // Of memory: parts of variables of one invocation are its own.
+    let writes_a_part =
+        |line: &&str| line.split(" = ").next().is_some_and(|to| to.contains("][")) && line.contains(" = ");
+    let mut where_promised = 0;
+    for (name, run) in kernels {
+        for shader in shaders(&Caps::LEAST, run) {
+            let line = shader.source.lines().find(writes_a_part);
+            assert_eq!(line, None, "{name}:\n{}", shader.source);
+        }
+        let promised = Caps { parts_of_vectors: true, ..Caps::LEAST };
+        where_promised +=
+            shaders(&promised, run).iter().filter(|s| s.source.lines().any(|l| writes_a_part(&l))).count();
+    }
+    assert!(where_promised >= 4, "{where_promised}");
+}
+
 #[test]
 fn large_products_store_their_steps_in_two() {
     let all = shaders(&Caps::MOST, large_products);

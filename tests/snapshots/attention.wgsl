@@ -2,7 +2,7 @@
 @group(0) @binding(0) var<storage, read> memory0_0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> memory1_0: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> memory2_0: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> memory3_0: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> memory3_0: array<f32>;
 fn load4_q(i: u32) -> vec4<f32> {
     return memory0_0[i >> 2u];
 }
@@ -13,11 +13,9 @@ fn load4_v(i: u32) -> vec4<f32> {
     return memory2_0[i >> 2u];
 }
 fn store_result(i: u32, value: f32) {
-    memory3_0[i >> 2u][i & 3u] = value;
+    memory3_0[i] = value;
 }
-fn store4_result(i: u32, value: vec4<f32>) {
-    memory3_0[i >> 2u] = value;
-}
+fn store4_result(i: u32, value: vec4<f32>) { store_result(i + 0u, value[0]); store_result(i + 1u, value[1]); store_result(i + 2u, value[2]); store_result(i + 3u, value[3]); }
 var<workgroup> own_rows: array<vec4<f32>, 256>;
 var<workgroup> other_rows: array<vec4<f32>, 256>;
 var<workgroup> weights: array<vec4<f32>, 256>;

@@ -22,11 +22,14 @@ pub(crate) struct Tile {
     /// Groups of threads that share the terms of a step, and add their sums in the end: more threads, and fewer
     /// steps to wait for, where there are few tiles.
     pub slices: usize,
+    /// Whether threads may write parts of one vector in workgroup memory.
+    pub parts_of_vectors: bool,
 }
 
 impl Tile {
     pub const fn new(m: usize, n: usize, k: usize, per_thread: [usize; 2]) -> Tile {
-        Tile { m, n, k, per_thread, padding: 4, band: 8, unroll: 8, straight: false, slices: 1 }
+        let (padding, band, unroll, slices) = (4, 8, 8, 1);
+        Tile { m, n, k, per_thread, padding, band, unroll, straight: false, slices, parts_of_vectors: true }
     }
 
     /// Threads of a slice along rows and columns.
@@ -67,7 +70,8 @@ impl Tile {
         } else {
             [self, Tile { padding: 0, ..self }, Tile { k: half, padding: 0, ..self }]
         };
-        forms.into_iter().find(|tile| tile.fits(caps))
+        let form = forms.into_iter().find(|tile| tile.fits(caps))?;
+        Some(Tile { parts_of_vectors: caps.parts_of_vectors, ..form })
     }
 }
 

@@ -40,9 +40,10 @@ pub(super) fn lower(product: &Product, tile: Tile, parts: usize, dtype: DType, b
         split::binding(&mut lowered, &product.results(), parts)
     };
     let groups = cut.groups(product);
-    let body =
-        [workgroup_memory(&tile), main(threads, groups, &body(product, &tile, &cut, [&a, &b], &writer))]
-            .concat();
+    let shared = [Shared::of(&tile, &a, tile.m), Shared::of(&tile, &b, tile.n)];
+    let memory: String = shared.iter().map(Shared::declaration).collect();
+    let text = body(product, &tile, &cut, [&a, &b], &shared, &writer);
+    let body = format!("{memory}\n{}", main(threads, groups, &text));
     let bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
     lowered.dispatches.push(Dispatch { body, bindings, groups });
     if parts > 1 {
@@ -55,19 +56,63 @@ fn row(tile: &Tile, extent: usize) -> usize {
     (extent + tile.padding) / 4
 }
 
-fn workgroup_memory(tile: &Tile) -> String {
-    let quads = |extent| 2 * tile.k * row(tile, extent);
-    format!(
-        "var<workgroup> tile_a: array<vec4<f32>, {}>;
-var<workgroup> tile_b: array<vec4<f32>, {}>;
-
-",
-        quads(tile.m),
-        quads(tile.n)
-    )
+/// The workgroup memory of an operand's tiles, in fours.
+struct Shared {
+    name: &'static str,
+    fours: usize,
+    /// Whether it is declared as vectors; else they are put together where they are read.
+    vectors: bool,
 }
 
-fn body(product: &Product, tile: &Tile, cut: &Cut, [a, b]: [&Loader; 2], writer: &Writer) -> String {
+impl Shared {
+    fn of(tile: &Tile, loader: &Loader, extent: usize) -> Shared {
+        let vectors = tile.parts_of_vectors || loader.spread.unit == Unit::QuadLane;
+        Shared { name: loader.part.name, fours: 2 * tile.k * row(tile, extent), vectors }
+    }
+
+    fn declaration(&self) -> String {
+        let (name, fours) = (self.name, self.fours);
+        if self.vectors {
+            format!("var<workgroup> tile_{name}: array<vec4<f32>, {fours}>;\n")
+        } else {
+            format!("var<workgroup> tile_{name}: array<f32, {}>;\n", 4 * fours)
+        }
+    }
+
+    /// The element `part` of the four at a place.
+    fn one(&self, at: &str, part: &str) -> String {
+        let name = self.name;
+        if self.vectors {
+            format!("tile_{name}[{at}][{part}]")
+        } else {
+            format!("tile_{name}[4u * ({at}) + {part}]")
+        }
+    }
+
+    fn four(&self, at: &str) -> String {
+        if self.vectors {
+            return format!("tile_{}[{at}]", self.name);
+        }
+        format!("vec4<f32>({})", ["0u", "1u", "2u", "3u"].map(|part| self.one(at, part)).join(", "))
+    }
+
+    fn set_four(&self, at: &str, value: &str) -> String {
+        if self.vectors {
+            return format!("tile_{}[{at}] = {value};\n", self.name);
+        }
+        let one = |k: usize| format!("{} = {value}.{};\n", self.one(at, &format!("{k}u")), PARTS[k]);
+        (0..4).map(one).collect()
+    }
+}
+
+fn body(
+    product: &Product,
+    tile: &Tile,
+    cut: &Cut,
+    [a, b]: [&Loader; 2],
+    shared: &[Shared; 2],
+    writer: &Writer,
+) -> String {
     let [rows, columns] = tile.grid();
     // A subgroup of 32 is a block of 4 × 8 threads. Neighbours share a column, and every other one a row: so
     // two quarters of the subgroup are served at once when all read quads of workgroup memory.
@@ -107,13 +152,14 @@ fn body(product: &Product, tile: &Tile, cut: &Cut, [a, b]: [&Loader; 2], writer:
         [&*a.fetch, &b.fetch].concat()
     };
     let (quads_a, quads_b) = (tile.k * row(tile, tile.m), tile.k * row(tile, tile.n));
-    let deposit = [deposit(a, row(tile, tile.m)), deposit(b, row(tile, tile.n))].concat();
+    let deposit =
+        [deposit(a, &shared[0], row(tile, tile.m)), deposit(b, &shared[1], row(tile, tile.n))].concat();
     let fetch = cut.step(product) + &fetch;
-    let multiply = multiply(tile, [rows, columns], [swizzled(tile, a), swizzled(tile, b)]);
+    let multiply = multiply(tile, shared, [rows, columns], [swizzled(tile, a), swizzled(tile, b)]);
     let turns = Turns { straight: tile.straight, twice: false, buffers: 2 };
     text += &pipeline(turns, [quads_a, quads_b], ["0u"; 2], &fetch, &multiply, &deposit);
     if tile.slices > 1 {
-        return text + &finish_slices(product, tile, writer);
+        return text + &finish_slices(product, tile, &shared[0], writer);
     }
     let rows: Vec<(String, Vec<(String, String)>)> = (0..4 * tall)
         .map(|i| {
@@ -128,14 +174,15 @@ fn body(product: &Product, tile: &Tile, cut: &Cut, [a, b]: [&Loader; 2], writer:
 }
 
 /// Adds what the slices have summed, through the memory of A's tiles, and writes it: each slice some rows.
-fn finish_slices(product: &Product, tile: &Tile, writer: &Writer) -> String {
+fn finish_slices(product: &Product, tile: &Tile, memory: &Shared, writer: &Writer) -> String {
     let ([rows, columns], [tall, wide]) = (tile.grid(), tile.per_thread.map(|extent| extent / 4));
     assert_eq!(tall, 1, "a slice's rows are neighbours");
     let (threads, count) = (rows * columns, 4 * wide);
     let mut text = String::new();
     for (i, g) in each(4, wide) {
         let at = (i * wide + g) * threads;
-        let _ = writeln!(text, "tile_a[slice * {}u + {at}u + own] = c{i}_{g};", count * threads);
+        let at = format!("slice * {}u + {at}u + own", count * threads);
+        text += &memory.set_four(&at, &format!("c{i}_{g}"));
     }
     text += "workgroupBarrier();\n";
     let own = 4 / tile.slices;
@@ -144,9 +191,11 @@ fn finish_slices(product: &Product, tile: &Tile, writer: &Writer) -> String {
         let mut sums = Vec::new();
         for g in 0..wide {
             let first = format!("(slice * {}u + {}u) * {threads}u + own", own * wide, i * wide + g);
-            let _ = writeln!(text, "let at{i}_{g} = {first};\nvar sum{i}_{g} = tile_a[at{i}_{g}];");
+            let own = memory.four(&format!("at{i}_{g}"));
+            let _ = writeln!(text, "let at{i}_{g} = {first};\nvar sum{i}_{g} = {own};");
             for s in 1..tile.slices {
-                let _ = writeln!(text, "sum{i}_{g} += tile_a[at{i}_{g} + {}u];", s * count * threads);
+                let other = memory.four(&format!("at{i}_{g} + {}u", s * count * threads));
+                let _ = writeln!(text, "sum{i}_{g} += {other};");
             }
             sums.push((format!("n0 + tx * 4u + {}u", g * 4 * columns), format!("sum{i}_{g}")));
         }
@@ -166,25 +215,24 @@ fn swizzled(tile: &Tile, loader: &Loader) -> bool {
 }
 
 /// Registers into workgroup memory, where rows are ks.
-fn deposit(loader: &Loader, row: usize) -> String {
+fn deposit(loader: &Loader, memory: &Shared, row: usize) -> String {
     let name = loader.part.name;
     let (lanes, ks) = loader.spread.places();
     let mut text = loader.settle.clone();
     for j in 0..loader.spread.count() {
         let at = |k: usize| {
             let added = (ks.added[j] + k) * row + lanes.added[j] / 4;
-            format!("tile_{name}[into_{name} + {name}_slot + {added}u]")
+            format!("into_{name} + {name}_slot + {added}u")
         };
+        let one = |k: usize| memory.one(&at(k), &format!("{name}_part"));
         match loader.spread.unit {
-            Unit::QuadLane => {
-                let _ = writeln!(text, "{} = {name}_value{j};", at(0));
-            }
+            Unit::QuadLane => text += &memory.set_four(&at(0), &format!("{name}_value{j}")),
             Unit::One => {
-                let _ = writeln!(text, "{}[{name}_part] = {name}_value{j};", at(0));
+                let _ = writeln!(text, "{} = {name}_value{j};", one(0));
             }
             Unit::QuadK => {
                 for (k, part) in PARTS.iter().enumerate() {
-                    let _ = writeln!(text, "{}[{name}_part] = {name}_value{j}.{part};", at(k));
+                    let _ = writeln!(text, "{} = {name}_value{j}.{part};", one(k));
                 }
             }
             Unit::EightK | Unit::EightLane => unreachable!("only halves come in eights"),
@@ -195,16 +243,18 @@ fn deposit(loader: &Loader, row: usize) -> String {
 
 /// One step out of workgroup memory: turns of some terms each, so that their instructions stay in the first
 /// cache.
-fn multiply(tile: &Tile, [rows, columns]: [usize; 2], swizzled: [bool; 2]) -> String {
+fn multiply(tile: &Tile, [a, b]: &[Shared; 2], [rows, columns]: [usize; 2], swizzled: [bool; 2]) -> String {
     let [tall, wide] = tile.per_thread.map(|extent| extent / 4);
     let (row_a, row_b) = (row(tile, tile.m), row(tile, tile.n));
     let read = |k: usize| {
         let mut text = String::new();
         for h in 0..tall {
-            let _ = writeln!(text, "let a{k}_{h} = tile_a[at_a + {}u];", k * row_a + h * rows);
+            let four = a.four(&format!("at_a + {}u", k * row_a + h * rows));
+            let _ = writeln!(text, "let a{k}_{h} = {four};");
         }
         for g in 0..wide {
-            let _ = writeln!(text, "let b{k}_{g} = tile_b[at_b + {}u];", k * row_b + g * columns);
+            let four = b.four(&format!("at_b + {}u", k * row_b + g * columns));
+            let _ = writeln!(text, "let b{k}_{g} = {four};");
         }
         text
     };
