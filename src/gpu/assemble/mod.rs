@@ -175,7 +175,7 @@ struct Slice {
 impl Builder<'_> {
     fn add(&mut self, k: usize, kernel: &Kernel) -> Result<()> {
         let named = |error: Error| error.with_context(&describe(kernel));
-        check_count(self.target, kernel).map_err(named)?;
+        self.check_count(kernel).map_err(named)?;
         match &kernel.work {
             Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => {
                 maps.iter().try_for_each(|map| self.add_crowded(k, kernel, &map.simplified())).map_err(named)
@@ -224,6 +224,22 @@ impl Builder<'_> {
     /// A slot that is aside.
     fn slice(&self, slot: Slot) -> Option<&Slice> {
         slot.checked_sub(self.plan.slot_bytes.len()).map(|number| &self.aside[number])
+    }
+
+    /// An error if the kernel counts further than shaders do: in words of 32 bits.
+    fn check_count(&self, kernel: &Kernel) -> Result<()> {
+        let elements = |slot: Slot| self.plan.slot_bytes[slot] / self.size(self.plan.slot_dtypes[slot]);
+        let stored = kernel.parts.iter().map(|p| p.shape.numel());
+        let iterations = kernel.maps().map(|m| m.iterations());
+        let most =
+            stored.chain(iterations).chain(kernel.reads().into_iter().map(elements)).max().unwrap_or(0);
+        if u32::try_from(most).is_ok() {
+            return Ok(());
+        }
+        let who = self.target.who;
+        let message =
+            format!("{most} elements are more than the kernels of {who} can count: 2^32; split them");
+        Err(Error::new(ErrorKind::Memory, message))
     }
 
     fn size(&self, dtype: DType) -> usize {
@@ -480,18 +496,6 @@ impl Pieces for Builder<'_> {
         let bytes = self.slice(slot).map_or_else(|| self.plan.slot_bytes[slot], |slice| slice.bytes);
         bytes.div_ceil(self.target.rules.block).max(1)
     }
-}
-
-/// An error if the kernel counts further than shaders do: in words of 32 bits.
-fn check_count(target: &Target, kernel: &Kernel) -> Result<()> {
-    let stored = kernel.parts.iter().map(|p| p.shape.numel());
-    let most = stored.chain(kernel.maps().map(|m| m.iterations())).max().unwrap_or(0);
-    if u32::try_from(most).is_ok() {
-        return Ok(());
-    }
-    let message =
-        format!("{most} elements are more than the kernels of {} can count: 2^32; split it", target.who);
-    Err(Error::new(ErrorKind::Memory, message))
 }
 
 /// The first kernels' ops and shapes, for errors of the whole plan.
