@@ -415,3 +415,15 @@ fn random_numbers_repeat_with_their_seed() {
     assert!(a.0.iter().all(|x| (0.0..1.0).contains(x)));
     assert!(a.2.iter().all(|x| (-3..4).contains(x)));
 }
+
+#[test]
+fn a_variable_that_was_assigned_to_is_still_the_input_of_what_was_computed_before() {
+    let x = leaf(&[2.0, 3.0]);
+    let y = (&x * &x).sum();
+    x.assign(&Tensor::from_vec(vec![5.0, 7.0], [2]));
+    assert_eq!(read(&one(&y, &x, KEEP)), [4.0, 6.0], "at the value that it had");
+    let z = &y + (&x * 3.0).sum();
+    assert_eq!(read(&one(&z, &x, KEEP)), [7.0, 9.0], "at both values");
+    z.backward();
+    assert_eq!(grad_of(&x), [7.0, 9.0]);
+}

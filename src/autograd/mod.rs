@@ -208,15 +208,16 @@ pub fn try_grad(
     for (k, output) in outputs.iter().enumerate() {
         start.push(((*output).clone(), seed(output, gradients.map(|g| g[k]))?));
     }
-    let wanted: Vec<u64> = inputs.iter().map(|t| t.node().id).collect();
-    let first = wanted.iter().copied().min().unwrap_or(0);
+    let wanted: Vec<Arc<Node>> = inputs.iter().map(|t| t.node()).collect();
+    let first = wanted.iter().map(|node| node.first_id()).min().unwrap_or(0);
     let mut found: Vec<Option<Tensor>> = vec![None; inputs.len()];
     in_mode(options, || {
         walk(&start, options, false, |node, g| {
-            for (slot, &id) in found.iter_mut().zip(&wanted) {
-                if id == node.id {
-                    *slot = Some(g.clone());
-                }
+            for (slot, _) in found.iter_mut().zip(&wanted).filter(|(_, input)| node.counts_as(input)) {
+                *slot = Some(match slot.take() {
+                    Some(sum) => sum.try_add(g)?,
+                    None => g.clone(),
+                });
             }
             // What was made before every input cannot depend on one.
             Ok(node.id > first)

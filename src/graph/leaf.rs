@@ -1,14 +1,15 @@
 //! What belongs to a leaf, whatever values it is given.
 
-use super::{Node, Storage, register};
+use super::{Node, Storage, last_id, register};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 use std::sync::{Mutex, MutexGuard};
 
 /// A leaf's gradient, and its value in half precision.
-#[derive(Default)]
 pub(crate) struct Leaf {
+    /// Smaller than the number of any node that is this leaf.
+    pub since: u64,
     gradient: Mutex<Option<Tensor>>,
     half: Mutex<Half>,
 }
@@ -23,6 +24,10 @@ struct Half {
 }
 
 impl Leaf {
+    pub fn new() -> Leaf {
+        Leaf { since: last_id(), gradient: Mutex::default(), half: Mutex::default() }
+    }
+
     fn gradient(&self) -> MutexGuard<'_, Option<Tensor>> {
         self.gradient.lock().expect("no panic while a gradient is held")
     }

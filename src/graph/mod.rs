@@ -66,6 +66,11 @@ pub(crate) struct Node {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+/// The largest number that a node has.
+fn last_id() -> u64 {
+    NEXT_ID.load(Ordering::Relaxed) - 1
+}
+
 thread_local! {
     static RECORDED: Cell<usize> = const { Cell::new(0) };
 }
@@ -178,6 +183,17 @@ impl Node {
         let state = self.state.get_mut().expect("no panic while a node's state is held");
         state.sources.clear();
         state.storage = None;
+    }
+
+    /// Whether its gradient is one of `input`: of the node itself, or of another value of the same leaf.
+    pub fn counts_as(&self, input: &Node) -> bool {
+        let same_leaf = || matches!((&self.leaf, &input.leaf), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
+        self.id == input.id || same_leaf()
+    }
+
+    /// No node that depends on this one, or on a value that its leaf had before, has a smaller number.
+    pub fn first_id(&self) -> u64 {
+        self.leaf.as_ref().map_or(self.id, |leaf| leaf.since)
     }
 
     /// Whether a backward pass may still ask for its sources.

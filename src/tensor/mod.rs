@@ -191,7 +191,7 @@ impl Tensor {
         if !self.dtype().is_float() {
             bail!(DType, "only floats can collect gradients, and this is {}", self.dtype());
         }
-        Ok(Tensor::variable_of(Node::leaf(value, Arc::new(Leaf::default()))))
+        Ok(Tensor::variable_of(Node::leaf(value, Arc::new(Leaf::new()))))
     }
 
     /// The same value as a tensor of its own that can be assigned to.
@@ -332,7 +332,7 @@ impl Tensor {
         self.exchange(|node| {
             Ok(match &node.leaf {
                 Some(_) => {
-                    let leaf = Arc::new(Leaf::default());
+                    let leaf = Arc::new(Leaf::new());
                     leaf.set(gradient);
                     Node::leaf(moved, leaf)
                 }
