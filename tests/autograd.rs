@@ -417,6 +417,38 @@ fn random_numbers_repeat_with_their_seed() {
 }
 
 #[test]
+fn what_was_permuted_without_a_tape_stays_without_one() {
+    let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]).requires_grad(true);
+    let frozen = no_grad(|| x.t());
+    assert!(!frozen.is_tracked());
+    assert!(!frozen.t().is_tracked(), "permuted back");
+    assert_eq!(frozen.t().to_vec::<f32>(), x.to_vec::<f32>());
+    let y = autocast(DType::BF16, || frozen.matmul(&Tensor::ones([2, 2])));
+    assert!(!y.is_tracked(), "in half precision");
+    assert_eq!(y.to_vec::<f32>(), [5.0, 5.0, 7.0, 7.0, 9.0, 9.0]);
+}
+
+/// The operand of a product in half precision is converted as it lies in memory, and not as it was permuted.
+#[test]
+fn a_permuted_operand_in_half_precision_has_a_gradient() {
+    let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]).requires_grad(true);
+    let w = Tensor::from_vec(vec![1.0f32, 2.0], [2, 1]);
+    for source in [x.clone(), &x * 2.0] {
+        let t = source.t();
+        let product = || autocast(DType::BF16, || t.matmul(&w)).to_dtype(DType::F32).sum();
+        let found = grad(&[&product()], &[&t, &source, &x], KEEP);
+        let expected = [vec![1.0, 2.0, 1.0, 2.0, 1.0, 2.0], vec![1.0, 1.0, 1.0, 2.0, 2.0, 2.0]];
+        for (found, expected) in found[..2].iter().zip(&expected) {
+            assert_eq!(&read(found.as_ref().expect("the output depends on it")), expected);
+        }
+        assert_eq!(found[0].as_ref().map(Tensor::dtype), Some(DType::F32));
+        let twice = product() + product() + t.sum() * 0.5;
+        let found = grad(&[&twice], &[&t], Default::default()).remove(0).expect("the output depends on it");
+        assert_eq!(read(&found), [2.5, 4.5, 2.5, 4.5, 2.5, 4.5], "both products and the sum");
+    }
+}
+
+#[test]
 fn a_variable_that_was_assigned_to_is_still_the_input_of_what_was_computed_before() {
     let x = leaf(&[2.0, 3.0]);
     let y = (&x * &x).sum();

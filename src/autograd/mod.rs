@@ -213,10 +213,11 @@ pub fn try_grad(
     let mut found: Vec<Option<Tensor>> = vec![None; inputs.len()];
     in_mode(options, || {
         walk(&start, options, false, |node, g| {
-            for (slot, _) in found.iter_mut().zip(&wanted).filter(|(_, input)| node.counts_as(input)) {
+            for (slot, input) in found.iter_mut().zip(&wanted).filter(|(_, input)| node.counts_as(input)) {
+                let g = g.cast(input.dtype)?;
                 *slot = Some(match slot.take() {
-                    Some(sum) => sum.try_add(g)?,
-                    None => g.clone(),
+                    Some(sum) => sum.try_add(&g)?,
+                    None => g,
                 });
             }
             // What was made before every input cannot depend on one.

@@ -57,6 +57,8 @@ pub(crate) struct Node {
     /// Gradients flow through it (or end here, at a leaf).
     pub tracked: bool,
     pub leaf: Option<Arc<Leaf>>,
+    /// The node that it takes the place of on the tape, but for its type; 0 is none.
+    stands_for: AtomicU64,
     /// The backward pass is done with it: sources may go as soon as the value is there.
     released: AtomicBool,
     state: Mutex<State>,
@@ -137,6 +139,7 @@ impl Node {
             origin: call::current(),
             tracked,
             leaf,
+            stands_for: AtomicU64::new(0),
             released: AtomicBool::new(false),
             state: Mutex::new(State { sources, storage }),
             mark: AtomicU64::new(0),
@@ -185,10 +188,16 @@ impl Node {
         state.storage = None;
     }
 
-    /// Whether its gradient is one of `input`: of the node itself, or of another value of the same leaf.
+    /// It was made of what `other` is made of, and is used instead: gradients do not pass through `other`.
+    pub fn stand_for(&self, other: &Node) {
+        self.stands_for.store(other.id, Ordering::Relaxed);
+    }
+
+    /// Whether its gradient is one of `input`: of the node itself, of another value of the same leaf, or of what stands for
+    /// the node.
     pub fn counts_as(&self, input: &Node) -> bool {
         let same_leaf = || matches!((&self.leaf, &input.leaf), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
-        self.id == input.id || same_leaf()
+        self.id == input.id || self.stands_for.load(Ordering::Relaxed) == input.id || same_leaf()
     }
 
     /// No node that depends on this one, or on a value that its leaf had before, has a smaller number.

@@ -81,13 +81,18 @@ impl Tensor {
     /// in, and gradients come back in it.
     fn cast_as_it_lies(&self, dtype: DType) -> Result<Tensor> {
         let node = self.node();
-        match (&node.op, node.sources().first()) {
-            (Op::Permute(order), Some(source)) => {
-                let order: Vec<usize> = order[..self.rank()].iter().map(|&axis| axis as usize).collect();
-                halved(source, dtype)?.permute_order(&order)
-            }
-            _ => halved(&node, dtype),
+        let (Op::Permute(order), Some(source)) = (&node.op, node.sources().first().cloned()) else {
+            return halved(&node, dtype);
+        };
+        let order: Vec<usize> = order[..self.rank()].iter().map(|&axis| axis as usize).collect();
+        let cast = || halved(&source, dtype)?.permute_order(&order);
+        if !node.tracked {
+            // It may have been cut from the tape that its source is on.
+            return autograd::no_grad(cast);
         }
+        let half = cast()?;
+        half.node().stand_for(&node);
+        Ok(half)
     }
 
     /// The value that a leaf was just given, in half precision where that of the value before was asked for: whoever has

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use super::record::{ops, record};
+use crate::autograd;
 use crate::dtype::Scalar;
 use crate::error::{Result, bail};
 use crate::op::Op;
@@ -110,6 +111,8 @@ impl Tensor {
             && !node.tracked
             && order.iter().enumerate().all(|(k, &o)| first[o] as usize == k)
             && let Some(source) = node.sources().first()
+            // What was cut from the tape stays cut.
+            && !(source.tracked && autograd::is_enabled())
         {
             return Ok(Tensor::from_node(source.clone()));
         }
