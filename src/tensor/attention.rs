@@ -1,6 +1,7 @@
 //! Scaled dot-product attention that never stores the matrix of scores.
 
 use super::Tensor;
+use super::matmul::product;
 use super::record::{ops, record};
 use crate::autograd::{self, BackwardOptions};
 use crate::device::with_device;
@@ -163,7 +164,7 @@ pub(crate) fn second_gradients(
 /// Attention by its formula.
 fn plain(q: &Tensor, k: &Tensor, v: &Tensor, options: (Option<&Tensor>, bool, f64, f64)) -> Result<Tensor> {
     let (mask, causal, scale, dropout) = options;
-    let mut scores = q.try_matmul(&k.try_transpose(-2, -1)?)?.try_mul(scale)?;
+    let mut scores = product(q, &k.try_transpose(-2, -1)?)?.try_mul(scale)?;
     if let Some(mask) = mask {
         scores = scores.try_add(mask)?;
     }
@@ -175,7 +176,7 @@ fn plain(q: &Tensor, k: &Tensor, v: &Tensor, options: (Option<&Tensor>, bool, f6
     }
     if k.size(-2) == 0 {
         // Sums of nothing.
-        return scores.try_matmul(v);
+        return product(&scores, v);
     }
     let peak = autograd::no_grad(|| scores.detach().try_max_dim(-1, true))?;
     // A row that is hidden whole has no largest score; any finite number serves.
@@ -188,7 +189,7 @@ fn plain(q: &Tensor, k: &Tensor, v: &Tensor, options: (Option<&Tensor>, bool, f6
     if dropout > 0.0 {
         weights = weights.try_dropout(dropout, true)?;
     }
-    weights.try_matmul(v)
+    product(&weights, v)
 }
 
 ops! {

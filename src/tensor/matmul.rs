@@ -55,8 +55,8 @@ ops! {
     }
 }
 
-/// [`matmul`](Tensor::matmul) of operands of one type.
-fn product(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+/// [`matmul`](Tensor::matmul) of operands of one type, which they keep in mixed precision, too.
+pub(super) fn product(x: &Tensor, other: &Tensor) -> Result<Tensor> {
     let (a, b) = (x.shape(), other.shape());
     if a.rank() == 0 || b.rank() == 0 {
         bail!(Shape, "shapes {a} and {b}: both operands need at least one axis");

@@ -285,3 +285,14 @@ fn second_gradients_of_halves_with_a_mask_are_those_of_the_cpu() {
         assert!((a - b).abs() <= 0.03 * largest, "{a} is not {b} of {largest}");
     }
 }
+
+/// Their products would overflow f16, which they were widened for.
+#[test]
+fn scores_with_dropout_are_not_lowered_again_in_mixed_precision() {
+    let q = Tensor::full([1, 1, 2, 64], 40.0);
+    let options = AttentionOptions { dropout: 0.1, ..Default::default() };
+    let y = volta::autocast(DType::F16, || q.scaled_dot_product_attention(&q, &q, options));
+    assert_eq!(y.dtype(), DType::F16);
+    let y = y.to_vec::<f32>();
+    assert!(y.iter().all(|x| x.is_finite()), "{y:?}");
+}
