@@ -272,6 +272,7 @@ functions! {
 
     /// [`nll_loss`] with options.
     fn nll_loss_with | try_nll_loss_with(input: &Tensor, target: &Tensor, options: NllOptions) -> Tensor {
+        let input = &input.raised()?;
         let scores = Scores::of(input, options.weight)?;
         let hits = hits(&scores, target, options.ignore_index)?;
         let scored = match &scores.weight {

@@ -42,16 +42,19 @@ const SHORTEST_SQUARE: f64 = 1e-12;
 
 /// Vectors of one shape in the wide type of them all, and the type to return to.
 fn together<const N: usize>(vectors: [&Tensor; N]) -> Result<([Tensor; N], DType)> {
-    let dtype = vectors.iter().fold(vectors[0].dtype(), |d, t| d.promote(t.dtype()));
+    let mut all = vectors.map(Tensor::clone);
+    for t in &mut all {
+        *t = t.raised()?;
+    }
+    let dtype = all.iter().fold(all[0].dtype(), |d, t| d.promote(t.dtype()));
     let mut shape = vectors[0].shape();
-    for t in vectors {
+    for t in &all {
         t.check_float()?;
         shape = shape.broadcast(&t.shape())?;
     }
     if shape.rank() == 0 {
         bail!(Shape, "numbers without an axis are no vectors: (…, width) is needed");
     }
-    let mut all = vectors.map(Tensor::clone);
     for t in &mut all {
         *t = t.try_to_dtype(dtype.wide())?.expand_to(shape)?;
     }

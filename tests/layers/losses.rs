@@ -199,3 +199,36 @@ fn triplet_margin_loss_agrees_with_loops() {
         );
     }
 }
+
+#[test]
+fn losses_in_mixed_precision_are_in_f32() {
+    type Loss = fn(&Tensor, &Tensor) -> Tensor;
+    let table: &[(&str, Loss)] = &[
+        ("mse_loss", mse_loss),
+        ("l1_loss", l1_loss),
+        ("smooth_l1_loss", |a, b| smooth_l1_loss(a, b, 1.0)),
+        ("huber_loss", |a, b| huber_loss(a, b, 1.0)),
+        ("bce_loss", bce_loss),
+        ("bce_with_logits", bce_with_logits),
+        ("kl_div", kl_div),
+        ("cosine_embedding_loss", |a, b| cosine_embedding_loss(a, b, &Tensor::full([2], 1))),
+        ("triplet_margin_loss", |a, b| triplet_margin_loss(a, b, a)),
+        ("nll_loss", |a, _| nll_loss(a, &Tensor::full([2], 1))),
+        ("cross_entropy", |a, _| cross_entropy(a, &Tensor::full([2], 1))),
+    ];
+    for dtype in [DType::F16, DType::BF16] {
+        let a = Tensor::from_vec(vec![0.25f32, 0.5, 0.75, 0.625], [2, 2]).to_dtype(dtype);
+        let b = Tensor::from_vec(vec![0.5f32, 0.125, 0.375, 0.75], [2, 2]).to_dtype(dtype);
+        for (name, loss) in table {
+            let mixed = autocast(dtype, || loss(&a, &b));
+            assert_eq!(mixed.dtype(), DType::F32, "{name}");
+            let wide = loss(&a.to_dtype(DType::F32), &b.to_dtype(DType::F32));
+            assert_eq!(mixed.item::<f32>(), wide.item::<f32>(), "{name}");
+            assert_eq!(loss(&a, &b).dtype(), dtype, "{name}, elsewhere");
+        }
+    }
+    // Squares beyond the largest f16.
+    let far = Tensor::full([2], 600.0).to_dtype(DType::F16);
+    let loss = autocast(DType::F16, || mse_loss(&far, &Tensor::zeros([2]).to_dtype(DType::F16)));
+    assert_eq!(loss.item::<f32>(), 360_000.0);
+}
