@@ -62,11 +62,13 @@ impl<E: Elementwise> Rule for E {
         let sheet = RefCell::default();
         let new = self.formula(steps, &Terms::on(&sheet, E::STATE.len()))?.line();
         let sheet = sheet.into_inner();
-        let formulas = Formulas::of(&sheet, new, conditional, like.dtype());
+        // Halves hold neither all the numbers nor what comes in between: each result is rounded once.
+        let dtype = like.dtype().wide();
+        let formulas = Formulas::of(&sheet, new, conditional, dtype);
         let number = |factor: &Factor| -> Result<Arc<Node>> {
             Ok(match factor {
-                Factor::Number(x) => like.constant(*x, Shape::of(&[]), like.dtype()).node(),
-                Factor::Tensor(t) => t.try_to_dtype(like.dtype())?.node(),
+                Factor::Number(x) => like.constant(*x, Shape::of(&[]), dtype).node(),
+                Factor::Tensor(t) => t.try_to_dtype(dtype)?.node(),
             })
         };
         let numbers = sheet.numbers.iter().map(number).collect::<Result<SmallVec<[_; 8]>>>()?;
@@ -83,6 +85,7 @@ enum Target {
 /// A sheet as it is applied: one formula for everything that gets a new value, and one for every value that several of
 /// these use.
 struct Formulas {
+    /// What is computed in, whatever the type of parameters and states is.
     dtype: DType,
     /// In an order in which everyone finds what it uses.
     values: Vec<(Arc<Formula>, Vec<Source>)>,
@@ -129,15 +132,18 @@ impl Formulas {
             bail!(Shape, "a parameter of shape {shape} has a gradient of shape {}", gradient.shape());
         }
         let mut states: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
+        let mut remembered: SmallVec<[Option<Arc<Node>>; 3]> = SmallVec::new();
         for (k, initial) in initial.iter().enumerate() {
-            states.push(initial.map(|initial| update.state_or(k, initial)).transpose()?);
+            let state = initial.map(|initial| update.state_or(k, initial)).transpose()?;
+            remembered.push(state.as_ref().map(|state| state.cast(dtype)).transpose()?.map(|t| t.node()));
+            states.push(state);
         }
-        let (old, slope) = (parameter.node(), gradient.cast(dtype)?.node());
+        let (old, slope) = (parameter.cast(dtype)?.node(), gradient.cast(dtype)?.node());
         let mut values: SmallVec<[Arc<Node>; 6]> = SmallVec::new();
         let find = |source: &Source, values: &[Arc<Node>]| match source {
             Source::Parameter => old.clone(),
             Source::Gradient => slope.clone(),
-            Source::State(k) => states[*k].as_ref().expect("the formula asked for it").node(),
+            Source::State(k) => remembered[*k].clone().expect("the formula asked for it"),
             Source::Condition => update.condition.expect("the formula was cut for one").node(),
             Source::Number(k) => numbers[*k].clone(),
             Source::Value(k) => values[*k].clone(),
@@ -152,7 +158,8 @@ impl Formulas {
                 Target::Parameter => parameter,
                 Target::State(k) => states[*k].as_ref().expect("the formula asked for it"),
             };
-            target.try_assign(&Tensor::from_node(find(source, &values)))?;
+            let new = Tensor::from_node(find(source, &values)).cast(target.dtype())?;
+            target.try_assign(&new)?;
         }
         Ok(())
     }

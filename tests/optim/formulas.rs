@@ -289,3 +289,37 @@ fn half_precision_parameters_move() {
     let moved = p.to_vec::<f32>();
     assert!((moved[0] - 0.875).abs() < 0.01 && (moved[1] + 1.875).abs() < 0.02, "{moved:?}");
 }
+
+/// A small rate makes large divisors, which f16 does not hold.
+#[test]
+fn parameters_in_half_precision_move_as_those_in_f32_do() {
+    let _together = together();
+    type Make = fn(Vec<Tensor>) -> Box<dyn volta::Optimizer>;
+    let rows: [(&str, Make); 5] = [
+        ("Adam", |p| Box::new(Adam::new(p, 1e-5, (0.9, 0.999), 1e-8, 0.0))),
+        ("AdamW", |p| Box::new(AdamW::new(p, 1e-5, (0.9, 0.999), 1e-8, 0.01))),
+        ("RMSprop", |p| Box::new(RMSprop::new(p, 1e-6, 0.99, 0.0))),
+        ("Adagrad", |p| Box::new(Adagrad::new(p, 1e-5, 0.0))),
+        ("SGD", |p| Box::new(SGD::new(p, 1e-6, 0.0, 0.0))),
+    ];
+    for (name, make) in rows {
+        for dtype in [DType::F16, DType::BF16] {
+            let run = |dtype: DType| {
+                let p = Tensor::full([4], 0.0015).to_dtype(dtype).requires_grad(true);
+                let mut optimizer = make(vec![p.clone()]);
+                let start: f32 = p.to_vec()[0];
+                (0..3).for_each(|_| {
+                    p.set_grad(Some(Tensor::full([4], 10.0).to_dtype(dtype)));
+                    optimizer.step();
+                });
+                assert_eq!(p.dtype(), dtype);
+                p.to_vec::<f32>()[0] - start
+            };
+            let (half, single) = (run(dtype), run(DType::F32));
+            assert!(single < -2e-5, "{name}: {single}");
+            // Every step is rounded to a multiple of 2⁻²⁰, or of 2⁻¹⁷.
+            let step = if dtype == DType::F16 { 2f32.powi(-20) } else { 2f32.powi(-17) };
+            assert!((half - single).abs() <= 1.6 * step, "{name} in {dtype}: {half}, not {single}");
+        }
+    }
+}
