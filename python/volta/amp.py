@@ -47,6 +47,9 @@ class autocast:
 class GradScaler:
     """Scales losses, and skips the steps whose gradients overflowed. Scale, check and decision live on the device.
 
+    Several optimizers may share a scaler. Their steps are a round until a loss is scaled again or one of them steps again:
+    all of them unscale by the scale that the round began with, and count as one step, which is good if it is for each.
+
     >>> scaler = volta.amp.GradScaler()
     >>> scaler.scale(loss).backward()
     >>> scaler.step(optimizer)
@@ -68,10 +71,7 @@ class GradScaler:
         return self._core.scale(loss) if self._enabled else loss
 
     def unscale_(self, optimizer: Optimizer) -> None:
-        """Makes the gradients small again before the step, so that they can be clipped: once a step.
-
-        With several optimizers, unscale all of them before the first one steps and the scale changes.
-        """
+        """Makes the gradients small again before the step, so that they can be clipped: once a step."""
         if self._enabled:
             self._core.unscale(optimizer._core)
 

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::error::{Result, bail};
 use crate::state::{State, Stateful};
 use crate::tensor::Tensor;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Scales losses, and skips the steps whose gradients overflowed, as PyTorch's scaler does. The scale, the check and
 /// the decision live on the device: nothing is read back.
@@ -25,15 +26,33 @@ use crate::tensor::Tensor;
 ///     scaler.step(&mut adam);
 /// }
 /// ```
+///
+/// Several optimizers may share a scaler. Their steps are a round until a loss is scaled again or one of them steps again:
+/// all of them unscale by the scale that the round began with, and count as one step, which is good if it is for each.
 pub struct GradScaler {
     scale: Tensor,
     /// Steps since the scale changed.
     steps: Tensor,
     /// Which optimizers' gradients are unscaled already, by their first parameter, and whether all of them are finite.
     unscaled: Vec<(usize, Option<Tensor>)>,
+    /// The steps that were made since the scale was used last.
+    round: Option<Round>,
+    /// Whether a loss was scaled since the last step.
+    is_in_use: AtomicBool,
     growth: f64,
     backoff: f64,
     interval: f64,
+}
+
+/// What steps have in common whose gradients were made with one scale.
+struct Round {
+    /// The scale and the number of steps it began with.
+    scale: Tensor,
+    steps: Tensor,
+    /// Whether all gradients were finite.
+    finite: Tensor,
+    /// Which optimizers have stepped.
+    stepped: Vec<usize>,
 }
 
 impl Default for GradScaler {
@@ -51,14 +70,21 @@ impl GradScaler {
     /// With a first scale, what it is multiplied by after `interval` good steps, and after a bad one.
     pub fn with(scale: f64, growth: f64, backoff: f64, interval: u32) -> GradScaler {
         let (scale, steps) = (Tensor::scalar(scale), Tensor::scalar(0.0));
-        let (interval, unscaled) = (f64::from(interval), Vec::new());
-        GradScaler { scale, steps, unscaled, growth, backoff, interval }
+        let (interval, unscaled, is_in_use) = (f64::from(interval), Vec::new(), AtomicBool::new(false));
+        GradScaler { scale, steps, unscaled, round: None, is_in_use, growth, backoff, interval }
     }
 
     /// The loss to call `backward` on.
     #[track_caller]
     pub fn scale(&self, loss: &Tensor) -> Tensor {
-        loss * &self.scale.to_device(loss.device())
+        self.try_scale(loss).unwrap_or_else(|e| e.raise())
+    }
+
+    /// [`scale`](Self::scale) that returns its error.
+    #[track_caller]
+    pub fn try_scale(&self, loss: &Tensor) -> Result<Tensor> {
+        self.is_in_use.store(true, Ordering::Relaxed);
+        loss.try_mul(&self.scale.try_to_device(loss.device())?)
     }
 
     /// The scale now; reading it waits for the device.
@@ -66,8 +92,7 @@ impl GradScaler {
         self.scale.item()
     }
 
-    /// Makes the gradients small again before the step, so that they can be clipped: once a step. With several
-    /// optimizers, unscale all of them before the first one steps and the scale changes.
+    /// Makes the gradients small again before the step, so that they can be clipped: once a step.
     ///
     /// ```
     /// use volta::{GradScaler, Optimizer, SGD, Tensor, optim::clip_grad_norm};
@@ -87,15 +112,16 @@ impl GradScaler {
     #[track_caller]
     pub fn try_unscale(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
         let _call = Call::enter("unscale");
-        let optimizer = (identity(optimizer), optimizer.parameters());
-        if self.unscaled.iter().any(|(known, _)| *known == optimizer.0) {
+        let (who, parameters) = (identity(optimizer), optimizer.parameters());
+        if self.unscaled.iter().any(|(known, _)| *known == who) {
             bail!(
                 Argument,
                 "the gradients of this optimizer are unscaled already, and it has not stepped since"
             );
         }
-        let finite = no_grad(|| self.unscale_all(optimizer.1))?;
-        self.unscaled.push((optimizer.0, finite));
+        self.leave_round_before(who);
+        let finite = no_grad(|| self.unscale_all(parameters))?;
+        self.unscaled.push((who, finite));
         Ok(())
     }
 
@@ -110,14 +136,22 @@ impl GradScaler {
     #[track_caller]
     pub fn try_step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
         let _call = Call::enter("step");
-        let known = self.unscaled.iter().position(|(known, _)| *known == identity(optimizer));
+        let who = identity(optimizer);
+        self.leave_round_before(who);
+        let known = self.unscaled.iter().position(|(known, _)| *known == who);
         let finite = match known {
             Some(place) => self.unscaled.remove(place).1,
             None => no_grad(|| self.unscale_all(optimizer.parameters()))?,
         };
         let Some(finite) = finite else { return optimizer.try_step() };
-        no_grad(|| self.adapt(&finite))?;
+        no_grad(|| self.adapt(who, &finite))?;
         optimizer.try_step_if(Some(&finite))
+    }
+
+    /// A round is over when a loss was scaled behind its steps, or the optimizer has made one of them.
+    fn leave_round_before(&mut self, optimizer: usize) {
+        let is_in_use = self.is_in_use.load(Ordering::Relaxed);
+        self.round.take_if(|round| is_in_use || round.stepped.contains(&optimizer));
     }
 
     /// Brings the scale to where the gradients are: from then on no step waits for another device.
@@ -132,7 +166,11 @@ impl GradScaler {
     /// Divides the gradients by the scale; whether all of them are finite, if there are any.
     fn unscale_all(&self, parameters: &[Tensor]) -> Result<Option<Tensor>> {
         self.follow(parameters)?;
-        let inverse = self.scale.try_recip()?;
+        let scale = match &self.round {
+            Some(round) => round.scale.try_to_device(self.scale.device())?,
+            None => self.scale.clone(),
+        };
+        let inverse = scale.try_recip()?;
         let mut traces = Vec::new();
         for p in parameters {
             let Some(g) = p.grad() else { continue };
@@ -143,14 +181,38 @@ impl GradScaler {
         sum_of_all(&traces)?.map(|total| total.try_eq(0.0)).transpose()
     }
 
-    fn adapt(&self, finite: &Tensor) -> Result<()> {
-        let steps = self.steps.try_add(1.0)?;
+    /// The round with one more step, or a new one.
+    fn round_with(&self, optimizer: usize, finite: &Tensor) -> Result<Round> {
+        let to = |t: &Tensor| t.try_to_device(self.scale.device());
+        let (scale, steps) = (self.scale.detach(), self.steps.detach());
+        let mut round = match &self.round {
+            None => Round { scale, steps, finite: to(finite)?, stepped: Vec::new() },
+            Some(round) => Round {
+                scale: to(&round.scale)?,
+                steps: to(&round.steps)?,
+                finite: to(&round.finite)?.try_logical_and(&to(finite)?)?,
+                stepped: round.stepped.clone(),
+            },
+        };
+        round.stepped.push(optimizer);
+        Ok(round)
+    }
+
+    /// Makes of what the round began with what follows from all its steps, of which this is the last.
+    fn adapt(&mut self, optimizer: usize, finite: &Tensor) -> Result<()> {
+        let round = self.round_with(optimizer, finite)?;
+        let steps = round.steps.try_add(1.0)?;
         let due = steps.try_ge(self.interval)?;
-        let larger = due.try_where_(&self.scale.try_mul(self.growth)?, &self.scale)?;
-        let scale = finite.try_where_(&larger, &self.scale.try_mul(self.backoff)?)?;
-        let go_on = finite.try_logical_and(&due.try_logical_not()?)?;
+        let grown = round.scale.try_mul(self.growth)?;
+        let grows = due.try_logical_and(&grown.try_lt(f64::INFINITY)?)?;
+        let larger = grows.try_where_(&grown, &round.scale)?;
+        let scale = round.finite.try_where_(&larger, &round.scale.try_mul(self.backoff)?)?;
+        let go_on = round.finite.try_logical_and(&due.try_logical_not()?)?;
         self.steps.try_assign(&go_on.try_where_(&steps, 0.0)?)?;
-        self.scale.try_assign(&scale)
+        self.scale.try_assign(&scale)?;
+        self.round = Some(round);
+        self.is_in_use.store(false, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -181,6 +243,7 @@ impl Stateful for GradScaler {
         let (growth, backoff) = (state.float("growth")?, state.float("backoff")?);
         self.interval = state.float("interval")?;
         (self.growth, self.backoff) = (growth, backoff);
+        self.round = None;
         self.scale.try_assign(&scale)?;
         self.steps.try_assign(&steps)
     }

@@ -116,6 +116,60 @@ fn two_optimizers_share_a_scaler_when_both_are_unscaled_first() {
     assert_eq!((a.item::<f32>(), b.item::<f32>()), (-3.0, -3.0));
 }
 
+/// What both steps of a round begin with is the scale that their gradients were made with.
+#[test]
+fn two_optimizers_share_a_scaler_whoever_unscales_when() {
+    let _together = together();
+    let (a, b) = (Tensor::zeros([1]).requires_grad(true), Tensor::zeros([1]).requires_grad(true));
+    let (mut first, mut second) =
+        (SGD::new(vec![a.clone()], 1.0, 0.0, 0.0), SGD::new(vec![b.clone()], 1.0, 0.0, 0.0));
+    let mut scaler = GradScaler::with(4.0, 2.0, 0.5, 1);
+    let infinity = f64::INFINITY;
+    let mut at = (0.0, 0.0);
+    for (round, (slopes, scale)) in [
+        ((1.0, 1.0), 8.0),
+        ((1.0, 2.0), 16.0),
+        ((1.0, infinity), 8.0),
+        ((infinity, 1.0), 4.0),
+        ((infinity, infinity), 2.0),
+        ((1.0, 1.0), 4.0),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        first.zero_grad();
+        second.zero_grad();
+        scaler.scale(&(&a * slopes.0 + &b * slopes.1).sum()).backward();
+        if round % 2 == 1 {
+            scaler.unscale(&first);
+        }
+        scaler.step(&mut first);
+        scaler.step(&mut second);
+        let moved = |slope: f64| if slope.is_finite() { slope as f32 } else { 0.0 };
+        at = (at.0 - moved(slopes.0), at.1 - moved(slopes.1));
+        assert_eq!((a.item::<f32>(), b.item::<f32>()), at, "round {round}");
+        assert_eq!(scaler.current(), scale, "round {round}: one good or bad step for both");
+    }
+    // A loss of each, one behind the other: two rounds.
+    for (w, optimizer) in [(&a, &mut first), (&b, &mut second)] {
+        scaled_step(w, optimizer, &mut scaler, 1.0);
+    }
+    assert_eq!((a.item::<f32>(), b.item::<f32>()), (at.0 - 1.0, at.1 - 1.0));
+    assert_eq!(scaler.current(), 16.0);
+}
+
+#[test]
+fn a_scale_does_not_grow_beyond_the_numbers() {
+    let _together = together();
+    let w = Tensor::zeros([1]).requires_grad(true);
+    let mut sgd = SGD::new(vec![w.clone()], 1.0, 0.0, 0.0);
+    let mut scaler = GradScaler::with(2f64.powi(100), 2f64.powi(30), 0.5, 1);
+    for _ in 0..3 {
+        scaled_step(&w, &mut sgd, &mut scaler, 0.5);
+    }
+    assert_eq!((scaler.current(), w.item::<f32>()), (2f32.powi(100), -1.5));
+}
+
 #[test]
 fn a_scaler_goes_on_where_it_stopped() {
     let _together = together();

@@ -20,7 +20,7 @@ impl PyGradScaler {
 
     /// The loss to call `backward` on.
     fn scale(&self, loss: PyRef<'_, PyTensor>) -> PyResult<PyTensor> {
-        record(|| loss.0.try_mul(&self.0.state().tensor("scale")?.try_to_device(loss.0.device())?))
+        record(|| self.0.try_scale(&loss.0))
     }
 
     /// The scale now; reading it waits for the device.
