@@ -1,6 +1,7 @@
 //! Pooling: the largest or the mean of every window of an image.
 
 use super::Tensor;
+use super::matmul::product;
 use super::record::{ops, record};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
@@ -232,8 +233,8 @@ ops! {
             if s[2] % size[0] == 0 && s[3] % size[1] == 0 {
                 return block_means(x, [s[2] / size[0], s[3] / size[1]], size);
             }
-            let narrow = x.try_matmul(&averaging(x, s[3], size[1])?.try_t()?)?;
-            averaging(x, s[2], size[0])?.try_matmul(&narrow)
+            let narrow = product(x, &averaging(x, s[3], size[1])?.try_t()?)?;
+            product(&averaging(x, s[2], size[0])?, &narrow)
         }))
     }
 }

@@ -1,6 +1,7 @@
 //! Images of another size: interpolation, and channels exchanged for pixels.
 
 use super::Tensor;
+use super::matmul::product;
 use super::record::ops;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
@@ -84,8 +85,8 @@ fn resized(x: &Tensor, size: [usize; 2], ratio: [f64; 2], mode: Interpolation) -
         }
         Interpolation::Nearest => axes[1].nearest(&axes[0].nearest(x)?),
         Interpolation::Bilinear { align_corners } => x.in_wide(|x| {
-            let narrow = x.try_matmul(&axes[1].weights(x, align_corners)?.try_t()?)?;
-            axes[0].weights(x, align_corners)?.try_matmul(&narrow)
+            let narrow = product(x, &axes[1].weights(x, align_corners)?.try_t()?)?;
+            product(&axes[0].weights(x, align_corners)?, &narrow)
         }),
     }
 }

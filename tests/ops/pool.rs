@@ -190,3 +190,12 @@ fn a_nan_wins_its_window() {
     let y = x.max_pool2d([1, 2], PoolOptions::default()).to_vec::<f32>();
     assert!(y[0].is_nan() && y[1] == 4.0, "{y:?}");
 }
+
+#[test]
+fn mixed_precision_does_not_round_what_is_averaged() {
+    use volta::{DType, Tensor, autocast};
+    let x = Tensor::full([1, 1, 4, 6], 257.0);
+    let y = autocast(DType::BF16, || x.adaptive_avg_pool2d([3, 4]));
+    assert_eq!(y.dtype(), DType::F32);
+    y.to_vec::<f32>().iter().for_each(|y| assert!((y - 257.0).abs() < 1e-3, "{y}"));
+}

@@ -125,3 +125,11 @@ fn rows() -> Vec<Row> {
 }
 
 checks!(rows());
+
+#[test]
+fn mixed_precision_does_not_round_what_is_interpolated() {
+    use volta::{DType, Tensor, autocast};
+    let x = Tensor::full([1, 1, 3, 3], 257.0);
+    let y = autocast(DType::BF16, || x.interpolate([5, 4], Bilinear { align_corners: false }));
+    assert_eq!((y.dtype(), y.to_vec::<f32>()), (DType::F32, vec![257.0; 20]));
+}
