@@ -37,12 +37,15 @@ impl RunningStatistics {
         }
     }
 
-    /// Weighs in the statistics of a batch with `count` values a channel, all of it where the tensors are. Without a
-    /// momentum the averages are over all batches.
+    /// Weighs in the statistics of a batch with `count` values a channel, all of it where the tensors are; of a batch without
+    /// values there are none. Without a momentum the averages are over all batches.
     fn update(&self, mean: &Tensor, variance: &Tensor, count: usize, momentum: Option<f64>) -> Result<()> {
         self.hold_back()?;
         no_grad(|| {
             self.batches.try_assign(&self.batches.try_add(1)?)?;
+            if count == 0 {
+                return Ok(());
+            }
             let unbiased = variance.try_mul(count as f64 / (count - 1) as f64)?;
             for (running, seen) in [(&self.mean, mean), (&self.variance, &unbiased)] {
                 let change = seen.detach().try_to_dtype(running.dtype())?.try_sub(running)?;
@@ -168,7 +171,8 @@ impl<const SPACE: usize> Module for BatchNorm<SPACE> {
                 running => {
                     let (y, mean, variance) = x.try_batch_norm_train(weight, bias, self.eps)?;
                     if let Some(running) = running {
-                        running.update(&mean, &variance, x.numel() / self.channels, self.momentum)?;
+                        let count = x.shape().without(0b10).numel();
+                        running.update(&mean, &variance, count, self.momentum)?;
                     }
                     Ok(y)
                 }

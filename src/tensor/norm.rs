@@ -108,7 +108,7 @@ ops! {
         let channels = self.channels()?;
         self.check_parameter("weight", weight, &[channels])?;
         self.check_parameter("bias", bias, &[channels])?;
-        if self.numel() == channels {
+        if self.shape().without(0b10).numel() == 1 {
             bail!(Shape, "the input has shape {}: more than one value a channel is needed for a spread", self.shape());
         }
         let mask = last_axes(self.rank(), self.rank()) & !0b10;

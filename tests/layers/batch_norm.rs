@@ -101,3 +101,36 @@ fn averages_do_not_pile_up_where_nobody_takes_a_step() {
     }
     assert_eq!(layer.running.as_ref().unwrap().batches.item::<i32>(), 200);
 }
+
+#[test]
+fn an_empty_batch_counts_and_leaves_the_averages_alone() {
+    fn check<const SPACE: usize>(empty: &[usize], full: &[usize]) {
+        for momentum in [Some(0.1), None] {
+            let layer = BatchNorm::<SPACE>::new(3).with_momentum(momentum);
+            layer.forward(&Tensor::rand(full));
+            let read = || {
+                let running = layer.running.as_ref().expect("averages");
+                (running.mean.to_vec::<f32>(), running.variance.to_vec::<f32>())
+            };
+            let before = read();
+            let y = layer.forward(&Tensor::zeros(empty));
+            assert_eq!((&y.shape()[..], y.dtype()), (empty, DType::F32));
+            assert_eq!(y.sum().item::<f32>(), 0.0);
+            assert_eq!(read(), before);
+            assert_eq!(layer.running.as_ref().map(|r| r.batches.item::<i32>()), Some(2));
+        }
+    }
+    check::<1>(&[0, 3], &[4, 3]);
+    check::<1>(&[2, 3, 0], &[4, 3, 2]);
+    check::<2>(&[0, 3, 4, 5], &[1, 3, 2, 2]);
+}
+
+#[test]
+fn no_channels_are_normalized_to_none() {
+    let layer = BatchNorm1d::new(0);
+    for batch in [0, 1, 4] {
+        assert_eq!(layer.try_forward(&Tensor::zeros([batch, 0])).is_ok(), batch != 1, "{batch}");
+    }
+    let error = BatchNorm1d::new(2).try_forward(&Tensor::zeros([1, 2])).expect_err("one value has no spread");
+    assert!(error.to_string().contains("more than one value"), "{error}");
+}
