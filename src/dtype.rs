@@ -74,15 +74,20 @@ impl DType {
         }
     }
 
-    /// Whether a number is one of this integer type's.
-    pub(crate) const fn holds(self, number: i64) -> bool {
-        let (least, most) = match self {
+    /// The least and the most that this integer type holds.
+    pub(crate) const fn range(self) -> (i64, i64) {
+        match self {
             DType::I32 => (i32::MIN as i64, i32::MAX as i64),
             DType::U8 => (0, u8::MAX as i64),
             DType::U32 => (0, u32::MAX as i64),
             DType::Bool => (0, 1),
             _ => (i64::MIN, i64::MAX),
-        };
+        }
+    }
+
+    /// Whether a number is one of this integer type's.
+    pub(crate) const fn holds(self, number: i64) -> bool {
+        let (least, most) = self.range();
         least <= number && number <= most
     }
 

@@ -27,9 +27,13 @@ pub(super) fn log_sigmoid(x: &Tensor) -> Result<Tensor> {
     softplus(&x.try_neg()?, SOFTPLUS_IS_LINEAR)?.try_neg()
 }
 
-/// A bound as a number that keeps integers integers where it is one.
+/// A bound as a number that keeps integers integers where it is one, and that their type holds.
 fn bound(value: f64, dtype: DType) -> Scalar {
-    if dtype.is_int() && value.fract() == 0.0 { Scalar::Int(value as i64) } else { Scalar::Float(value) }
+    let (least, most) = dtype.range();
+    match dtype.is_int() && value.fract() == 0.0 {
+        true => Scalar::Int((value as i64).clamp(least, most)),
+        false => Scalar::Float(value),
+    }
 }
 
 ops! {

@@ -112,6 +112,27 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     binary_of_equals(&a, &b, op, a.dtype(), a.shape())
 }
 
+fn compare(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
+    let (above, below) = match op {
+        BinaryOp::Lt | BinaryOp::Le => (true, false),
+        BinaryOp::Ne => (true, true),
+        _ => (false, false),
+    };
+    match foregone(a, &b, above, below) {
+        Some(known) => Ok(known),
+        None => binary(a, b, op),
+    }
+}
+
+/// What a comparison of integers says everywhere, if their type does not hold the number they are compared with: it lies
+/// `above` all of them or `below`.
+fn foregone(x: &Tensor, other: &Operand, above: bool, below: bool) -> Option<Tensor> {
+    let &Operand::Scalar(Scalar::Int(number)) = other else { return None };
+    let (dtype, shape) = x.with_node(|n| (with_scalar(n.dtype, number.into()), n.shape));
+    let outside = dtype.is_int() && !dtype.holds(number);
+    outside.then(|| x.constant(if number > 0 { above } else { below }, shape, DType::Bool))
+}
+
 /// Whether `t` can be an operand of an op of this type and shape as it is.
 fn fits(t: &Tensor, dtype: DType, shape: Shape) -> bool {
     t.with_node(|n| n.dtype == dtype && n.shape == shape)
@@ -260,13 +281,13 @@ binary_ops! {
     /// aᵇ
     pow | try_pow = binary(Pow);
     /// a < b
-    lt | try_lt = binary(Lt);
+    lt | try_lt = compare(Lt);
     /// a ≤ b
-    le | try_le = binary(Le);
+    le | try_le = compare(Le);
     /// a = b
-    eq | try_eq = binary(Eq);
+    eq | try_eq = compare(Eq);
     /// a ≠ b
-    ne | try_ne = binary(Ne);
+    ne | try_ne = compare(Ne);
     /// Both true (not zero).
     logical_and | try_logical_and = logical(And);
     /// At least one true (not zero).
@@ -278,13 +299,21 @@ binary_ops! {
 ops! {
     /// a > b
     fn gt | try_gt(&self, other: impl Into<Operand>) -> Tensor {
-        let (a, b) = meet(self, other.into(), None)?;
+        let other = other.into();
+        if let Some(known) = foregone(self, &other, false, true) {
+            return Ok(known);
+        }
+        let (a, b) = meet(self, other, None)?;
         record(Op::Binary(BinaryOp::Lt), &[&b, &a], a.shape(), DType::Bool)
     }
 
     /// a ≥ b
     fn ge | try_ge(&self, other: impl Into<Operand>) -> Tensor {
-        let (a, b) = meet(self, other.into(), None)?;
+        let other = other.into();
+        if let Some(known) = foregone(self, &other, false, true) {
+            return Ok(known);
+        }
+        let (a, b) = meet(self, other, None)?;
         record(Op::Binary(BinaryOp::Le), &[&b, &a], a.shape(), DType::Bool)
     }
 

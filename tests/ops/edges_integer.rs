@@ -221,3 +221,48 @@ fn tensors_made_by_rules_hold_what_they_say() {
     assert_eq!(Tensor::scalar(1.5).shape()[..], [0usize; 0]);
     assert_eq!(Tensor::full_of([1], i64::MAX, DType::I64).to_vec::<i64>(), [i64::MAX]);
 }
+
+#[test]
+fn a_number_outside_of_the_type_is_above_or_below_all_of_it() {
+    type Op = fn(&Tensor, i64) -> Tensor;
+    // What each says of a number above all, and of one below.
+    let table: [(&str, Op, bool, bool); 6] = [
+        ("lt", |x, n| x.lt(n), true, false),
+        ("le", |x, n| x.le(n), true, false),
+        ("gt", |x, n| x.gt(n), false, true),
+        ("ge", |x, n| x.ge(n), false, true),
+        ("eq", |x, n| x.eq(n), false, false),
+        ("ne", |x, n| x.ne(n), true, true),
+    ];
+    let (bytes, words) =
+        (Tensor::from_vec(vec![0u8, 5, 255], [3]), Tensor::from_vec(vec![0u32, 5, u32::MAX], [3]));
+    for (x, above, below) in [
+        (bytes, [256, 1 << 40], [-1, i64::MIN]),
+        (words, [1 << 32, i64::MAX], [-1, -(1 << 32)]),
+        (ints(&[i32::MIN, -5, i32::MAX]), [1 << 31, i64::MAX], [-(1 << 31) - 1, i64::MIN]),
+    ] {
+        for (name, op, of_larger, of_smaller) in table {
+            for (numbers, expected) in [(above, of_larger), (below, of_smaller)] {
+                for number in numbers {
+                    let found = op(&x, number);
+                    assert_eq!(found.dtype(), DType::Bool);
+                    assert_eq!(found.to_vec::<bool>(), [expected; 3], "{} {name} {number}", x.dtype());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bounds_outside_of_the_type_bound_nothing() {
+    let bytes = Tensor::from_vec(vec![0u8, 5, 255], [3]);
+    let clamped = |min, max| bytes.clamp(min, max).to_vec::<u8>();
+    assert_eq!(clamped(Some(-1.0), Some(100.0)), [0, 5, 100]);
+    assert_eq!(clamped(Some(-300.0), Some(1e9)), [0, 5, 255]);
+    assert_eq!(clamped(Some(300.0), None), [255; 3], "as near as the type comes");
+    assert_eq!(clamped(None, Some(-2.0)), [0; 3]);
+    assert_eq!(clamped(Some(10.0), Some(-1.0)), [0; 3], "the upper one of two that are the wrong way round");
+    let x = ints(&[i32::MIN, 7, i32::MAX]);
+    assert_eq!(x.clamp(Some(-5e9), Some(5e9)).to_vec::<i32>(), [i32::MIN, 7, i32::MAX]);
+    assert_eq!(x.clamp(Some(5e9), None).to_vec::<i32>(), [i32::MAX; 3]);
+}
