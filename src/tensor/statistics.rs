@@ -1,7 +1,7 @@
 //! Means, spreads, norms and questions about all elements. Half floats are summed in f32.
 
 use super::Tensor;
-use super::record::ops;
+use super::record::{ops, require};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::op::ReduceOp;
@@ -63,6 +63,22 @@ impl Tensor {
         let op = if any { ReduceOp::Max } else { ReduceOp::Min };
         self.try_to_dtype(DType::Bool)?.reduce_mask(op, mask)?.reshape_to(to)
     }
+}
+
+/// The difference of integers, and the second of them, in floats. Those of 32 bits are subtracted before: f32, which some
+/// devices have to do with, does not tell large ones apart.
+fn gap(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+    let float = if require(a.device(), DType::F64).is_ok() { DType::F64 } else { DType::F32 };
+    let size = b.cast(float)?;
+    let off = match a.dtype() {
+        DType::I64 => a.cast(float)?.try_sub(&size)?,
+        dtype => {
+            let off = a.try_maximum(b)?.try_sub(&a.try_minimum(b)?)?;
+            // The bits of what is beyond the signed numbers are those of an unsigned one.
+            if dtype == DType::I32 { off.cast(DType::U32)?.cast(float)? } else { off.cast(float)? }
+        }
+    };
+    Ok((off, size))
 }
 
 /// The p-norm over the axes of a mask.
@@ -163,11 +179,14 @@ ops! {
         if rtol < 0.0 || atol < 0.0 {
             bail!(Argument, "the tolerances {rtol} and {atol} must not be negative");
         }
-        let dtype = self.dtype().promote(other.dtype()).wide();
-        let dtype = if dtype.is_float() { dtype } else { DType::F64 };
+        let dtype = match self.dtype().promote(other.dtype()).wide() {
+            DType::Bool => DType::U8,
+            dtype => dtype,
+        };
         let (a, b) = (self.try_to_dtype(dtype)?, other.try_to_dtype(dtype)?);
-        let off = a.try_sub(&b)?.try_abs()?;
-        let near = off.try_le(&b.try_abs()?.try_mul(rtol)?.try_add(atol)?)?;
+        let (off, size) = if dtype.is_float() { (a.try_sub(&b)?, b.clone()) } else { gap(&a, &b)? };
+        let off = off.try_abs()?;
+        let near = off.try_le(&size.try_abs()?.try_mul(rtol)?.try_add(atol)?)?;
         // Otherwise everything would be close to infinity.
         let finite = off.try_lt(f64::INFINITY)?;
         a.try_eq(&b)?.try_logical_or(&near.try_logical_and(&finite)?)

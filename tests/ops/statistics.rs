@@ -183,6 +183,23 @@ fn isclose_weighs_both_tolerances_and_takes_equal_infinities() {
 }
 
 #[test]
+fn integers_are_close_or_not_on_every_device() {
+    let a = Tensor::from_vec(vec![100i32, 100, -7, 16_777_217, i32::MIN], [5]);
+    let b = Tensor::from_vec(vec![101i32, 110, -7, 16_777_216, i32::MAX], [5]);
+    assert_eq!(a.isclose(&b, 0.05, 0.0).to_vec::<bool>(), [true, false, true, true, false]);
+    assert_eq!(a.isclose(&b, 0.0, 0.5).to_vec::<bool>(), [false, false, true, false, false]);
+    assert!(a.allclose(&a, 0.0, 0.0));
+    let bytes = Tensor::from_vec(vec![1u8, 255], [2]);
+    assert_eq!(
+        bytes.isclose(&Tensor::from_vec(vec![255u8, 254], [2]), 0.0, 1.0).to_vec::<bool>(),
+        [false, true]
+    );
+    let truth = Tensor::from_vec(vec![true, false], [2]);
+    assert_eq!(truth.isclose(&truth.logical_not(), 0.0, 0.5).to_vec::<bool>(), [false, false]);
+    assert!(truth.allclose(&truth, 0.0, 0.0));
+}
+
+#[test]
 fn spreads_and_norms_of_equal_elements_have_a_zero_gradient() {
     type Method = fn(&Tensor) -> Tensor;
     let table: [(&str, Method, f64); 3] =
