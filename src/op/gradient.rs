@@ -95,8 +95,10 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
         Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, axes } => {
             let shape = x(0).shape();
             let hit = x(0).try_eq(&y.expand_to(shape)?)?;
-            let ties = hit.try_to_dtype(g.dtype())?.reduce_mask(ReduceOp::Sum, *axes)?;
-            one(hit.try_where_(&g.try_div(&ties)?.expand_to(shape)?, 0.0))
+            // Halves do not count far.
+            let ties = hit.try_to_dtype(g.dtype().wide())?.reduce_mask(ReduceOp::Sum, *axes)?;
+            let share = g.in_wide(|g| g.try_div(&ties))?;
+            one(hit.try_where_(&share.expand_to(shape)?, 0.0))
         }
         Op::Reduce { op: ReduceOp::Prod, axes } => one(product(x(0), y, g, *axes)),
 

@@ -183,3 +183,19 @@ fn the_second_gradient_of_a_product_sees_past_a_zero() {
         volta::grad(&[&first.sum()], &[&x], Default::default())[0].clone().expect("a second gradient");
     assert_eq!(second.to_vec::<f64>(), [5.0, 2.0, 3.0]);
 }
+
+#[test]
+fn more_ties_than_a_half_counts_share_the_gradient() {
+    type Method = fn(&Tensor) -> Tensor;
+    for (name, call) in [("max", (|x| x.max()) as Method), ("min", |x| x.min())] {
+        for dtype in [DType::F16, DType::BF16] {
+            let x = Tensor::ones([70_000]).to_dtype(dtype).requires_grad(true);
+            call(&x).backward();
+            let g = x.grad().expect("a gradient");
+            assert_eq!(g.dtype(), dtype);
+            for g in [g.to_vec::<f32>()[0], g.to_vec::<f32>()[69_999]] {
+                assert!((g * 70_000.0 - 1.0).abs() < 0.01, "{name} of {dtype}: {g}");
+            }
+        }
+    }
+}
