@@ -102,6 +102,11 @@ ops! {
         if self.dtype() != values.dtype() {
             bail!(DType, "cannot add {} to {}: convert one with to_dtype", values.dtype(), self.dtype());
         }
+        if self.dtype() == DType::Bool {
+            // A sum of bools is or, however many there are.
+            let number = |t: &Tensor| t.cast(DType::I32);
+            return number(self)?.try_scatter_add(axis, index, &number(values)?)?.try_ne(0);
+        }
         if shape.rank() == 0 {
             let flat = |t: &Tensor| t.try_unsqueeze(0);
             return flat(self)?.try_scatter_add(0, &flat(index)?, &flat(values)?)?.try_squeeze(0);

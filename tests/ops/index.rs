@@ -204,3 +204,15 @@ fn an_index_out_of_bounds_reads_nan_or_zero_and_adds_nothing() {
     let zeros = Tensor::zeros([3]).scatter_add(0, &index, &Tensor::ones([3]));
     assert_eq!(zeros.to_vec::<f32>(), [1.0, 0.0, 0.0]);
 }
+
+#[test]
+fn truths_at_one_place_are_true_however_many_they_are() {
+    for count in [1usize, 2, 3, 255, 256, 257, 512] {
+        let values = Tensor::full([count], true);
+        let index = Tensor::zeros([count]).to_dtype(DType::I32);
+        let start = Tensor::from_vec(vec![false, false, true], [3]);
+        let found = start.scatter_add(0, &index, &values);
+        assert_eq!(found.dtype(), DType::Bool);
+        assert_eq!(found.to_dtype(DType::I32).to_vec::<i32>(), [1, 0, 1], "{count}");
+    }
+}
