@@ -6,6 +6,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::op::{BinaryOp, Op, UnaryOp};
 use crate::shape::Shape;
+use half::{bf16, f16};
 
 /// The other operand of a binary op: a tensor or a number.
 pub enum Operand {
@@ -103,6 +104,7 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
         Operand::Tensor(t) if fits(t, dtype, shape) => {
             return binary_of_equals(a, t, op, dtype, shape);
         }
+        &Operand::Scalar(s) if rounds(dtype, s, op) => return a.in_wide(|a| binary(a, s.into(), op)),
         Operand::Scalar(s) if with_scalar(dtype, *s) == dtype => {
             return binary_of_equals(a, &a.constant_like(*s), op, dtype, shape);
         }
@@ -110,6 +112,19 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     }
     let (a, b) = meet(a, b, None)?;
     binary_of_equals(&a, &b, op, a.dtype(), a.shape())
+}
+
+/// Whether halves would round a number that they are computed with: it may lie out of their range where the result does not.
+/// What is picked or compared is one of theirs.
+fn rounds(dtype: DType, number: Scalar, op: BinaryOp) -> bool {
+    use BinaryOp as B;
+    let x = number.to_f64();
+    let held = match dtype {
+        DType::F16 => f16::from_f64(x).to_f64(),
+        DType::BF16 => bf16::from_f64(x).to_f64(),
+        _ => return false,
+    };
+    held != x && matches!(op, B::Add | B::Sub | B::Mul | B::Div | B::Mod | B::Pow | B::FloorDiv)
 }
 
 fn compare(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
@@ -164,6 +179,9 @@ fn is_one(t: &Tensor) -> bool {
 
 /// A scalar on the left: `2.0 - x`.
 pub(super) fn scalar_left(s: Scalar, b: &Tensor, op: BinaryOp) -> Result<Tensor> {
+    if rounds(b.dtype(), s, op) {
+        return b.in_wide(|b| scalar_left(s, b, op));
+    }
     let mut dtype = with_scalar(b.dtype(), s);
     if op == BinaryOp::Div && !dtype.is_float() {
         dtype = DType::F32;
@@ -183,6 +201,7 @@ fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
         Operand::Tensor(b) if dtype.is_float() && fits(b, dtype, shape) => {
             return record(Op::Binary(BinaryOp::Div), &[a, b], shape, dtype);
         }
+        &Operand::Scalar(s) if rounds(dtype, s, BinaryOp::Div) => return a.in_wide(|a| divide(a, s.into())),
         _ => {}
     }
     let (mut a, mut b) = meet(a, b, None)?;

@@ -249,6 +249,35 @@ fn gradients_at_kinks_are_pytorchs() {
     assert_grad("sqrt at 0", &x, &[INF]);
 }
 
+/// The number may lie out of their range where the result does not, as in PyTorch.
+#[test]
+fn halves_meet_numbers_that_they_do_not_hold() {
+    for dtype in [DType::F16, DType::BF16] {
+        let of = |x: f32| Tensor::from_vec(vec![x], [1]).to_dtype(dtype);
+        let near = |what: &str, found: Tensor, expected: f32| {
+            assert_eq!(found.dtype(), dtype);
+            let found = found.to_vec::<f32>()[0];
+            assert!(
+                (found - expected).abs() <= 0.004 * expected.abs(),
+                "{what} in {dtype}: {found}, not {expected}"
+            );
+        };
+        near("product", of(0.25).mul(65536.0), 16384.0);
+        near("product from the left", 65536.0 * of(0.25), 16384.0);
+        near("quotient", of(1000.0).div(1e5), 0.01);
+        near("quotient from the left", 1e5 / of(1000.0), 100.0);
+        near(
+            "difference from the left",
+            70_000.0 - of(60_000.0),
+            if dtype == DType::F16 { 10_000.0 } else { 10_096.0 },
+        );
+        near("power", of(-4.0).pow(3), -64.0);
+        let x = of(0.5).requires_grad(true);
+        (&x * 1e-3).sum().to_dtype(DType::F32).mul(1e3).backward();
+        near("gradient", x.grad().expect("a gradient"), 1.0);
+    }
+}
+
 #[test]
 fn reductions_of_nothing_are_neutral_or_errors() {
     let none = Tensor::zeros([0]);
