@@ -22,6 +22,8 @@ impl TempFile {
 impl Drop for TempFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+        // The folder goes with the last one in it.
+        let _ = self.0.parent().map(std::fs::remove_dir);
     }
 }
 
