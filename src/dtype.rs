@@ -85,10 +85,15 @@ impl DType {
         }
     }
 
-    /// Whether a number is one of this integer type's.
-    pub(crate) const fn holds(self, number: i64) -> bool {
+    /// The number of this integer type that is nearest to `number`.
+    pub(crate) fn nearest(self, number: i64) -> i64 {
         let (least, most) = self.range();
-        least <= number && number <= most
+        number.clamp(least, most)
+    }
+
+    /// Whether a number is one of this integer type's.
+    pub(crate) fn holds(self, number: i64) -> bool {
+        self.nearest(number) == number
     }
 
     /// Nothing, as a number that does not change the type it meets.

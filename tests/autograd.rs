@@ -428,6 +428,25 @@ fn what_was_permuted_without_a_tape_stays_without_one() {
     assert_eq!(y.to_vec::<f32>(), [5.0, 5.0, 7.0, 7.0, 9.0, 9.0]);
 }
 
+#[test]
+fn ops_with_nothing_to_do_hand_out_no_tape_where_there_is_none() {
+    let x = leaf(&[1.0, 2.0, 3.0, 4.0]).reshape([2, 2]);
+    type Op = fn(&Tensor) -> Tensor;
+    let idle: [(&str, Op); 5] = [
+        ("t twice", |x| x.t().t()),
+        ("reshape", |x| x.reshape([2, 2])),
+        ("to_dtype", |x| x.to_dtype(DType::F64)),
+        ("narrow", |x| x.narrow(0, 0, 2)),
+        ("mul", |x| x * 1.0),
+    ];
+    for (name, op) in idle {
+        let y = no_grad(|| op(&x));
+        assert!(!y.is_tracked(), "{name}");
+        assert_eq!(read(&y), read(&x), "{name}");
+        assert!(op(&x).is_tracked(), "{name}");
+    }
+}
+
 /// The operand of a product in half precision is converted as it lies in memory, and not as it was permuted.
 #[test]
 fn a_permuted_operand_in_half_precision_has_a_gradient() {

@@ -210,7 +210,8 @@ fn added(from: &[&Operand], to: &Operand) -> Work {
     written(code, to)
 }
 
-/// A program over the elements of a view, whose last value is written there.
+/// A program over the elements of a view, whose last value is written there; up to three elements behind it may be, too, so
+/// whoever writes parts of a slot begins with the first.
 pub(super) fn written(code: Vec<Instruction>, to: &Operand) -> Work {
     let position = Affine { coefficients: to.strides.iter().copied().collect(), offset: to.offset };
     let stores = vec![Store { value: code.len() - 1, access: Access { slot: to.slot, position } }];

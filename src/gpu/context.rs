@@ -18,6 +18,7 @@ use crate::plan::memory::MemoryRules;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 /// The number by which adapters of NVIDIA are known.
 const NVIDIA: u32 = 0x10de;
@@ -126,6 +127,7 @@ fn only_webgpu() -> bool {
 const ADVICE: Advice = Advice {
     lost: "tensors on it are gone, new ones open it again",
     out_of_memory: "use smaller batches, f16, or checkpointing",
+    patience: Duration::from_millis(200),
 };
 
 /// `VOLTA_BLOCK_BYTES` makes the pieces smaller that large tensors are split into, to test the splitting.
@@ -164,14 +166,16 @@ impl Context {
         })?;
         // Subgroups of one size are used as such; where it varies, shaders do without.
         let fixed = info.subgroup_min_size == info.subgroup_max_size && info.subgroup_min_size >= 4;
+        // Vulkan's memory model knows parts of vectors by themselves; WebGPU does not.
+        let parts_of_vectors = info.backend == wgpu::Backend::Vulkan && !only_webgpu();
         let caps = Caps {
             f16: features.contains(F::SHADER_F16),
             i64: features.contains(F::SHADER_INT64),
             subgroup: (features.contains(F::SUBGROUP) && fixed).then_some(info.subgroup_min_size),
-            cooperative,
+            // Their tiles are filled part by part.
+            cooperative: cooperative && parts_of_vectors,
             skips_rounding: info.vendor == NVIDIA,
-            // Vulkan's memory model knows parts of vectors by themselves; WebGPU does not.
-            parts_of_vectors: info.backend == wgpu::Backend::Vulkan && !only_webgpu(),
+            parts_of_vectors,
             invocations: limits.max_compute_invocations_per_workgroup,
             workgroup_bytes: limits.max_compute_workgroup_storage_size,
         };

@@ -2,15 +2,14 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 #[cfg(not(target_arch = "wasm32"))]
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The faults of a device that nobody was told of yet.
 #[derive(Clone)]
 pub(super) struct Faults {
     device: wgpu::Device,
-    who: String,
-    advice: &'static Advice,
     noted: Arc<Noted>,
 }
 
@@ -18,11 +17,14 @@ pub(super) struct Faults {
 pub(super) struct Advice {
     pub lost: &'static str,
     pub out_of_memory: &'static str,
+    /// How long a refusal waits for the loss that may be its reason.
+    pub patience: Duration,
 }
 
 /// What the handlers write. The device has them, so they must not have the device.
-#[derive(Default)]
 struct Noted {
+    who: String,
+    advice: &'static Advice,
     first: Mutex<Option<wgpu::Error>>,
     lost: OnceLock<String>,
 }
@@ -36,14 +38,14 @@ impl Noted {
 impl Faults {
     /// Those of a device that was just opened, and is called `who`.
     pub fn of(device: &wgpu::Device, who: String, advice: &'static Advice) -> Faults {
-        let noted: Arc<Noted> = Arc::default();
+        let noted = Arc::new(Noted { who, advice, first: Mutex::new(None), lost: OnceLock::new() });
         let told = noted.clone();
         device.on_uncaptured_error(Arc::new(move |fault| told.note(fault)));
         let told = noted.clone();
         device.set_device_lost_callback(move |reason, message| {
             let _ = told.lost.set(format!("{reason:?}: {message}"));
         });
-        Faults { device: device.clone(), who, advice, noted }
+        Faults { device: device.clone(), noted }
     }
 
     /// A fault that the driver told of.
@@ -79,7 +81,7 @@ impl Faults {
         if matches!(fault, Some(wgpu::Error::Validation { .. })) {
             self.wait_for_a_loss();
         }
-        let (who, advice) = (&self.who, self.advice.lost);
+        let (who, advice) = (&self.noted.who, self.noted.advice.lost);
         let message = match (self.noted.lost.get(), fault) {
             (Some(reason), _) => format!("{who} was lost ({reason}), {doing}; {advice}"),
             (None, Some(wgpu::Error::OutOfMemory { .. })) => return self.out_of_memory(doing),
@@ -93,15 +95,15 @@ impl Faults {
     /// moment later.
     #[cfg(not(target_arch = "wasm32"))]
     fn wait_for_a_loss(&self) {
-        const MOMENT: Duration = Duration::from_millis(200);
         let start = Instant::now();
-        while !self.is_lost() && start.elapsed() < MOMENT {
+        while !self.is_lost() && start.elapsed() < self.noted.advice.patience {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     pub fn out_of_memory(&self, doing: &str) -> Error {
-        let message = format!("{} is out of memory, {doing}; {}", self.who, self.advice.out_of_memory);
+        let message =
+            format!("{} is out of memory, {doing}; {}", self.noted.who, self.noted.advice.out_of_memory);
         Error::new(ErrorKind::Memory, message)
     }
 }

@@ -223,9 +223,10 @@ fn parts_of_vectors_are_written_where_that_is_promised_only() {
     // Of memory: parts of variables of one invocation are its own.
     let writes_a_part =
         |line: &&str| line.split(" = ").next().is_some_and(|to| to.contains("][")) && line.contains(" = ");
+    let halves = Caps { f16: true, subgroup: Some(32), ..Caps::LEAST };
     let mut where_promised = 0;
     for (name, run) in kernels {
-        for shader in shaders(&Caps::LEAST, run) {
+        for shader in [&Caps::LEAST, &halves].into_iter().flat_map(|caps| shaders(caps, run)) {
             let line = shader.source.lines().find(writes_a_part);
             assert_eq!(line, None, "{name}:\n{}", shader.source);
         }

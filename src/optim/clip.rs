@@ -35,7 +35,7 @@ functions! {
             // 10⁻⁶ as PyTorch has it.
             let factor = norm.try_add(1e-6)?.try_recip()?.try_mul(max_norm)?.try_minimum(1.0)?;
             for (p, g) in parameters.iter().filter_map(|p| Some((p, p.grad()?))) {
-                p.set_grad(Some(g.try_mul(&factor.try_to_dtype(g.dtype())?)?));
+                p.set_grad(Some(g.in_wide(|g| g.try_mul(&factor.try_to_dtype(g.dtype())?))?));
             }
             Ok(norm)
         })

@@ -61,8 +61,10 @@ impl Ema {
         no_grad(|| {
             for (average, p) in self.averages.iter().zip(&self.parameters) {
                 follow(average, p)?;
-                let kept = average.try_mul(self.decay)?;
-                average.try_assign(&kept.try_add(&p.try_mul(1.0 - self.decay)?)?)?;
+                let moved = average.in_wide(|average| {
+                    average.try_mul(self.decay)?.try_add(&p.cast(average.dtype())?.try_mul(1.0 - self.decay)?)
+                })?;
+                average.try_assign(&moved)?;
             }
             Ok(())
         })?;

@@ -4,7 +4,7 @@ use super::RuleOptimizer;
 use super::clock::Steps;
 use super::rule::{Options, Rule, Setting, Update, below_one, not_negative};
 use crate::error::{Result, bail};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, with_autocast};
 
 /// Muon, for the matrices inside a network; its other parameters belong to [`AdamW`](super::AdamW).
 ///
@@ -91,19 +91,21 @@ impl Options for MuonOptions {
 impl Rule for MuonOptions {
     fn update(&self, _steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
         for u in updates {
-            let (p, g) = (u.parameter(), u.gradient());
+            // In f32, and outside of autocast, whatever the parameter is kept in: halves hold no squares.
+            let dtype = u.parameter().dtype();
+            let (p, g) = (u.parameter().widened()?, u.gradient().widened()?);
             let fresh = g.try_mul(1.0 - self.momentum)?;
-            let momentum = u.state(MOMENTUM)?.try_mul(self.momentum)?.try_add(&fresh)?;
-            u.set_state(MOMENTUM, &momentum)?;
+            let momentum = u.state(MOMENTUM)?.widened()?.try_mul(self.momentum)?.try_add(&fresh)?;
+            u.set_state(MOMENTUM, &momentum.cast(dtype)?)?;
             let ahead =
                 if self.nesterov { momentum.try_mul(self.momentum)?.try_add(&fresh)? } else { momentum };
             let (rows, columns) = (p.shape()[0] as f64, p.shape()[1] as f64);
             let rate = self.learning_rate * (rows / columns).max(1.0).sqrt();
-            let mut step = orthogonal(&ahead, self.iterations)?.try_mul(rate)?;
+            let mut step = with_autocast(None, || orthogonal(&ahead, self.iterations))?.try_mul(rate)?;
             if self.weight_decay != 0.0 {
                 step = step.try_add(&p.try_mul(self.learning_rate * self.weight_decay)?)?;
             }
-            u.set(&p.try_sub(&step)?)?;
+            u.set(&p.try_sub(&step)?.cast(dtype)?)?;
         }
         Ok(())
     }

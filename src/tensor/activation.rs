@@ -29,11 +29,8 @@ pub(super) fn log_sigmoid(x: &Tensor) -> Result<Tensor> {
 
 /// A bound as a number that keeps integers integers where it is one, and that their type holds.
 fn bound(value: f64, dtype: DType) -> Scalar {
-    let (least, most) = dtype.range();
-    match dtype.is_int() && value.fract() == 0.0 {
-        true => Scalar::Int((value as i64).clamp(least, most)),
-        false => Scalar::Float(value),
-    }
+    let is_one = dtype.is_int() && value.fract() == 0.0;
+    if is_one { Scalar::Int(dtype.nearest(value as i64)) } else { Scalar::Float(value) }
 }
 
 ops! {

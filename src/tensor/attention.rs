@@ -189,7 +189,8 @@ fn plain(q: &Tensor, k: &Tensor, v: &Tensor, options: (Option<&Tensor>, bool, f6
     if dropout > 0.0 {
         weights = weights.try_dropout(dropout, true)?;
     }
-    product(&weights, v)
+    // Weights are no larger than halves can be, as products of rows are.
+    weights.try_matmul(v)
 }
 
 ops! {

@@ -6,7 +6,6 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::op::{BinaryOp, Op, UnaryOp};
 use crate::shape::Shape;
-use half::{bf16, f16};
 
 /// The other operand of a binary op: a tensor or a number.
 pub enum Operand {
@@ -104,7 +103,13 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
         Operand::Tensor(t) if fits(t, dtype, shape) => {
             return binary_of_equals(a, t, op, dtype, shape);
         }
-        &Operand::Scalar(s) if rounds(dtype, s, op) => return a.in_wide(|a| binary(a, s.into(), op)),
+        &Operand::Scalar(s) if widens(dtype, op) => return a.in_wide(|a| binary(a, s.into(), op)),
+        &Operand::Scalar(s) if dtype.is_int() => {
+            let s = held(s, dtype, op)?;
+            if with_scalar(dtype, s) == dtype {
+                return binary_of_equals(a, &a.constant_like(s), op, dtype, shape);
+            }
+        }
         Operand::Scalar(s) if with_scalar(dtype, *s) == dtype => {
             return binary_of_equals(a, &a.constant_like(*s), op, dtype, shape);
         }
@@ -114,19 +119,26 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     binary_of_equals(&a, &b, op, a.dtype(), a.shape())
 }
 
-/// Whether halves would round a number that they are computed with: it may lie out of their range where the result does not.
-/// What is picked or compared is one of theirs.
-fn rounds(dtype: DType, number: Scalar, op: BinaryOp) -> bool {
+/// Whether a number that meets halves is not made one of them: it may lie out of their range where the result does not. What
+/// is picked or compared is one of theirs.
+fn widens(dtype: DType, op: BinaryOp) -> bool {
     use BinaryOp as B;
-    let x = number.to_f64();
-    let held = match dtype {
-        DType::F16 => f16::from_f64(x).to_f64(),
-        DType::BF16 => bf16::from_f64(x).to_f64(),
-        _ => return false,
-    };
-    held != x && matches!(op, B::Add | B::Sub | B::Mul | B::Div | B::Mod | B::Pow | B::FloorDiv)
+    dtype.is_half() && matches!(op, B::Add | B::Sub | B::Mul | B::Div | B::Mod | B::Pow | B::FloorDiv)
 }
 
+/// A number that integers are computed with. Sums and products are the same whether it wraps around before or after.
+fn held(number: Scalar, dtype: DType, op: BinaryOp) -> Result<Scalar> {
+    let Scalar::Int(x) = number else { return Ok(number) };
+    match op {
+        BinaryOp::Max | BinaryOp::Min => Ok(Scalar::Int(dtype.nearest(x))),
+        BinaryOp::Mod | BinaryOp::FloorDiv | BinaryOp::Pow if !dtype.holds(x) => {
+            bail!(DType, "{x} is no {dtype}: convert the tensor with to_dtype first")
+        }
+        _ => Ok(number),
+    }
+}
+
+/// A comparison, which is known if the number is none of the integers' type.
 fn compare(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     let (above, below) = match op {
         BinaryOp::Lt | BinaryOp::Le => (true, false),
@@ -137,6 +149,15 @@ fn compare(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
         Some(known) => Ok(known),
         None => binary(a, b, op),
     }
+}
+
+/// A comparison of the operands the other way round.
+fn compare_back(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
+    if let Some(known) = foregone(a, &b, false, true) {
+        return Ok(known);
+    }
+    let (a, b) = meet(a, b, None)?;
+    record(Op::Binary(op), &[&b, &a], a.shape(), DType::Bool)
 }
 
 /// What a comparison of integers says everywhere, if their type does not hold the number they are compared with: it lies
@@ -179,7 +200,7 @@ fn is_one(t: &Tensor) -> bool {
 
 /// A scalar on the left: `2.0 - x`.
 pub(super) fn scalar_left(s: Scalar, b: &Tensor, op: BinaryOp) -> Result<Tensor> {
-    if rounds(b.dtype(), s, op) {
+    if widens(b.dtype(), op) {
         return b.in_wide(|b| scalar_left(s, b, op));
     }
     let mut dtype = with_scalar(b.dtype(), s);
@@ -201,7 +222,7 @@ fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
         Operand::Tensor(b) if dtype.is_float() && fits(b, dtype, shape) => {
             return record(Op::Binary(BinaryOp::Div), &[a, b], shape, dtype);
         }
-        &Operand::Scalar(s) if rounds(dtype, s, BinaryOp::Div) => return a.in_wide(|a| divide(a, s.into())),
+        &Operand::Scalar(s) if widens(dtype, BinaryOp::Div) => return a.in_wide(|a| divide(a, s.into())),
         _ => {}
     }
     let (mut a, mut b) = meet(a, b, None)?;
@@ -303,6 +324,10 @@ binary_ops! {
     lt | try_lt = compare(Lt);
     /// a ≤ b
     le | try_le = compare(Le);
+    /// a > b
+    gt | try_gt = compare_back(Lt);
+    /// a ≥ b
+    ge | try_ge = compare_back(Le);
     /// a = b
     eq | try_eq = compare(Eq);
     /// a ≠ b
@@ -316,26 +341,6 @@ binary_ops! {
 }
 
 ops! {
-    /// a > b
-    fn gt | try_gt(&self, other: impl Into<Operand>) -> Tensor {
-        let other = other.into();
-        if let Some(known) = foregone(self, &other, false, true) {
-            return Ok(known);
-        }
-        let (a, b) = meet(self, other, None)?;
-        record(Op::Binary(BinaryOp::Lt), &[&b, &a], a.shape(), DType::Bool)
-    }
-
-    /// a ≥ b
-    fn ge | try_ge(&self, other: impl Into<Operand>) -> Tensor {
-        let other = other.into();
-        if let Some(known) = foregone(self, &other, false, true) {
-            return Ok(known);
-        }
-        let (a, b) = meet(self, other, None)?;
-        record(Op::Binary(BinaryOp::Le), &[&b, &a], a.shape(), DType::Bool)
-    }
-
     /// True where zero or false.
     fn logical_not | try_logical_not(&self) -> Tensor {
         let x = self.try_to_dtype(DType::Bool)?;

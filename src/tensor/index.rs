@@ -36,7 +36,7 @@ impl Tensor {
             Shape::of(&extents)
         };
         let rows = rows.reshape_to(Shape::of(&[count]))?;
-        let rows = rows.counting()?;
+        let rows = rows.cast(rows.dtype().of_positions())?;
         let firsts = record(Op::FirstPosition, &[&rows], Shape::of(&[extent]), DType::I32)?;
         // A row is summed where it is named first; one outside, nowhere.
         let places = rows.lies_below(extent)?.try_where_(firsts.gather_primitive(0, &rows)?, -1)?;
@@ -47,14 +47,9 @@ impl Tensor {
         firsts.try_ge(0)?.try_where_(found, 0.0)
     }
 
-    /// Indices in a type that holds any extent.
-    fn counting(&self) -> Result<Tensor> {
-        if self.dtype() == DType::U8 { self.try_to_dtype(DType::I32) } else { Ok(self.clone()) }
-    }
-
     /// Which indices name a place of so many.
     pub(crate) fn lies_below(&self, extent: usize) -> Result<Tensor> {
-        let index = self.counting()?;
+        let index = self.cast(self.dtype().of_positions())?;
         index.try_ge(0)?.try_logical_and(&index.try_lt(extent as i64)?)
     }
 

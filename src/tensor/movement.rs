@@ -2,7 +2,6 @@
 
 use super::Tensor;
 use super::record::{ops, record};
-use crate::autograd;
 use crate::dtype::Scalar;
 use crate::error::{Result, bail};
 use crate::op::Op;
@@ -112,7 +111,7 @@ impl Tensor {
             && order.iter().enumerate().all(|(k, &o)| first[o] as usize == k)
             && let Some(source) = node.sources().first()
             // What was cut from the tape stays cut.
-            && !(source.tracked && autograd::is_enabled())
+            && !source.tracked
         {
             return Ok(Tensor::from_node(source.clone()));
         }

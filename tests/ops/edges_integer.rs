@@ -254,6 +254,21 @@ fn a_number_outside_of_the_type_is_above_or_below_all_of_it() {
 }
 
 #[test]
+fn the_larger_and_the_smaller_of_a_number_outside_of_the_type_are_known() {
+    let bytes = Tensor::from_vec(vec![0u8, 5, 255], [3]);
+    assert_eq!(bytes.maximum(-1).to_vec::<u8>(), [0, 5, 255]);
+    assert_eq!(bytes.minimum(300).to_vec::<u8>(), [0, 5, 255]);
+    assert_eq!(bytes.maximum(300).to_vec::<u8>(), [255; 3], "as near as the type comes");
+    let words = Tensor::from_vec(vec![0u32, 5, u32::MAX], [3]);
+    assert_eq!(words.maximum(-1).to_vec::<u32>(), [0, 5, u32::MAX]);
+    assert_eq!(words.minimum(-1).to_vec::<u32>(), [0; 3]);
+    for error in [bytes.try_remainder(256), bytes.try_floor_divide(-1), bytes.try_pow(300)].map(Result::err) {
+        let error = error.expect("what it would be wrapped around to is another number").to_string();
+        assert!(error.contains("is no u8: convert the tensor"), "{error}");
+    }
+}
+
+#[test]
 fn bounds_outside_of_the_type_bound_nothing() {
     let bytes = Tensor::from_vec(vec![0u8, 5, 255], [3]);
     let clamped = |min, max| bytes.clamp(min, max).to_vec::<u8>();

@@ -323,3 +323,23 @@ fn parameters_in_half_precision_move_as_those_in_f32_do() {
         }
     }
 }
+
+/// Squares of such gradients are no halves, neither the large nor the small ones.
+#[test]
+fn muon_moves_halves_by_what_it_moves_floats_by() {
+    let _together = together();
+    let moved = |dtype: DType, size: f64| {
+        let p = Tensor::zeros([2, 2]).to_dtype(dtype).requires_grad(true);
+        let slope = Tensor::from_vec(vec![1.0f32, 2.0, -1.0, 0.5], [2, 2]).mul(size);
+        p.set_grad(Some(slope.to_dtype(dtype)));
+        let mut muon =
+            Muon::with(vec![p.clone()], MuonOptions { learning_rate: 0.125, ..Default::default() });
+        muon.step();
+        p.to_dtype(DType::F32).to_vec::<f32>()
+    };
+    for size in [1.0, 2048.0, 2f64.powi(-14)] {
+        let (float, half) = (moved(DType::F32, size), moved(DType::F16, size));
+        let near = float.iter().zip(&half).all(|(f, h)| (f - h).abs() < 0.002);
+        assert!(near && float.iter().any(|f| f.abs() > 0.05), "{size}: {half:?}, not {float:?}");
+    }
+}

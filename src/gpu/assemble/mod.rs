@@ -226,9 +226,17 @@ impl Builder<'_> {
         slot.checked_sub(self.plan.slot_bytes.len()).map(|number| &self.aside[number])
     }
 
+    fn dtype(&self, slot: Slot) -> DType {
+        self.slice(slot).map_or_else(|| self.plan.slot_dtypes[slot], |slice| slice.dtype)
+    }
+
+    fn bytes(&self, slot: Slot) -> usize {
+        self.slice(slot).map_or_else(|| self.plan.slot_bytes[slot], |slice| slice.bytes)
+    }
+
     /// An error if the kernel counts further than shaders do: in words of 32 bits.
     fn check_count(&self, kernel: &Kernel) -> Result<()> {
-        let elements = |slot: Slot| self.plan.slot_bytes[slot] / self.size(self.plan.slot_dtypes[slot]);
+        let elements = |slot: Slot| self.bytes(slot) / self.size(self.dtype(slot));
         let stored = kernel.parts.iter().map(|p| p.shape.numel());
         let iterations = kernel.maps().map(|m| m.iterations());
         let most =
@@ -488,13 +496,11 @@ impl Builder<'_> {
 
 impl Pieces for Builder<'_> {
     fn elements(&self, slot: Slot) -> usize {
-        let dtype = self.slice(slot).map_or_else(|| self.plan.slot_dtypes[slot], |slice| slice.dtype);
-        self.target.rules.block / self.size(dtype)
+        self.target.rules.block / self.size(self.dtype(slot))
     }
 
     fn count(&self, slot: Slot) -> usize {
-        let bytes = self.slice(slot).map_or_else(|| self.plan.slot_bytes[slot], |slice| slice.bytes);
-        bytes.div_ceil(self.target.rules.block).max(1)
+        self.bytes(slot).div_ceil(self.target.rules.block).max(1)
     }
 }
 

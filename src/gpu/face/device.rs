@@ -8,10 +8,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 const ADVICE: Advice = Advice {
     lost: "buffers on it are gone, open it again with GpuDevice::new",
     out_of_memory: "drop buffers that are not needed any more, or use smaller ones",
+    patience: Duration::ZERO,
 };
 
 /// A GPU: its device and queue, and what is known of it.

@@ -31,9 +31,9 @@ pub(super) fn classes<K: PartialEq>(
     }
     let mut classes: Vec<Class<K>> = Vec::new();
     for kernel in kernels {
-        // Only the extent of the outermost loop is in no index; what is never entered loads nothing.
+        // Only the extent of the outermost loop is in no index; what asks for a loop that is never entered loads nothing.
         let inner = kernel.extents.iter().skip(1).copied().collect();
-        let key = (key(kernel), kernel.iterations() == 0, kernel.extents.len(), inner);
+        let key = (key(kernel), kernel.extents.first() == Some(&0), kernel.extents.len(), inner);
         // The last class of its key has room, if any has.
         let last = classes.iter_mut().rev().find(|class| class.key == key);
         match last {
