@@ -73,6 +73,14 @@ fn tokens_after_the_first_few_compile_nothing() {
 }
 
 #[test]
+fn nothing_follows_no_tokens() {
+    let model = Gpt::new(small());
+    let none = Tensor::from_vec(Vec::<i32>::new(), [1, 0]);
+    let error = model.try_next(&none, &mut model.cache(1)).expect_err("there is no last token").to_string();
+    assert!(error.contains("there must be one at least"), "{error}");
+}
+
+#[test]
 fn it_learns_a_pattern_by_heart() {
     manual_seed(3);
     for options in variants() {

@@ -18,6 +18,7 @@ pub(super) struct Advice {
     pub lost: &'static str,
     pub out_of_memory: &'static str,
     /// How long a refusal waits for the loss that may be its reason.
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a tab cannot wait"))]
     pub patience: Duration,
 }
 

@@ -59,13 +59,14 @@ impl CheckpointFolder {
         self
     }
 
-    /// Saves a checkpoint, then removes those beyond the last few.
+    /// Saves a checkpoint, then removes those beyond the last few, but never this one.
     #[track_caller]
     pub fn save(&self, step: u64, checkpoint: &Checkpoint) -> Result<()> {
         let _call = Call::enter("CheckpointFolder::save");
         checkpoint.save(self.path.join(file_name(step)))?;
         let steps = self.steps()?;
-        for old in &steps[..steps.len().saturating_sub(self.keep)] {
+        let beyond = &steps[..steps.len().saturating_sub(self.keep)];
+        for old in beyond.iter().filter(|&&old| old != step) {
             self.remove(&file_name(*old))?;
         }
         Ok(())

@@ -198,6 +198,14 @@ impl Gpt {
     pub fn try_next(&self, tokens: &Tensor, cache: &mut GptCache) -> Result<Tensor> {
         no_grad(|| {
             let start = cache.len();
+            if tokens.numel() == 0 {
+                let _call = Call::enter("Gpt");
+                bail!(
+                    Shape,
+                    "tokens of {}: there must be one at least that another one follows",
+                    tokens.shape()
+                );
+            }
             let mut x = self.embed(tokens, start, |table, length| {
                 // The position is an argument of the plan, where a view's beginning would be a part of it.
                 let place = tokens.index_rule(0, Shape::of(&[length]), DType::I32).try_add(start)?;

@@ -82,6 +82,17 @@ impl Layout {
         Ok(Layout { attrs: PoolAttrs { kernel, stride, padding, dilation }, out, short })
     }
 
+    /// Whether some window has no place inside the image: between those of a dilated one there may be room for all of it.
+    fn misses(&self, x: Shape) -> bool {
+        let PoolAttrs { kernel, stride, padding, dilation } = &self.attrs;
+        let misses = |k: usize| {
+            let inside = padding[k]..padding[k] + x[x.rank() - 2 + k];
+            let mut starts = (0..self.out[k]).map(|window| window * stride[k]);
+            starts.any(|start| !(0..kernel[k]).any(|j| inside.contains(&(start + j * dilation[k]))))
+        };
+        (0..2).any(|k| dilation[k] > 1 && padding[k] > 0 && misses(k))
+    }
+
     /// How many elements the windows along one axis (0 or 1) count: a vector along axis 2 or 3 of four.
     fn counts(&self, x: &Tensor, k: usize, include_pad: bool) -> Result<Tensor> {
         let (size, padding) = (self.attrs.kernel[k] as i64, self.attrs.padding[k] as i64);
@@ -140,10 +151,12 @@ impl PoolOptions {
 /// The flat position in its image of every window's first maximum, and the images they count in.
 fn max_positions(x: &Tensor, kernel: [usize; 2], options: &PoolOptions) -> Result<(Tensor, Tensor)> {
     x.check_float()?;
-    let layout = Layout::of(x.shape(), kernel, options)?;
+    let mut layout = Layout::of(x.shape(), kernel, options)?;
     let s = x.shape();
-    let behind = [(0, 0), (0, 0), (0, layout.short[0]), (0, layout.short[1])];
-    let x = x.pad_with(&behind, f64::NEG_INFINITY.into())?;
+    // A window that sees nothing but padding has its place there.
+    let before = if layout.misses(s) { std::mem::take(&mut layout.attrs.padding) } else { [0; 2] };
+    let [h, w] = [0, 1].map(|k| (before[k], before[k] + layout.short[k]));
+    let x = x.pad_with(&[(0, 0), (0, 0), h, w], f64::NEG_INFINITY.into())?;
     let shape = Shape::of(&[s[0], s[1], layout.out[0], layout.out[1]]);
     let index = record(Op::MaxPoolIndex(Box::new(layout.attrs)), &[&x], shape, DType::I32)?;
     Ok((index, x))

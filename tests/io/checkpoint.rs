@@ -220,6 +220,12 @@ fn a_folder_keeps_the_last_and_the_best() {
     assert_eq!(folder.last().unwrap().unwrap().int("step").unwrap(), 100);
     let best = folder.best().unwrap().unwrap();
     assert_eq!((best.int("step").unwrap(), best.float("best_score").unwrap()), (10, 1.0));
+    // Gone back to an earlier step, which is not the latest by its number.
+    let elsewhere = CheckpointFolder::open(scratch.file("again")).unwrap().keep(2);
+    for step in [800, 900, 500] {
+        elsewhere.save(step, &Checkpoint::new()).unwrap();
+    }
+    assert_eq!(elsewhere.steps().unwrap(), [500, 800, 900], "what was just saved is there");
     std::fs::write(path.join(".step-00000012.safetensors.1-0.unfinished"), b"cut").unwrap();
     std::fs::write(path.join("notes.txt"), b"mine").unwrap();
     let again = CheckpointFolder::open(&path).unwrap();

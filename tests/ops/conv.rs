@@ -138,6 +138,12 @@ fn one_axis_rows() -> Vec<Row> {
 fn transposed_rows() -> Vec<Row> {
     let table: &[(&str, Window, [usize; 2], &[&[&[usize]]])] = &[
         ("plain", PLAIN, [0, 0], &[&[&[2, 3, 4, 3], &[3, 4, 3, 2]]]),
+        (
+            "1x1 and beyond it",
+            Window { dilation: [2, 2], ..PLAIN },
+            [1, 1],
+            &[&[&[2, 3, 4, 3], &[3, 4, 1, 1]]],
+        ),
         ("stride", Window { stride: [2, 3], ..PLAIN }, [0, 0], &[&[&[2, 3, 3, 2], &[3, 2, 3, 2]]]),
         ("output padding", Window { stride: [2, 3], ..PLAIN }, [1, 2], &[&[&[2, 3, 3, 2], &[3, 2, 3, 2]]]),
         ("padding", Window { padding: [1, 2], ..PLAIN }, [0, 0], &[&[&[1, 2, 4, 5], &[2, 3, 3, 3]]]),

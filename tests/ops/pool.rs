@@ -2,7 +2,7 @@
 
 use crate::reference::Array;
 use crate::table::*;
-use volta::PoolOptions;
+use volta::{PoolOptions, Tensor};
 
 /// Every window of an image: `f` gets the elements inside the image and how many places, padding included, the
 /// window covers.
@@ -179,23 +179,39 @@ checks!(rows());
 
 #[test]
 fn the_first_of_equal_maxima_in_a_window_gets_the_gradient() {
-    let x = volta::Tensor::ones([1, 1, 2, 4]).requires_grad(true);
+    let x = Tensor::ones([1, 1, 2, 4]).requires_grad(true);
     x.max_pool2d([2, 2], PoolOptions::default()).sum().backward();
     assert_eq!(x.grad().expect("a gradient").to_vec::<f32>(), [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
 fn a_nan_wins_its_window() {
-    let x = volta::Tensor::from_vec(vec![1.0f32, f32::NAN, 3.0, 4.0], [1, 1, 1, 4]);
+    let x = Tensor::from_vec(vec![1.0f32, f32::NAN, 3.0, 4.0], [1, 1, 1, 4]);
     let y = x.max_pool2d([1, 2], PoolOptions::default()).to_vec::<f32>();
     assert!(y[0].is_nan() && y[1] == 4.0, "{y:?}");
 }
 
 #[test]
 fn mixed_precision_does_not_round_what_is_averaged() {
-    use volta::{DType, Tensor, autocast};
+    use volta::{DType, autocast};
     let x = Tensor::full([1, 1, 4, 6], 257.0);
     let y = autocast(DType::BF16, || x.adaptive_avg_pool2d([3, 4]));
     assert_eq!(y.dtype(), DType::F32);
     y.to_vec::<f32>().iter().for_each(|y| assert!((y - 257.0).abs() < 1e-3, "{y}"));
+}
+
+/// There is room for the whole image between the places of such a window.
+#[test]
+fn windows_that_see_nothing_but_padding_are_the_least_there_is() {
+    let x = Tensor::vector(&[3.0, 5.0]).reshape([1, 2]).requires_grad(true);
+    let options =
+        PoolOptions { stride: Some([1, 1]), padding: [2, 2], dilation: [3, 3], ..Default::default() };
+    let y = x.max_pool1d(2, options);
+    assert_eq!(y.to_vec::<f32>(), [5.0, f32::NEG_INFINITY, 3.0]);
+    (y * Tensor::vector(&[10.0, 100.0, 1000.0])).sum().backward();
+    assert_eq!(x.grad().expect("a gradient").to_vec::<f32>(), [1000.0, 10.0]);
+    let image = Tensor::vector(&[10.0, 20.0, 30.0]).reshape([1, 1, 3, 1]);
+    let options =
+        PoolOptions { stride: Some([1, 1]), padding: [0, 1], dilation: [1, 2], ..Default::default() };
+    assert_eq!(image.max_pool2d([1, 2], options).to_vec::<f32>(), [f32::NEG_INFINITY; 3]);
 }

@@ -54,7 +54,9 @@ pub(super) unsafe fn run<T: Accumulator>(
     let planes = Planes::new(s, plan.rows(s));
     let taps = planes.taps(s);
     let runs = planes.outputs(s, plan.several, plan.rows(s));
-    let pointwise = planes.in_place && s.taps() == 1 && s.stride[0] == 1 && plan.several == 1;
+    // Rows follow each other without a gap, which they do not where windows stop short of the input's far side.
+    let flat = s.stride[0] == 1 && s.output[1] == s.input[1];
+    let pointwise = planes.in_place && s.taps() == 1 && flat && plan.several == 1;
     let packed_len = job(means, (m, 1, k), weights(0), weights(0), y.at(0), 1).packed_a_len();
     with_scratch::<T, _>(packed_len * s.groups, |packed| {
         let packed = Shared(packed);

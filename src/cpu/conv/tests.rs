@@ -100,6 +100,9 @@ fn cases() -> Vec<ConvShape> {
         s.output = s.output.map(|n| n - 1);
         shapes.push(s);
     }
+    let mut pointwise = Case { kernel: [1, 1], ..PLAIN }.shape();
+    pointwise.output = pointwise.output.map(|n| n - 1);
+    shapes.push(pointwise);
     shapes
 }
 

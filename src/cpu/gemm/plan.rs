@@ -58,7 +58,11 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
     /// How B can do without being packed beforehand, if that is best.
     pub(super) fn b_unpacked(&self, a_in_place: bool) -> Option<B<T>> {
         let kernel = self.kernel;
-        if let Some((data, 1, row)) = self.b.in_place() {
+        // Rows as far apart as those of a packed panel would be taken for one, which is read to its full width.
+        let seems_packed = |row: isize| row == kernel.nr as isize && !self.n.is_multiple_of(kernel.nr);
+        if let Some((data, 1, row)) = self.b.in_place()
+            && !seems_packed(row)
+        {
             // Contiguous rows can be read in place, which pays when they are used a few times only,
             // and be copied on the way for more.
             let panels = Panels::in_place((data, 1, row), kernel.nr);

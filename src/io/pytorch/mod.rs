@@ -66,6 +66,9 @@ fn tensor(
         return Err(format!("its elements should be in {file:?}, which is not there"));
     };
     let element = t.dtype.bits / 8;
+    // Where there is no next element, it does not matter how far away it would be.
+    let stride = |(&extent, &stride): (&usize, &usize)| if extent <= 1 { 0 } else { stride };
+    let strides: Vec<usize> = t.shape.iter().zip(&t.strides).map(stride).collect();
     let count = t.shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent));
     let Some(bytes) = count.and_then(|n| n.checked_mul(element)) else {
         return Err(format!("its shape {:?} has more elements than can be counted", t.shape));
@@ -75,15 +78,15 @@ fn tensor(
         return Ok(entry);
     }
     // Elements that a stride of 0 repeats are there once; beyond that a view may not be larger than what it views.
-    let apart = t.shape.iter().zip(&t.strides).filter(|(_, stride)| **stride > 0);
+    let apart = t.shape.iter().zip(&strides).filter(|(_, stride)| **stride > 0);
     let apart: usize = apart.map(|(extent, _)| extent).product();
     let offset = t.offset.checked_mul(element).and_then(|o| o.checked_add(range.start));
     let end = offset
-        .and_then(|start| super::gather::View { start, shape: &t.shape, strides: &t.strides, element }.end());
+        .and_then(|start| super::gather::View { start, shape: &t.shape, strides: &strides, element }.end());
     match (offset, end) {
         (Some(start), Some(end)) if end <= range.end && apart <= range.len() / element => {
             entry.move_to(start);
-            Ok(entry.strided(t.strides.clone()))
+            Ok(entry.strided(strides))
         }
         _ => Err(format!(
             "shape {:?} with strides {:?} from element {} on does not lie within the {} elements of {file:?}",

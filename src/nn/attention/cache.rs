@@ -75,6 +75,9 @@ impl KvCache {
 /// `all` with `new` at the positions from `start` on.
 fn written(all: &Tensor, new: &Tensor, start: usize) -> Result<Tensor> {
     let (shape, count) = (all.shape(), new.size(2));
+    if count == 0 {
+        return Ok(all.clone());
+    }
     let position = all.index_rule(2, Shape::of(&[1, 1, shape[2], 1]), DType::I32);
     if count == 1 {
         return position.try_eq(start)?.try_where_(new, all);
