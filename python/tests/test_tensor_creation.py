@@ -189,3 +189,16 @@ def test_shapes_broadcast():
     assert a.shape == b.shape == (3, 4) == volta.broadcast_shapes((3, 1), (4,))
     with pytest.raises(ValueError, match="do not broadcast"):
         volta.broadcast_tensors(volta.zeros(3), volta.ones(4))
+
+
+def test_uniform_halves_are_below_one():
+    for dtype in (volta.float16, volta.bfloat16):
+        x = volta.rand(50000, dtype=dtype)
+        for y in (x, volta.rand_like(x)):
+            y = y.float().numpy()
+            assert y.min() >= 0 and 0.99 < y.max() < 1, dtype
+
+
+def test_ranges_of_floats_are_exact_integers():
+    found = volta.arange(16777216.0, 16777220.0, dtype=volta.int32)
+    assert found.dtype == volta.int32 and found.tolist() == [16777216, 16777217, 16777218, 16777219]

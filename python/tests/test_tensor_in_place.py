@@ -123,3 +123,37 @@ def test_random_fillings():
     assert 1.9 < x.uniform_(1, 3).mean().item() < 2.1 and x.min().item() >= 1
     assert abs(x.normal_(5, 0.1).mean().item() - 5) < 0.02
     assert abs(x.bernoulli_(0.2).mean().item() - 0.2) < 0.03
+
+
+def test_copies_share_no_memory_with_what_they_are_copies_of():
+    buffer = np.ones(4, np.float32)
+    source = volta.from_numpy(buffer)
+    copied, placed = volta.zeros(4), volta.zeros(4)
+    copied.copy_(source)
+    placed[:] = source
+    copied.realize(), placed.realize()
+    buffer[:] = 2
+    assert copied.tolist() == placed.tolist() == [1.0] * 4
+
+
+def test_integers_stay_integers_with_alpha():
+    x = volta.tensor([16777217])
+    assert x.add(1, alpha=2).tolist() == [16777219] and x.add(1, alpha=2).dtype == volta.int64
+    assert x.sub(1, alpha=-2).tolist() == [16777219]
+    assert volta.tensor([3]).add_(1, alpha=2).tolist() == [5]
+    assert volta.tensor([3]).add(1, alpha=0.5).tolist() == [3.5]
+
+
+def test_what_is_written_through_an_array_is_seen_in_half_precision():
+    w = volta.ones(2, 2, requires_grad=True)
+    sgd = volta.optim.SGD([w], lr=0.1)
+    x = volta.ones(1, 2)
+
+    def product():
+        with volta.amp.autocast("bfloat16"):
+            return x @ w
+
+    product().float().sum().backward()
+    sgd.step()
+    w.detach().numpy()[:] = 0
+    assert product().float().tolist() == [[0.0, 0.0]]

@@ -228,3 +228,14 @@ def test_tensors_are_sequences_of_their_rows():
         len(volta.tensor(1.0))
     with pytest.raises(TypeError):
         iter(volta.tensor(1.0))
+
+
+def test_indices_that_are_not_known_yet_do_not_reach_into_another_row():
+    x = volta.arange(12.0).reshape(3, 4)
+
+    def later(*at):
+        return tuple(volta.tensor([k]) + 0 for k in at)
+
+    assert x[later(1, -1)].tolist() == [7.0] and x[later(-1, 2)].tolist() == [10.0]
+    for at in [(0, 5), (1, -5), (3, 0), (0, 4)]:
+        assert np.isnan(x[later(*at)].numpy()).all(), at

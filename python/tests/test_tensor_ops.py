@@ -181,3 +181,21 @@ def test_types_meet_as_in_pytorch():
     assert (half + whole).dtype == volta.float16
     assert (half + volta.zeros(2, dtype=volta.bfloat16)).dtype == volta.float32
     assert (2 - half).dtype == volta.float16
+
+
+def test_a_number_on_the_left_of_halves_is_not_rounded_to_one():
+    for dtype in (volta.float16, volta.bfloat16):
+        half = volta.tensor([0.5], dtype=dtype)
+        assert (65536.0 * half).tolist() == [32768.0] and (65536.0 * half).dtype == dtype
+        assert (1e5 / volta.tensor([1000.0], dtype=dtype)).tolist() == pytest.approx([100.0], rel=0.004)
+        assert (1e5 - volta.tensor([65024.0], dtype=dtype)).tolist() == pytest.approx([34976.0], rel=0.004)
+        assert (2.0 ** volta.tensor([3.0], dtype=dtype)).tolist() == [8.0]
+
+
+def test_integers_are_divided_toward_zero_exactly():
+    a = np.array([16777217, -16777217, 7, -7, 7, -7, 0], np.int64)
+    b = np.array([1, 1, 2, 2, -2, -2, 3], np.int64)
+    found = volta.tensor(a).div(volta.tensor(b), rounding_mode="trunc")
+    assert found.dtype == volta.int64 and found.tolist() == [16777217, -16777217, 3, -3, -3, 3, 0]
+    assert volta.tensor([7]).div(0.4, rounding_mode="trunc").tolist() == [17.0]
+    assert volta.tensor([7]).div(0.4, rounding_mode="trunc").dtype == volta.float32

@@ -9,6 +9,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
@@ -29,16 +30,22 @@ pub(crate) struct HostBuffer {
     owner: Option<Owner>,
     /// Whether others who share it may write it.
     writable: bool,
+    /// Whether others share it, or did.
+    shown: AtomicBool,
 }
 
 // SAFETY: the memory belongs to the buffer; who may read or write it when is the engine's promise (see above).
 unsafe impl Send for HostBuffer {}
-// SAFETY: as for `Send`: there is no interior state beside the memory.
+// SAFETY: as for `Send`: there is no interior state beside the memory and a flag that is atomic.
 unsafe impl Sync for HostBuffer {}
 
 impl Buffer for HostBuffer {
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn was_shown(&self) -> bool {
+        self.is_foreign() || self.shown.load(Ordering::Relaxed)
     }
 
     fn is_foreign(&self) -> bool {
@@ -96,6 +103,10 @@ fn layout(bytes: usize) -> Layout {
 }
 
 impl HostBuffer {
+    fn owned(data: NonNull<u8>, bytes: usize) -> HostBuffer {
+        HostBuffer { data, bytes, owner: None, writable: true, shown: AtomicBool::new(false) }
+    }
+
     /// At least `bytes` of memory, with whatever was in it before.
     pub fn new(bytes: usize) -> Result<HostBuffer> {
         let wanted = class(bytes);
@@ -105,7 +116,7 @@ impl HostBuffer {
         }
         if let Some(Piece { data, bytes }) = reused {
             see_used_bytes(used as u64);
-            return Ok(HostBuffer { data, bytes, owner: None, writable: true });
+            return Ok(HostBuffer::owned(data, bytes));
         }
         // SAFETY: the size is not zero.
         let Some(data) = NonNull::new(unsafe { alloc(layout(wanted)) }) else {
@@ -122,7 +133,7 @@ impl HostBuffer {
         if wanted >= huge::LARGE {
             huge::advise(data.as_ptr(), wanted);
         }
-        Ok(HostBuffer { data, bytes: wanted, owner: None, writable: true })
+        Ok(HostBuffer::owned(data, wanted))
     }
 
     /// Memory that `owner` lends for as long as it lives.
@@ -130,7 +141,12 @@ impl HostBuffer {
     /// # Safety
     /// What the kernels read there must be theirs to read until the owner is dropped.
     pub unsafe fn lent(data: NonNull<u8>, bytes: usize, writable: bool, owner: Owner) -> HostBuffer {
-        HostBuffer { data, bytes, owner: Some(owner), writable }
+        HostBuffer { data, bytes, owner: Some(owner), writable, shown: AtomicBool::new(false) }
+    }
+
+    /// Others get its memory, and may write it whenever they like.
+    pub fn show(&self) {
+        self.shown.store(true, Ordering::Relaxed);
     }
 
     /// Whether others who share the memory may write it.

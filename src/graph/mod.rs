@@ -29,6 +29,11 @@ pub(crate) trait Buffer: Any + Send + Sync {
         false
     }
 
+    /// Whether somebody else was given its memory, and may have written it.
+    fn was_shown(&self) -> bool {
+        false
+    }
+
     /// Whether the memory is somebody else's, who lends it: it is read and never written.
     fn is_foreign(&self) -> bool {
         false

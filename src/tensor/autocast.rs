@@ -160,6 +160,17 @@ mod tests {
     }
 
     #[test]
+    fn halves_of_memory_that_others_may_write_are_not_kept() {
+        let w = Tensor::ones([2, 2]).requires_grad(true);
+        let mut sgd = SGD::new(vec![w.clone()], 0.5, 0.0, 0.0);
+        step(&mut sgd, &w, true);
+        let memory = w.detach().try_host_memory().expect("it is on the CPU");
+        assert!(!lowered(&w).node().is_realized(), "its value may be another one by now");
+        drop(memory);
+        assert!(!lowered(&w).node().is_realized(), "or have been written before");
+    }
+
+    #[test]
     fn halves_that_nobody_asked_for_are_let_go() {
         let w = Tensor::ones([2, 2]).requires_grad(true);
         let mut sgd = SGD::new(vec![w.clone()], 0.5, 0.0, 0.0);

@@ -102,6 +102,16 @@ pub(crate) fn next_key() -> [u32; 2] {
     with_rng(RngState::draw)
 }
 
+/// Numbers in [0, 1) with no more bits than `dtype` holds: rounded to halves, some would be 1.
+fn cut(uniform: Tensor, dtype: DType) -> Tensor {
+    let steps = match dtype {
+        DType::F16 => 2048.0,
+        DType::BF16 => 256.0,
+        _ => return uniform,
+    };
+    (uniform * steps).floor() / steps
+}
+
 macro_rules! creators {
     ($($(#[$meta:meta])* fn $name:ident | $try_name:ident ($($arg:ident : $ty:ty),* $(,)?) $body:block)*) => {
         impl Tensor {$(
@@ -318,7 +328,7 @@ impl Tensor {
 
     /// [`rand`](Self::rand) of this tensor's shape and type.
     pub fn rand_like(&self) -> Tensor {
-        self.like(|| Tensor::rand(self.shape()))
+        self.like(|| cut(Tensor::rand(self.shape()), self.dtype()))
     }
 
     /// [`randn`](Self::randn) of this tensor's shape and type.

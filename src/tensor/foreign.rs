@@ -95,6 +95,7 @@ impl Tensor {
         if matches!(node.op, Op::Const(_)) {
             self.hold_memory_of(&node, storage.clone());
         }
+        HostBuffer::of(&*storage).show();
         Ok(HostMemory { storage, shape: node.shape, dtype: node.dtype })
     }
 

@@ -249,6 +249,17 @@ fn gradients_at_kinks_are_pytorchs() {
     assert_grad("sqrt at 0", &x, &[INF]);
 }
 
+#[test]
+fn uniform_halves_are_below_one() {
+    for dtype in [DType::F16, DType::BF16] {
+        let x = Tensor::zeros([50_000]).to_dtype(dtype).rand_like().to_dtype(DType::F32).to_vec::<f32>();
+        let most = x.iter().copied().fold(0.0, f32::max);
+        let mean = x.iter().sum::<f32>() / x.len() as f32;
+        assert!(x.iter().all(|x| (0.0..1.0).contains(x)) && most > 0.99, "{dtype}: {most}");
+        assert!((mean - 0.5).abs() < 0.01, "{dtype}: {mean}");
+    }
+}
+
 /// The number may lie out of their range where the result does not, as in PyTorch.
 #[test]
 fn halves_meet_numbers_that_they_do_not_hold() {

@@ -162,7 +162,7 @@ shaped! {
     /// A tensor whose values do not matter; they are zeros.
     empty = |shape, dtype| Tensor::try_full_of(shape, 0.0, kind(dtype));
     /// Uniform random numbers in [0, 1).
-    rand = |shape, dtype| converted(Tensor::try_rand(shape)?, dtype);
+    rand = |shape, dtype| Ok(Tensor::try_full_of(shape, 0.0, kind(dtype))?.rand_like());
     /// Normal random numbers with mean 0 and deviation 1.
     randn = |shape, dtype| converted(Tensor::try_randn(shape)?, dtype);
 }
@@ -232,6 +232,7 @@ fn spaced(start: f64, step: f64, count: usize, dtype: DType) -> Result<Tensor> {
     let tensor = match dtype {
         DType::F64 | DType::I64 => Tensor::try_from_vec(numbers.collect::<Vec<f64>>(), [count])?,
         DType::U32 => Tensor::try_from_vec(numbers.map(|x| x as u32).collect(), [count])?,
+        DType::I32 => Tensor::try_from_vec(numbers.map(|x| x as i32).collect(), [count])?,
         _ => Tensor::try_from_vec(numbers.map(|x| x as f32).collect(), [count])?,
     };
     tensor.try_to_dtype(dtype)
@@ -363,7 +364,7 @@ like! {
     /// One value in a tensor's shape and type.
     full_like(fill_value: Number) = |shape, value, dtype| Tensor::try_full_of(shape, value.0, dtype);
     /// Uniform random numbers in [0, 1) of a tensor's shape and type.
-    rand_like() = |shape, dtype| Tensor::try_rand(shape)?.try_to_dtype(dtype);
+    rand_like() = |shape, dtype| Ok(Tensor::try_full_of(shape, 0.0, dtype)?.rand_like());
     /// Normal random numbers of a tensor's shape and type.
     randn_like() = |shape, dtype| Tensor::try_randn(shape)?.try_to_dtype(dtype);
     /// Uniform random integers from `low` up to, not including, `high`, of a tensor's shape and type.

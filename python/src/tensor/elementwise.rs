@@ -9,7 +9,7 @@ use crate::error::{call, run};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use volta::{DType, Device, Operand, Result, Tensor};
+use volta::{DType, Device, Operand, Result, Scalar, Tensor};
 
 macro_rules! unary {
     ($($(#[doc = $doc:literal])* $name:ident $in_place:ident = $op:ident;)*) => {
@@ -140,10 +140,22 @@ binary! {
     logical_xor = try_logical_xor;
 }
 
-/// a / b rounded toward zero.
+/// a / b rounded toward zero; of integers exactly, whatever their size.
 fn truncated(a: &Tensor, b: Operand) -> Result<Tensor> {
-    let quotient = a.try_div(b)?.try_trunc()?;
-    if a.dtype().is_float() { Ok(quotient) } else { quotient.try_to_dtype(a.dtype()) }
+    let is_int = match &b {
+        Operand::Tensor(b) => b.dtype().is_int(),
+        Operand::Scalar(b) => matches!(b, Scalar::Int(_)),
+    };
+    if !is_int || !a.dtype().is_int() {
+        return a.try_div(b)?.try_trunc();
+    }
+    let again = match &b {
+        Operand::Tensor(b) => Operand::Tensor(b.clone()),
+        Operand::Scalar(b) => Operand::Scalar(*b),
+    };
+    let (below, rest) = (a.try_floor_divide(b)?, a.try_remainder(again)?);
+    let is_above = below.try_lt(0)?.try_logical_and(&rest.try_ne(0)?)?;
+    below.try_add(&is_above.try_to_dtype(below.dtype())?)
 }
 
 #[pymethods]

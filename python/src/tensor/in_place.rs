@@ -1,11 +1,12 @@
 //! Ops that change a tensor rather than making one: PyTorch's names with an underscore behind.
 
 use super::arguments::{Number, Other};
+use super::elementwise::copied;
 use super::{PyTensor, create};
 use crate::error::call;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use volta::{DType, Operand, Tensor};
+use volta::{DType, Operand, Scalar, Tensor};
 
 /// A value in the type of the tensor it goes into, if that can hold it.
 fn fitted(value: &Tensor, dtype: DType) -> PyResult<Tensor> {
@@ -71,7 +72,10 @@ pub fn scaled(other: Operand, alpha: Option<Number>) -> volta::Result<Operand> {
     let Some(Number(alpha)) = alpha else { return Ok(other) };
     Ok(match other {
         Operand::Tensor(t) => Operand::Tensor(t.try_mul(alpha)?),
-        Operand::Scalar(s) => Operand::Scalar((s.to_f64() * alpha.to_f64()).into()),
+        Operand::Scalar(s) if [s, alpha].iter().any(|x| matches!(x, Scalar::Float(_))) => {
+            Operand::Scalar((s.to_f64() * alpha.to_f64()).into())
+        }
+        Operand::Scalar(s) => Operand::Scalar(s.to_i64().wrapping_mul(alpha.to_i64()).into()),
     })
 }
 
@@ -106,7 +110,8 @@ impl PyTensor {
         let tensor = &slf.get().0;
         let value = call(|| {
             let moved = src.0.try_to_device(tensor.device())?.try_to_dtype(tensor.dtype())?;
-            moved.try_expand(tensor.shape())
+            // In memory of its own, since what is written to an array of one must not be seen by the other.
+            copied(&moved.try_expand(tensor.shape())?)
         })?;
         changed(slf, value)
     }

@@ -25,6 +25,20 @@ fn on_the_left(operand: Operand, right: &Tensor) -> Result<Tensor> {
     volta::with_device(right.device(), || Tensor::try_full_of([0usize; 0], number, dtype))
 }
 
+/// An op with what may be a number on the left. In half precision the number is not rounded to it before: it may lie out of
+/// its range where the result does not.
+fn reflected(
+    left: Operand,
+    right: &Tensor,
+    op: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if matches!(left, Operand::Tensor(_)) || !right.dtype().is_half() {
+        return op(&on_the_left(left, right)?, right);
+    }
+    let wide = right.try_to_dtype(DType::F32)?;
+    op(&on_the_left(left, &wide)?, &wide)?.try_to_dtype(right.dtype())
+}
+
 /// `& | ^` are of truth values only: the engine does not know the bits of integers.
 fn only_bools(a: &Tensor, b: &Operand) -> PyResult<()> {
     let other = match b {
@@ -47,7 +61,7 @@ macro_rules! arithmetic {
             }
 
             fn $reflected(&self, other: Other) -> PyResult<PyTensor> {
-                record(|| on_the_left(other.0, &self.0)?.$op(&self.0))
+                record(|| reflected(other.0, &self.0, |a, b| a.$op(b)))
             }
 
             fn $in_place<'py>(slf: &Bound<'py, Self>, other: Other) -> PyResult<Bound<'py, PyAny>> {
@@ -138,7 +152,7 @@ impl PyTensor {
     }
 
     fn __rpow__(&self, other: Other, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
-        record(|| on_the_left(other.0, &self.0)?.try_pow(&self.0))
+        record(|| reflected(other.0, &self.0, |a, b| a.try_pow(b)))
     }
 
     fn _ipow<'py>(slf: &Bound<'py, Self>, other: Other) -> PyResult<Bound<'py, PyAny>> {

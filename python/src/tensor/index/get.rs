@@ -158,12 +158,17 @@ fn pick(py: Python<'_>, x: &Tensor, index: &Index) -> PyResult<Tensor> {
     let at = match known {
         Some(known) => run(py, || host(&flat(&known, extents, &shape), &[count])?.try_to_device(x.device()))?,
         None => {
+            let inside =
+                |at: &Tensor, extent: usize| at.try_ge(0)?.try_logical_and(&at.try_lt(extent as i64)?);
             let mut sum = on_device(py, positions[0], x, extents[0])?;
+            let mut all_inside = call(|| inside(&sum, extents[0]))?;
             for (p, &extent) in positions[1..].iter().zip(&extents[1..]) {
                 let next = on_device(py, p, x, extent)?;
+                all_inside = call(|| all_inside.try_logical_and(&inside(&next, extent)?))?;
                 sum = call(|| sum.try_mul(extent as i64)?.try_add(&next))?;
             }
-            call(|| sum.try_expand(&shape[..])?.try_reshape([count]))?
+            // What lies beyond one dimension is nowhere, and not in the next row.
+            call(|| all_inside.try_where_(&sum, -1)?.try_expand(&shape[..])?.try_reshape([count]))?
         }
     };
     call(|| {

@@ -1,5 +1,6 @@
 //! `x[...] = y`: the tensor gets a new value, `y` where the index says and the old one elsewhere.
 
+use super::super::elementwise::copied;
 use super::super::{create, in_place};
 use super::common;
 use super::get::{Rows, flat, shaped, sliced};
@@ -90,7 +91,7 @@ fn placed(x: &Tensor, parts: &[Part], region: &Tensor) -> Result<Tensor> {
     }
     let whole = x.shape();
     if region.shape() == whole {
-        return Ok(region.clone());
+        return copied(region);
     }
     let ones = volta::with_device(x.device(), || Tensor::try_full_of(region.shape(), true, DType::Bool))?;
     spread(&ones, parts, &whole)?.try_where_(&spread(region, parts, &whole)?, x)
