@@ -240,8 +240,8 @@ impl Context {
     }
 
     /// Its name, for errors.
-    pub fn who(&self) -> String {
-        format!("gpu:{} ({})", self.index, self.name)
+    pub fn who(&self) -> &str {
+        self.faults.who()
     }
 
     /// Whether it was lost: everything on it is gone.

@@ -49,6 +49,11 @@ impl Faults {
         Faults { device: device.clone(), noted }
     }
 
+    /// What the device is called.
+    pub fn who(&self) -> &str {
+        &self.noted.who
+    }
+
     /// A fault that the driver told of.
     pub fn note(&self, fault: wgpu::Error) {
         self.noted.note(fault);

@@ -2,8 +2,8 @@
 //!
 //! `adapter` finds the GPUs; `context` is one that was opened, with its `memory` and `pipeline`s, which a `disk_cache`
 //! keeps, and its `faults`. A plan's kernels become `dispatch`es: generated from loops by `map`, from templates by `gemm`,
-//! `attention` and `index`; `shader` puts the declarations of their memory in front, in the `storage` forms of the types, and `math` the
-//! functions they use, picked by the `library`; `assemble` does so for a whole plan, in `parts` where tensors
+//! `attention` and `index`; `shader` puts the declarations of their memory in front, in the `storage` forms of the types, and
+//! `math` the functions they use, picked by the `library`; `assemble` does so for a whole plan, in `parts` where tensors
 //! are in too many `pieces`, in `stages` or with copies `aside` (and a `long_sort` with many) where that is not enough, and in the
 //! ways that were found by whoever wanted to `tune`. `program` binds a plan's memory to them and submits it, in pieces that
 //! `pace` cuts, with a `profile` of its times and what the `guard` found, if asked; a plan that is `lasting` gets a better one.

@@ -47,7 +47,7 @@ pub(super) struct GpuProgram {
 impl GpuProgram {
     pub fn new(context: Arc<Context>, plan: &Plan, usage: Usage, choices: &Choices) -> Result<GpuProgram> {
         let Context { caps, rules, pace, .. } = &*context;
-        let target = Target { who: &context.who(), caps, rules, choices, pace: *pace };
+        let target = Target { who: context.who(), caps, rules, choices, pace: *pace };
         let assembly = assemble(plan, &target, usage)?;
         let Assembly { drafts, shaders, arena, words, uniform_bytes, notes } = assembly;
         let estimates = estimates(&drafts, plan, &context);

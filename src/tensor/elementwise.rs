@@ -104,14 +104,8 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
             return binary_of_equals(a, t, op, dtype, shape);
         }
         &Operand::Scalar(s) if widens(dtype, op) => return a.in_wide(|a| binary(a, s.into(), op)),
-        &Operand::Scalar(s) if dtype.is_int() => {
-            let s = held(s, dtype, op)?;
-            if with_scalar(dtype, s) == dtype {
-                return binary_of_equals(a, &a.constant_like(s), op, dtype, shape);
-            }
-        }
-        Operand::Scalar(s) if with_scalar(dtype, *s) == dtype => {
-            return binary_of_equals(a, &a.constant_like(*s), op, dtype, shape);
+        &Operand::Scalar(s) if with_scalar(dtype, s) == dtype => {
+            return binary_of_equals(a, &a.constant_like(held(s, dtype, op)?), op, dtype, shape);
         }
         _ => {}
     }
@@ -126,7 +120,7 @@ fn widens(dtype: DType, op: BinaryOp) -> bool {
     dtype.is_half() && matches!(op, B::Add | B::Sub | B::Mul | B::Div | B::Mod | B::Pow | B::FloorDiv)
 }
 
-/// A number that integers are computed with. Sums and products are the same whether it wraps around before or after.
+/// A number that a tensor is computed with, as its type holds it if that is one of integers. Sums and products are the same whether it wraps around before or after.
 fn held(number: Scalar, dtype: DType, op: BinaryOp) -> Result<Scalar> {
     let Scalar::Int(x) = number else { return Ok(number) };
     match op {

@@ -73,7 +73,8 @@ pub(crate) trait Given: Sized {
 impl Given for Tensor {
     fn given(self) -> Self {
         let mut node = self.node();
-        // An op with nothing to do must hand out neither the variable it was called on nor a leaf, and no tape where there is none.
+        // An op with nothing to do must hand out neither the variable it was called on nor a leaf, nor a tape where there is
+        // to be none.
         if node.leaf.is_some() || (node.tracked && !autograd::is_enabled()) {
             node = continued(node);
         }

@@ -29,7 +29,7 @@ pub(crate) struct Tile {
 impl Tile {
     pub const fn new(m: usize, n: usize, k: usize, per_thread: [usize; 2]) -> Tile {
         let (padding, band, unroll, slices) = (4, 8, 8, 1);
-        Tile { m, n, k, per_thread, padding, band, unroll, straight: false, slices, parts_of_vectors: true }
+        Tile { m, n, k, per_thread, padding, band, unroll, straight: false, slices, parts_of_vectors: false }
     }
 
     /// Threads of a slice along rows and columns.

@@ -73,7 +73,7 @@ impl Trial {
         for way in ways {
             let choices = Choices::only(&self.name, way);
             let Context { caps, rules, pace, .. } = &*self.context;
-            let target = Target { who: &who, caps, rules, choices: &choices, pace: *pace };
+            let target = Target { who, caps, rules, choices: &choices, pace: *pace };
             shaders
                 .extend(assemble(&self.plan, &target, Usage::Seldom).map_or(Vec::new(), |all| all.shaders));
         }
