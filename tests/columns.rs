@@ -62,3 +62,50 @@ fn columns_are_folded_by_the_kernel_that_walks_over_the_rows() {
         assert!(readers >= 1, "{plan}");
     }
 }
+
+/// A number that is computed on the way is stored, too, whichever way the columns are walked.
+#[test]
+fn a_number_beside_sums_of_columns_is_stored() {
+    for rows in [100, 1000, 5000] {
+        let x = Tensor::ones([rows, 128]).realize().clone();
+        let s = Tensor::scalar(0.5).requires_grad(true);
+        let t = s.exp();
+        let y = (&x * &t).sum_dim(0, false);
+        realize_all(&[y.clone(), t.clone()]);
+        assert!((t.item::<f32>() - 0.5f32.exp()).abs() < 1e-5, "{rows} rows: {}", t.item::<f32>());
+        let sum = y.to_vec::<f32>()[7];
+        assert!((sum / rows as f32 - 0.5f32.exp()).abs() < 1e-4, "{rows} rows: {sum}");
+        y.sum().backward();
+        let slope = s.grad().expect("a gradient").item::<f32>();
+        assert!((slope / (rows * 128) as f32 - 0.5f32.exp()).abs() < 1e-4, "{rows} rows: {slope}");
+    }
+}
+
+/// Sums of columns of several kernels over the same rows, in one, two and three types.
+#[test]
+fn columns_of_all_types_are_folded_side_by_side() {
+    for rows in [2500, 4096] {
+        let fold = |device: Device| {
+            with_device(device, || {
+                let values: Vec<f32> = (0..rows * 64).map(|k| (k as f32 * 0.37).sin() * 9.0).collect();
+                let x = Tensor::from_vec(values, [rows, 64]).realize().clone();
+                let largest = x.max_dim(0, false);
+                let whole = x.to_dtype(DType::I32).max_dim(0, false);
+                let any = x.gt(8.9).any_dim(0, false);
+                let y = x.softmax(1);
+                let sums = y.sum_dim(0, false);
+                let all = [largest, whole, any, sums, y];
+                realize_all(&all);
+                all.map(|t| t.to_dtype(DType::F32).to_vec::<f32>())
+            })
+        };
+        let (here, there) = (fold(default_device()), fold(Device::Cpu));
+        for (name, (a, b)) in
+            ["largest", "whole", "any", "sums", "softmax"].iter().zip(here.iter().zip(&there))
+        {
+            for (k, (x, y)) in a.iter().zip(b).enumerate() {
+                assert!((x - y).abs() <= 1e-5 * y.abs() + 1e-6, "{name} {k} of {rows} rows: {x}, not {y}");
+            }
+        }
+    }
+}

@@ -222,3 +222,27 @@ fn exponentials_that_are_stored_and_scaled() {
         }
     }
 }
+
+/// What later passes over a row read again is what was gathered.
+#[test]
+fn gathered_rows_are_normalized() {
+    for width in [100, 3000, 4096, 5000] {
+        let table = Tensor::from_vec(values(6, width), [6, width]);
+        let rows = Tensor::from_vec(vec![4i32, 1, 5], [3]);
+        let columns = Tensor::arange(0, width as i64 - 7);
+        let weight = Tensor::from_vec(values(1, width), [width]);
+        for (name, lazy, whole) in [
+            ("rms_norm", table.embedding(&rows), table.embedding(&rows)),
+            ("softmax", table.index_select(1, &columns), table.index_select(1, &columns)),
+        ] {
+            let op = |x: &Tensor| match name {
+                "softmax" => x.softmax(1),
+                _ => x.rms_norm([width], Some(&weight), 1e-5) + x.layer_norm([width], None, None, 1e-5),
+            };
+            let expected = op(whole.realize()).to_vec::<f32>();
+            for (found, expected) in op(&lazy).to_vec::<f32>().iter().zip(expected) {
+                close(*found, f64::from(expected), 1e-6, &format!("{name} of {width}"));
+            }
+        }
+    }
+}

@@ -166,7 +166,13 @@ impl Frame<'_> {
         let d = &self.declared[k];
         let elements = self.block / d.stored.size();
         let place = |piece: usize| {
-            let index = if piece == 0 { "i".to_string() } else { format!("(i - {}u)", piece * elements) };
+            let start = piece * elements;
+            let index = match piece {
+                0 => "i".to_string(),
+                // What is read in vain, in the place of padding, lies at 0.
+                _ if d.pieces[0] == piece => format!("(max(i, {start}u) - {start}u)"),
+                _ => format!("(i - {start}u)"),
+            };
             let memory = format!("memory{k}_{piece}");
             match (d.width, width) {
                 (8, 8) => format!("{memory}[{index} >> 3u]"),

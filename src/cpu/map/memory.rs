@@ -73,7 +73,6 @@ impl Machine<'_> {
         let slot = self.bind.slots[access.slot].0;
         let faults = self.bind.faults;
         let storage = dtype;
-        self.reset(v);
         macro_rules! pick {
             ($stored:ty, $lane:ty, $widen:expr, $missing:expr) => {{
                 let out = self.lanes_mut::<$lane>(v, n);

@@ -356,6 +356,7 @@ impl Map {
             });
             at += count;
         }
+        self.finish_totals(bind, Vec::new());
     }
 
     /// A stage over some of the reduced positions, `count` lanes at a time from row `at`.

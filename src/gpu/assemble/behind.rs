@@ -71,7 +71,8 @@ impl Builder<'_> {
         let eights = |a: &Seen, b: &Seen| a.width == 8 && b.writes;
         let mut known = self.waiting.iter().flat_map(|share| &share.seen).filter(|seen| seen.meets(new));
         known.all(|seen| {
-            let alike = seen.sources == new.sources && stored(seen) == stored(new);
+            let alike =
+                seen.sources == new.sources && seen.pieces == new.pieces && stored(seen) == stored(new);
             alike && !eights(seen, new) && !eights(new, seen)
         })
     }

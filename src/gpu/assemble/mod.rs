@@ -241,12 +241,14 @@ impl Builder<'_> {
         let iterations = kernel.maps().map(|m| m.iterations());
         let most =
             stored.chain(iterations).chain(kernel.reads().into_iter().map(elements)).max().unwrap_or(0);
-        if u32::try_from(most).is_ok() {
+        // The last workgroups and parts count beyond the end by less than the rest.
+        const MOST: u64 = (1 << 32) - (1 << 20);
+        if most as u64 <= MOST {
             return Ok(());
         }
         let who = self.target.who;
         let message =
-            format!("{most} elements are more than the kernels of {who} can count: 2^32; split them");
+            format!("{most} elements are more than the kernels of {who} can count: {MOST}; split them");
         Err(Error::new(ErrorKind::Memory, message))
     }
 

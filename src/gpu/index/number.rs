@@ -104,7 +104,7 @@ impl Order {
 pub(super) fn place_at(dtype: DType, extent: usize) -> String {
     let check = match dtype {
         DType::I32 => format!("k >= 0i && bitcast<u32>(k) < {extent}u"),
-        DType::I64 => format!("k >= 0li && k < {extent}li"),
+        DType::I64 => format!("u32(k >> 32u) == 0u && u32(k) < {extent}u"),
         _ => format!("k < {extent}u"),
     };
     format!(

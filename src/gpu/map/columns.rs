@@ -4,7 +4,7 @@
 use super::along::varies;
 use super::code::{Name, Writer, split_index};
 use super::expression as expr;
-use super::layout::{Layout, is_wide_across};
+use super::layout::{Layout, is_wide_across, most_members};
 use super::reduce::{self, Reduce, Shader, lane_bytes, lane_dtype};
 use super::team::Shared;
 use super::{MapDispatch, MapLowered, can_be_wide};
@@ -52,7 +52,9 @@ impl<'a> Passing<'a> {
         let groups = rows.row_groups();
         let turns = groups.div_ceil(BLOCKS);
         let blocks = groups.div_ceil(turns);
-        let column = |kernel| Reduce::with(kernel, Layout::of_parts(kernel, caps, blocks));
+        // They share a last dispatch, and so its workgroups and what these have in common.
+        let members = most_members(columns, caps);
+        let column = |kernel| Reduce::with(kernel, Layout::of_parts(kernel, caps, members, blocks));
         Some(Passing { columns: columns.iter().map(column).collect(), rows, turns, blocks })
     }
 

@@ -6,6 +6,7 @@ use super::{GROUP, can_be_wide};
 use crate::gpu::dispatch::{Caps, Lane};
 use crate::plan::kernel::{MapKernel, Rank, Step, Value, runs_along_rows};
 use std::collections::HashSet;
+use std::slice::from_ref;
 
 /// The most values of a row that an invocation keeps between stages.
 const MOST_KEPT: usize = 96;
@@ -64,7 +65,7 @@ impl Layout {
         let steps = if four_rows { width } else { width.div_ceil(lanes) }.max(1);
         let units = if four_rows { rows / 4 } else { rows };
         let loads = full.iter().filter(|&&v| matches!(kernel.code[v].step, Step::Load { .. })).count();
-        let large = most_members(kernel, caps);
+        let large = most_members(from_ref(kernel), caps);
         let whole = at_once(large, units, steps, rows * width, full.len()).filter(|_| columns && single);
         let (parts, rows_at_once) = if columns {
             let side = if units >= 32 { 32 } else { units.next_power_of_two() as u32 };
@@ -146,13 +147,13 @@ impl Layout {
         }
     }
 
-    /// For columns of which `splits` parts are there already.
-    pub fn of_parts(kernel: &MapKernel, caps: &Caps, splits: usize) -> Layout {
+    /// For columns of which `splits` parts are there already, by a workgroup with as many members as that, or fewer.
+    pub fn of_parts(kernel: &MapKernel, caps: &Caps, members: u32, splits: usize) -> Layout {
         /// Fours of columns side by side.
         const SIDE: u32 = 8;
         let rows = kernel.rows();
         let side = SIDE.min((rows / 4).next_power_of_two() as u32);
-        let parts = (most_members(kernel, caps) / side).min(splits.next_power_of_two() as u32);
+        let parts = (members / side).min(splits.next_power_of_two() as u32);
         let group = parts * side;
         let subgroup = caps.subgroup.filter(|size| group.is_multiple_of(*size));
         Layout {
@@ -174,11 +175,11 @@ impl Layout {
     }
 }
 
-/// The members of a large workgroup that folds columns, a power of two: fours of every type that is folded need memory at once,
-/// and so does a number of each that is folded over all rows.
-fn most_members(kernel: &MapKernel, caps: &Caps) -> u32 {
+/// The members of a large workgroup that folds columns of these kernels, a power of two: fours of every type that is folded need
+/// memory at once, and so does a number of each that is folded over all rows.
+pub(super) fn most_members(kernels: &[MapKernel], caps: &Caps) -> u32 {
     let types = |is_wanted: fn(&Step) -> bool| {
-        let folds = kernel.code.iter().filter(|i| is_wanted(&i.step));
+        let folds = kernels.iter().flat_map(|kernel| &kernel.code).filter(|i| is_wanted(&i.step));
         folds.map(|i| Lane::of(i.dtype)).collect::<HashSet<Lane>>().len() as u32
     };
     let of_columns = types(|step| matches!(step, Step::Reduce(..))).max(2);
