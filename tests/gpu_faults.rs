@@ -124,6 +124,27 @@ on_gpu! {
         works_again();
     }
 
+    what_a_failed_run_has_overwritten_is_not_computed_from() {
+        let s = Tensor::full([16], 0.0f32).realize().clone().assignable();
+        let step = || s.assign(&(&s + 1.0));
+        step();
+        assert_eq!(s.to_vec::<f32>(), [1.0; 16]);
+        // A fault from before is told before anything is written.
+        step();
+        report_out_of_memory(0).unwrap();
+        assert_names(&s.try_to_vec::<f32>().unwrap_err(), ErrorKind::Memory, &["out of memory"]);
+        assert_eq!(s.to_vec::<f32>(), [2.0; 16]);
+        // A run that fails may have added already.
+        step();
+        spoil_next_run(0).unwrap();
+        assert_names(&s.try_to_vec::<f32>().unwrap_err(), ErrorKind::Device, &["running a plan"]);
+        assert_names(&s.try_to_vec::<f32>().unwrap_err(), ErrorKind::Memory, &["overwritten", "make it anew"]);
+        works_again();
+        s.assign(&Tensor::full([16], 5.0));
+        step();
+        assert_eq!(s.to_vec::<f32>(), [6.0; 16]);
+    }
+
     a_read_that_cannot_be_mapped_is_an_error_with_its_shape() {
         let x = Tensor::from_vec(vec![1f32, 4.0, 9.0, 16.0], [2, 2]).sqrt();
         fail_next_map(0).unwrap();

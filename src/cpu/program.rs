@@ -13,6 +13,7 @@ use crate::plan::executor::{Argument, Program};
 use crate::plan::guard;
 use crate::plan::kernel::{Kernel, Slot, Work};
 use crate::plan::memory::Place;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,7 +48,13 @@ impl CpuProgram {
 }
 
 impl Program for CpuProgram {
-    fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>> {
+    fn run(
+        &self,
+        plan: &Plan,
+        inputs: &[Storage],
+        arguments: &[Argument],
+        begun: &Cell<bool>,
+    ) -> Result<Vec<Storage>> {
         let layout = &plan.layout;
         let arena = HostBuffer::new(layout.arena_bytes())?;
         let mut outputs: Vec<Storage> = Vec::with_capacity(layout.outputs.len());
@@ -73,6 +80,7 @@ impl Program for CpuProgram {
             guard::inputs(plan).for_each(|slot| bad[slot] = count(slot));
         }
         let profiled = is_profiled();
+        begun.set(true);
         for (kernel, ready) in plan.kernels.iter().zip(&self.kernels) {
             let start = profiled.then(Instant::now);
             match (ready, &kernel.work) {

@@ -1,5 +1,7 @@
 //! Collects what must be computed, and writes down its structure: the key under which plans are found.
 
+use super::spoilt;
+use crate::error::Result;
 use crate::graph::{Node, Sources, Storage};
 use crate::op::{BinaryOp, Op};
 use crate::plan::executor::Argument;
@@ -26,6 +28,8 @@ pub(super) struct Capture {
     order: Vec<(u64, u32)>,
     moved: Vec<u32>,
     pass: u64,
+    /// Whether some of the inputs are lost.
+    gone: bool,
 }
 
 impl Capture {
@@ -48,13 +52,14 @@ impl Capture {
         roots.into_iter().for_each(|node| self.add(node));
         let asked = self.nodes.len();
         pending.into_iter().for_each(|node| self.add(node));
-        if self.walk() && self.nodes.len() > asked {
-            // What is pending may be lost with its device. It must not take along what was asked for.
+        self.gone = self.walk();
+        if self.gone && self.nodes.len() > asked {
+            // What is pending may be lost with its device, or with a run that failed. It must not take along what was asked for.
             let asked: Vec<Arc<Node>> = self.nodes.drain(..asked).collect();
             self.clear();
             self.pass += 1;
             asked.into_iter().for_each(|node| self.add(node));
-            self.walk();
+            self.gone = self.walk();
         }
         self.sort_by_age();
         self.count_uses();
@@ -292,6 +297,16 @@ impl Capture {
                 key.extend(self.sources[n].iter().map(|&s| u64::from(s)));
             }
         }
+    }
+
+    /// An error if something is computed of what a run that failed has overwritten.
+    pub fn check_inputs(&self) -> Result<()> {
+        if self.gone { self.inputs.iter().flatten().try_for_each(|s| spoilt::check(&**s)) } else { Ok(()) }
+    }
+
+    /// The nodes whose memory was given away.
+    pub fn donors(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.nodes.iter().zip(&self.donated).filter(|(_, donated)| **donated).map(|(node, _)| node)
     }
 
     /// What stays pending although it was captured.

@@ -11,6 +11,7 @@ mod peak;
 mod preview;
 mod profile;
 mod settings;
+mod spoilt;
 mod trace;
 
 pub use by_op::{OpReport, OpTime};
@@ -35,6 +36,7 @@ use crate::plan::executor::{Executor, Program};
 use crate::plan::report::PlanReport;
 use cache::Cache;
 use capture::Capture;
+use spoilt::Lent;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -197,6 +199,7 @@ fn compute(
     if capture.nothing_to_do() {
         return Ok(());
     }
+    capture.check_inputs()?;
     let prepared = match plans.get(&capture.key) {
         Some(found) => {
             counters::count_replay();
@@ -228,7 +231,10 @@ fn compute(
     count_kernels(plan.kernels.len() as u64);
     let outputs = {
         let _running = span("run");
-        prepared.program.run(plan, &inputs, &arguments)?
+        let lent = Lent::by(capture);
+        let outputs = prepared.program.run(plan, &inputs, &arguments, &lent.begun)?;
+        lent.returned();
+        outputs
     };
     drop(inputs);
     capture.hand_out(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));

@@ -113,3 +113,38 @@ impl Faults {
         Error::new(ErrorKind::Memory, message)
     }
 }
+
+/// Notes what goes wrong while they live: a driver may refuse a shader, and have too little memory. Scopes belong to their
+/// thread, so every fault finds whoever caused it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) struct Scopes([wgpu::ErrorScopeGuard; 3]);
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Scopes {
+    pub fn new(device: &wgpu::Device) -> Scopes {
+        use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
+        Scopes([Validation, OutOfMemory, Internal].map(|kind| device.push_error_scope(kind)))
+    }
+
+    /// The first of them, once all scopes are closed, the last one first.
+    pub fn fault(self) -> Option<wgpu::Error> {
+        let found: Vec<wgpu::Error> =
+            self.0.into_iter().rev().filter_map(|scope| super::now(scope.pop())).collect();
+        found.into_iter().next_back()
+    }
+}
+
+/// A tab cannot wait for scopes: without them, the device notes what goes wrong, and the next plan that runs tells it.
+#[cfg(target_arch = "wasm32")]
+pub(super) struct Scopes;
+
+#[cfg(target_arch = "wasm32")]
+impl Scopes {
+    pub fn new(_: &wgpu::Device) -> Scopes {
+        Scopes
+    }
+
+    pub fn fault(self) -> Option<wgpu::Error> {
+        None
+    }
+}

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Program};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
@@ -64,11 +65,17 @@ impl Program for Lasting {
         self.context.is_lost()
     }
 
-    fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>> {
+    fn run(
+        &self,
+        plan: &Plan,
+        inputs: &[Storage],
+        arguments: &[Argument],
+        begun: &Cell<bool>,
+    ) -> Result<Vec<Storage>> {
         if self.many > 0 && self.runs.fetch_add(1, Relaxed) == self.many {
             self.settle(plan);
         }
-        self.program().run(plan, inputs, arguments)
+        self.program().run(plan, inputs, arguments, begun)
     }
 }
 

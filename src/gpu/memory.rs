@@ -2,6 +2,7 @@
 //! plans, which all plans share because they run one after the other.
 
 use super::context::Context;
+use super::faults::Scopes;
 use super::foreseen::Outlook;
 use crate::engine::{change_pool_bytes, see_used_bytes};
 use crate::error::{ErrorKind, Result};
@@ -36,13 +37,21 @@ fn try_create(context: &Context, bytes: u64) -> Result<Piece> {
     if context.given.load(Relaxed).saturating_add(bytes) > context.injected.memory.load(Relaxed) {
         return Err(context.faults.out_of_memory(&allocating(bytes)));
     }
+    let scopes = Scopes::new(&context.device);
     let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
         size: bytes,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    context.faults.check(|| allocating(bytes))?;
+    // Where there are no scopes, it is among what the device has noted; and so is a loss.
+    match scopes.fault() {
+        None if cfg!(target_arch = "wasm32") || context.is_lost() => {
+            context.faults.check(|| allocating(bytes))?
+        }
+        None => {}
+        fault => return Err(context.faults.failure(fault, &allocating(bytes))),
+    }
     context.given.fetch_add(bytes, Relaxed);
     change_pool_bytes(bytes as i64);
     Ok(Piece { buffer, id: IDS.fetch_add(1, Relaxed), bytes, given: context.given.clone() })

@@ -3,6 +3,7 @@
 
 use super::context::Context;
 use super::disk_cache::DiskCache;
+use super::faults::Scopes;
 use crate::error::Result;
 use std::collections::HashMap;
 #[cfg(not(target_arch = "wasm32"))]
@@ -21,6 +22,9 @@ pub(super) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
     pub layout: wgpu::BindGroupLayout,
 }
+
+/// So many pipelines are kept, also those of plans that are forgotten.
+const MOST_IDLE: usize = 4096;
 
 /// The pipelines of a device, by the text of their shaders.
 pub(super) type Pipelines = Mutex<HashMap<String, Arc<Pipeline>>>;
@@ -79,6 +83,9 @@ impl Context {
             }
         }
         let kept = self.pipelines_on_disk().map(|kept| (kept, Instant::now()));
+        if !new.is_empty() && known.len() >= MOST_IDLE {
+            known.retain(|_, pipeline| Arc::strong_count(pipeline) > 1);
+        }
         let compiled = self.compile_all(&new)?;
         if let Some((kept, start)) = kept
             && start.elapsed() >= WORTH_KEEPING
@@ -143,41 +150,6 @@ impl Context {
                 Err(self.faults.failure(fault, &doing).with_context(&shader.kernel))
             }
         }
-    }
-}
-
-/// Notes what goes wrong while a shader is compiled: a driver may refuse it, and have too little memory. Scopes belong to their
-/// thread, so every fault finds its shader.
-#[cfg(not(target_arch = "wasm32"))]
-struct Scopes([wgpu::ErrorScopeGuard; 3]);
-
-#[cfg(not(target_arch = "wasm32"))]
-impl Scopes {
-    fn new(device: &wgpu::Device) -> Scopes {
-        use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
-        Scopes([Validation, OutOfMemory, Internal].map(|kind| device.push_error_scope(kind)))
-    }
-
-    /// The first of them, once all scopes are closed, the last one first.
-    fn fault(self) -> Option<wgpu::Error> {
-        let found: Vec<wgpu::Error> =
-            self.0.into_iter().rev().filter_map(|scope| super::now(scope.pop())).collect();
-        found.into_iter().next_back()
-    }
-}
-
-/// A tab cannot wait for scopes: without them, the device notes what goes wrong, and the next plan that runs tells it.
-#[cfg(target_arch = "wasm32")]
-struct Scopes;
-
-#[cfg(target_arch = "wasm32")]
-impl Scopes {
-    fn new(_: &wgpu::Device) -> Scopes {
-        Scopes
-    }
-
-    fn fault(self) -> Option<wgpu::Error> {
-        None
     }
 }
 

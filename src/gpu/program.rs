@@ -22,6 +22,7 @@ use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Program};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -130,7 +131,13 @@ impl Program for GpuProgram {
         self.context.is_lost()
     }
 
-    fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>> {
+    fn run(
+        &self,
+        plan: &Plan,
+        inputs: &[Storage],
+        arguments: &[Argument],
+        begun: &Cell<bool>,
+    ) -> Result<Vec<Storage>> {
         let context = &self.context;
         let named = |error: Error| error.with_context(&describe_plan(plan));
         if let Some(k) = inputs.iter().position(|i| !Arc::ptr_eq(&GpuBuffer::of(&**i).context, context)) {
@@ -143,6 +150,8 @@ impl Program for GpuProgram {
             );
             return Err(named(Error::new(ErrorKind::Device, message)));
         }
+        // What went wrong before this plan did so before it wrote anything.
+        context.faults.check(|| "before a plan ran".into()).map_err(named)?;
         let mut outputs: Vec<Storage> = Vec::with_capacity(plan.layout.outputs.len());
         for (k, output) in plan.layout.outputs.iter().enumerate() {
             outputs.push(match output.over {
@@ -164,7 +173,7 @@ impl Program for GpuProgram {
         let submitting = span("submit");
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
-        let mut begun = None;
+        let mut started = None;
         if count > 0 && stopwatch.is_none() {
             plan.kernels.iter().for_each(|kernel| record_untimed(kernel, Device::Gpu(context.index)));
         }
@@ -180,6 +189,7 @@ impl Program for GpuProgram {
         }
         let again = bound.again && stopwatch.is_none() && self.guard.is_none();
         let mut times = None;
+        begun.set(true);
         let spoiled = context.injected.bad_run.swap(false, Relaxed);
         if again && !spoiled && !bound.commands.is_empty() {
             bound.commands.drain(..).for_each(|commands| context.submit(commands));
@@ -202,7 +212,7 @@ impl Program for GpuProgram {
                 }
                 let commands = encoder.finish();
                 if stopwatch.is_some() {
-                    begun.get_or_insert_with(Instant::now);
+                    started.get_or_insert_with(Instant::now);
                 }
                 context.submit(commands);
             }
@@ -216,7 +226,7 @@ impl Program for GpuProgram {
         // Lets go of what is done; does not wait.
         let _ = context.device.poll(wgpu::PollType::Poll);
         context.faults.check(|| "running a plan".into()).map_err(named)?;
-        if let (Some(times), Some(begun)) = (times, begun) {
+        if let (Some(times), Some(started)) = (times, started) {
             let device = Device::Gpu(context.index);
             // A kernel may be several dispatches, and a dispatch several kernels, which then share its time as they
             // would take it by themselves.
@@ -224,7 +234,7 @@ impl Program for GpuProgram {
             let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
             for (ready, (start, time)) in self.dispatches.ready.iter().zip(profile::read(context, &times)?) {
                 let all: f64 = ready.draft.kernels.iter().map(|&k| shares[k]).sum();
-                let mut start = begun + start;
+                let mut start = started + start;
                 for &k in &ready.draft.kernels {
                     let time = time.mul_f64(shares[k] / all);
                     kernels[k] += time;

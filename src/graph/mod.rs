@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) trait Buffer: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 
-    /// Whether its values were lost, with their device.
+    /// Whether its values were lost, with their device or in a run that failed.
     fn is_gone(&self) -> bool {
         false
     }

@@ -5,6 +5,7 @@ use super::memory::MemoryRules;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::graph::Storage;
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -53,6 +54,13 @@ pub(crate) trait Program: Send + Sync {
         false
     }
 
-    /// Runs it; the result holds the plan's outputs in order.
-    fn run(&self, plan: &Plan, inputs: &[Storage], arguments: &[Argument]) -> Result<Vec<Storage>>;
+    /// Runs it; the result holds the plan's outputs in order. From where `begun` is set on, inputs that the plan was given may
+    /// have been written.
+    fn run(
+        &self,
+        plan: &Plan,
+        inputs: &[Storage],
+        arguments: &[Argument],
+        begun: &Cell<bool>,
+    ) -> Result<Vec<Storage>>;
 }

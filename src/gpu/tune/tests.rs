@@ -18,6 +18,7 @@ use crate::plan::executor::Program;
 use crate::plan::kernel::{Kernel, SpecialKernel, Work};
 use crate::tensor::{AttentionOptions, ConvOptions, Tensor};
 use crate::{Device, default_device, with_device};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,7 +107,9 @@ fn masked_attention() {
 fn values(trial: &Trial, way: &str) -> Vec<f32> {
     let program = trial.program(way).unwrap_or_else(|e| panic!("{way}: {e}"));
     let output = &trial.special().output;
-    let results = program.run(trial.plan(), &trial.inputs, &[]).unwrap_or_else(|e| panic!("{way}: {e}"));
+    let results = program
+        .run(trial.plan(), &trial.inputs, &[], &Cell::new(false))
+        .unwrap_or_else(|e| panic!("{way}: {e}"));
     let (dtype, count) = (output.dtype, output.shape.numel());
     let bytes = now(transfer::read(results[0].clone(), dtype, count)).expect("it can be read");
     match dtype {
