@@ -186,11 +186,12 @@ impl Scalar {
         }
     }
 
-    /// The type a tensor made of this value alone gets.
+    /// The type a tensor made of this value alone gets: of integers `i32`, or `i64` where that does not hold it.
     pub fn natural_dtype(self) -> DType {
         match self {
             Scalar::Float(_) => DType::F32,
-            Scalar::Int(_) => DType::I32,
+            Scalar::Int(x) if DType::I32.holds(x) => DType::I32,
+            Scalar::Int(_) => DType::I64,
             Scalar::Bool(_) => DType::Bool,
         }
     }

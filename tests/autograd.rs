@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use volta::{
-    BackwardOptions, DType, Function, Tensor, apply, autocast, checkpoint, enable_grad, grad, no_grad,
+    BackwardOptions, DType, Function, Range, Tensor, apply, autocast, checkpoint, enable_grad, grad, no_grad,
     try_grad,
 };
 
@@ -477,4 +477,53 @@ fn a_variable_that_was_assigned_to_is_still_the_input_of_what_was_computed_befor
     assert_eq!(read(&one(&z, &x, KEEP)), [7.0, 9.0], "at both values");
     z.backward();
     assert_eq!(grad_of(&x), [7.0, 9.0]);
+}
+
+/// What easily leaves the range of halves is f32 after products in half precision.
+#[test]
+fn mixed_precision_does_not_overflow_behind_products() {
+    let x = Tensor::full([64, 8], 3.0).requires_grad(true);
+    let table: [(&str, fn(&Tensor) -> Tensor, f32); 11] = [
+        ("sum", |h| (h * 30.0).sum(), 64.0 * 8.0 * 72.0 * 30.0),
+        ("sum_dim", |h| (h * 100.0).sum_dim(0, false), 64.0 * 7200.0),
+        ("pow", |h| h.pow(3.0), 72.0 * 72.0 * 72.0),
+        ("tensor power", |h| h.pow(Tensor::full([8], 3.0).to_dtype(DType::F16)), 72.0 * 72.0 * 72.0),
+        ("square", |h| (h * 10.0).square(), 720.0 * 720.0),
+        ("exp", |h| h.exp(), 72f32.exp()),
+        ("recip", |h| (h * 1e-6).recip(), 1e6 / 72.0),
+        ("number over", |h| 1e7 / h, 1e7 / 72.0),
+        ("norm", |h| (h * 100.0).norm(1.0), 64.0 * 8.0 * 7200.0),
+        ("cumsum", |h| (h * 100.0).cumsum(0).select(0, 63), 64.0 * 7200.0),
+        ("prod", |h| h.prod_dim(1, false), 72f32.powi(8)),
+    ];
+    for (name, op, expected) in table {
+        x.zero_grad();
+        // Also where the backward pass is asked for inside.
+        let y = autocast(DType::F16, || {
+            let h = x.matmul(&Tensor::full([8, 8], 3.0));
+            assert_eq!(h.dtype(), DType::F16);
+            let y = op(&h);
+            y.to_dtype(DType::F32).mean().backward();
+            y
+        });
+        assert_eq!(y.dtype(), DType::F32, "{name}");
+        let off = y.to_vec::<f32>().iter().fold(0f32, |off, y| off.max((y / expected - 1.0).abs()));
+        assert!(off < 0.02, "{name}: {:?}, not {expected}", &y.to_vec::<f32>()[..1]);
+        assert_eq!(x.grad().expect("a gradient").dtype(), DType::F32, "{name}");
+    }
+    let x = Tensor::full([4], 300.0).to_dtype(DType::F16);
+    assert_eq!(x.square().dtype(), DType::F16, "outside it is as asked for");
+}
+
+#[test]
+fn slices_with_steps_have_gradients_in_eight_axes() {
+    let x = Tensor::ones([2, 1, 3, 1, 5, 1, 2, 1]).requires_grad(true);
+    x.slice([Range::by(.., 1), Range::by(.., 1), Range::by(.., 2), Range::by(.., 1), Range::by(1.., 3)])
+        .sum()
+        .backward();
+    let g = x.grad().expect("a gradient");
+    assert_eq!(g.shape(), x.shape());
+    assert_eq!(g.sum().item::<f32>(), (2 * 2 * 2 * 2) as f32);
+    let along = g.sum_dim([0, 2, 6], false).to_vec::<f32>();
+    assert_eq!(along, [0.0, 8.0, 0.0, 0.0, 8.0]);
 }

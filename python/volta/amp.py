@@ -1,4 +1,4 @@
-"""Mixed precision: products in half precision, everything else in f32, and gradients that do not vanish."""
+"""Mixed precision: products in half precision, what leaves its range in f32, and gradients that do not vanish."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["GradScaler", "autocast"]
 class autocast:
     """Inside the `with` block, products, convolutions and attention take their f32 operands in half precision.
 
-    Losses stay in f32, and so do the parameters: gradients arrive in the parameters' own type. Call `backward` outside;
-    with float16, scale the loss by a `GradScaler`. It also decorates functions.
+    Losses, sums, powers, exponentials and logarithms are f32, and so are the parameters: gradients arrive in the parameters' own
+    type. With float16, scale the loss by a `GradScaler`. It also decorates functions.
 
     >>> with volta.amp.autocast():
     ...     loss = F.cross_entropy(model(x), y)

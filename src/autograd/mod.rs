@@ -14,7 +14,7 @@ use crate::engine::{begin, realize_beside};
 use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::op::{Differentiated, gradient};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, with_autocast};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -110,8 +110,9 @@ fn walk(
     Ok(())
 }
 
+/// Gradients are computed in the types that the forward pass has chosen, whatever is asked for by now.
 fn in_mode<R>(options: BackwardOptions, f: impl FnOnce() -> R) -> R {
-    if options.create_graph { enable_grad(f) } else { no_grad(f) }
+    with_autocast(None, || if options.create_graph { enable_grad(f) } else { no_grad(f) })
 }
 
 /// The gradient to start from, checked against the output it belongs to.

@@ -4,7 +4,7 @@
 use super::{BinaryOp as B, ConvKind, Differentiated, Op, ReduceOp, UnaryOp as U};
 use crate::device::with_device;
 use crate::error::Result;
-use crate::shape::Shape;
+use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
@@ -297,12 +297,18 @@ fn spread(g: &Tensor, axis: usize, step: usize) -> Result<Tensor> {
         return Ok(g.clone());
     }
     let shape = g.shape();
+    let mut extents = shape.to_vec();
+    extents[axis] *= step;
+    let extents = Shape::new(&extents)?;
+    if shape.rank() == MAX_RANK {
+        // There is no room for an axis more.
+        let (rows, columns) = (shape[..=axis].iter().product(), shape[axis + 1..].iter().product());
+        return spread(&g.reshape_to(Shape::new(&[rows, columns])?)?, 0, step)?.reshape_to(extents);
+    }
     let apart = g.try_unsqueeze(axis as isize + 1)?;
     let mut pads = vec![(0, 0); shape.rank() + 1];
     pads[axis + 1].1 = step - 1;
-    let mut extents = shape.to_vec();
-    extents[axis] *= step;
-    apart.pad_with(&pads, 0.0.into())?.reshape_to(Shape::new(&extents)?)
+    apart.pad_with(&pads, 0.0.into())?.reshape_to(extents)
 }
 
 /// For every element the product of all others along `axes`, by its definition: quadratic, but right to

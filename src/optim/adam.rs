@@ -24,6 +24,8 @@ pub type AdamW = RuleOptimizer<AdamWOptions>;
 const FIRST: usize = 0;
 const SECOND: usize = 1;
 const LARGEST: usize = 2;
+/// Below this a rate has no reciprocal in f32 that could still be weighed.
+const SMALLEST_RATE: f64 = 1e-36;
 
 macro_rules! adam {
     ($name:ident, $text:literal, $options:ident, decay: $decay:literal, decoupled: $decoupled:literal) => {
@@ -95,9 +97,12 @@ macro_rules! adam {
                 let (b1, b2) = self.betas;
                 let rate = self.learning_rate;
                 // rate · m̂ / (√v̂ + ε) with the rate and the weights of both averages taken into the divisor; nothing
-                // moves by a rate of 0, whatever the divisor would be.
-                let (by_root, more) =
-                    if rate == 0.0 { (0.0, f64::INFINITY) } else { (1.0 / rate, self.epsilon / rate) };
+                // moves by a rate of (nearly) 0, whatever the divisor would be.
+                let (by_root, more) = if rate < SMALLEST_RATE {
+                    (0.0, f64::INFINITY)
+                } else {
+                    (1.0 / rate, self.epsilon / rate)
+                };
                 let weight = steps.weight(b1)?;
                 let by_root = weight.over(&steps.weight(b2)?.sqrt()?)?.times(by_root)?;
                 let more = weight.times(more)?;

@@ -68,7 +68,7 @@ impl<E: Elementwise> Rule for E {
         let number = |factor: &Factor| -> Result<Arc<Node>> {
             Ok(match factor {
                 Factor::Number(x) => like.constant(*x, Shape::of(&[]), dtype).node(),
-                Factor::Tensor(t) => t.try_to_dtype(dtype)?.node(),
+                Factor::Tensor(t) => t.try_to_dtype(dtype)?.reshape_to(Shape::of(&[]))?.node(),
             })
         };
         let numbers = sheet.numbers.iter().map(number).collect::<Result<SmallVec<[_; 8]>>>()?;
@@ -130,6 +130,9 @@ impl Formulas {
         let (shape, device, dtype) = (parameter.shape(), parameter.device(), self.dtype);
         if gradient.shape() != shape {
             bail!(Shape, "a parameter of shape {shape} has a gradient of shape {}", gradient.shape());
+        }
+        if gradient.device() != device {
+            bail!(Device, "a parameter on {device} has a gradient on {}", gradient.device());
         }
         let mut states: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
         let mut remembered: SmallVec<[Option<Arc<Node>>; 3]> = SmallVec::new();

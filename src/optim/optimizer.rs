@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
+use crate::shape::Shape;
 use crate::tensor::{Tensor, try_realize_all};
 use std::collections::HashSet;
 
@@ -148,6 +149,14 @@ impl<R: Rule> RuleOptimizer<R> {
     }
 }
 
+/// A condition as formulas read it: one truth value without axes.
+fn truth(condition: &Tensor) -> Result<Tensor> {
+    if condition.numel() != 1 {
+        bail!(Shape, "a step has one condition, and this one has shape {}", condition.shape());
+    }
+    condition.cast(DType::Bool)?.reshape_to(Shape::of(&[]))
+}
+
 /// What parameters have in common that share a formula and its numbers.
 #[derive(PartialEq)]
 struct Class {
@@ -165,7 +174,8 @@ impl<R: Rule> Optimizer for RuleOptimizer<R> {
     #[track_caller]
     fn try_step_if(&mut self, condition: Option<&Tensor>) -> Result<()> {
         let _call = Call::enter("step");
-        no_grad(|| self.record_updates(condition))?;
+        let condition = condition.map(truth).transpose()?;
+        no_grad(|| self.record_updates(condition.as_ref()))?;
         let mut halves = Vec::new();
         for stepped in self.parameters.iter().filter(|p| p.grad().is_some()) {
             halves.extend(stepped.half_beside()?.map(|half| (stepped, half)));

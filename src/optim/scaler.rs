@@ -84,7 +84,7 @@ impl GradScaler {
     #[track_caller]
     pub fn try_scale(&self, loss: &Tensor) -> Result<Tensor> {
         self.is_in_use.store(true, Ordering::Relaxed);
-        loss.try_mul(&self.scale.try_to_device(loss.device())?)
+        loss.widened()?.try_mul(&self.scale.try_to_device(loss.device())?)
     }
 
     /// The scale now; reading it waits for the device.
@@ -176,7 +176,7 @@ impl GradScaler {
             let Some(g) = p.grad() else { continue };
             // Zero times anything finite is zero, of anything else NaN.
             traces.push(g.try_mul(0.0)?);
-            p.set_grad(Some(g.try_mul(&inverse)?));
+            p.set_grad(Some(g.widened()?.try_mul(&inverse)?));
         }
         sum_of_all(&traces)?.map(|total| total.try_eq(0.0)).transpose()
     }

@@ -1,4 +1,4 @@
-//! Mixed precision: what tensor cores do well in half precision, everything else in f32.
+//! Mixed precision: what tensor cores do well in half precision, what does not fit into halves in f32.
 
 use super::Tensor;
 use crate::autograd;
@@ -14,9 +14,10 @@ thread_local! {
 }
 
 /// Runs `f` with matrix products, linear maps, convolutions and attention in half precision: their f32 operands are
-/// converted to `dtype` (`f16` or `bf16`) and summed in f32. Losses stay in f32, and so do the parameters: gradients
-/// arrive in the parameters' own type. Call `backward` outside; with `f16`, scale the loss by a
-/// [`GradScaler`](crate::GradScaler).
+/// converted to `dtype` (`f16` or `bf16`) and summed in f32. What follows them goes on in halves, except for what easily
+/// leaves their range: losses, sums, products of elements, norms, powers, exponentials, logarithms and reciprocals of them
+/// are f32. So are the parameters: gradients arrive in the parameters' own type. A backward pass is the same inside and
+/// outside; with `f16`, scale the loss by a [`GradScaler`](crate::GradScaler).
 #[track_caller]
 pub fn autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> R {
     let _restore = Restore(try_set_autocast(Some(dtype)).unwrap_or_else(|e| e.raise()));
@@ -116,7 +117,7 @@ impl Tensor {
         }
     }
 
-    /// What a loss is computed from: f32 where products are in half precision.
+    /// What is computed from operands that products have left in half precision, and easily leaves the range of halves: f32.
     pub(super) fn raised(&self) -> Result<Tensor> {
         if LOWER.get().is_some() { self.widened() } else { Ok(self.clone()) }
     }

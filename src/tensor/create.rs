@@ -1,6 +1,7 @@
 //! Making tensors: from data, by rules, at random.
 
 use super::Tensor;
+use super::mask::reachable;
 use super::record::{answer, require, source};
 use crate::call::LayerScope;
 use crate::device::{Device, default_device, with_device};
@@ -142,6 +143,11 @@ fn index_along(axis: usize, shape: Shape, dtype: DType) -> Tensor {
     rule(Op::Iota { axis: axis as u8 }, shape, dtype)
 }
 
+/// The column in which every row of a matrix has its `diagonal`-th diagonal.
+fn on_diagonal(shape: Shape, diagonal: i64) -> Result<Tensor> {
+    index_along(0, shape, DType::I32).try_add(reachable(diagonal))
+}
+
 /// Numbers `step` apart, computed in f64: a GPU, which has none, gets them from the host.
 fn spaced(start: f64, step: f64, shape: Shape) -> Result<Tensor> {
     if default_device() != Device::Cpu {
@@ -222,13 +228,13 @@ creators! {
     /// True on and below the `diagonal`-th diagonal.
     fn tril_mask | try_tril_mask(rows: usize, columns: usize, diagonal: i64) {
         let shape = Shape::new(&[rows, columns])?;
-        index_along(1, shape, DType::I32).try_le(&index_along(0, shape, DType::I32).try_add(diagonal)?)
+        index_along(1, shape, DType::I32).try_le(&on_diagonal(shape, diagonal)?)
     }
 
     /// True on and above the `diagonal`-th diagonal.
     fn triu_mask | try_triu_mask(rows: usize, columns: usize, diagonal: i64) {
         let shape = Shape::new(&[rows, columns])?;
-        index_along(1, shape, DType::I32).try_ge(&index_along(0, shape, DType::I32).try_add(diagonal)?)
+        index_along(1, shape, DType::I32).try_ge(&on_diagonal(shape, diagonal)?)
     }
 
     /// Uniform in [0, 1), f32.

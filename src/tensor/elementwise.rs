@@ -43,7 +43,13 @@ enum Domain {
 }
 
 fn unary(x: &Tensor, op: UnaryOp, domain: Domain) -> Result<Tensor> {
+    use UnaryOp as U;
     let dtype = x.dtype();
+    let grows = matches!(op, U::Recip | U::Rsqrt | U::Exp | U::Expm1 | U::Exp2 | U::Log | U::Log1p | U::Log2);
+    if grows && dtype.is_half() {
+        let x = x.raised()?;
+        return record(Op::Unary(op), &[&x], x.shape(), x.dtype());
+    }
     match domain {
         Domain::Float if !dtype.is_float() => {
             let x = x.cast(DType::F32)?;
@@ -62,8 +68,19 @@ fn unary(x: &Tensor, op: UnaryOp, domain: Domain) -> Result<Tensor> {
 fn with_scalar(dtype: DType, s: Scalar) -> DType {
     match s {
         Scalar::Float(_) if !dtype.is_float() => DType::F32,
-        Scalar::Int(_) if dtype == DType::Bool => DType::I32,
+        Scalar::Int(x) if dtype == DType::Bool => Scalar::Int(x).natural_dtype(),
         _ => dtype,
+    }
+}
+
+/// The type two tensors meet in. One without axes is like a number: it takes the other's type unless it is of a higher kind.
+fn common_type(a: &Tensor, b: &Tensor) -> DType {
+    let kind = |dtype: DType| (dtype.is_float(), dtype != DType::Bool);
+    let (one, other) = (a.dtype(), b.dtype());
+    match (a.rank(), b.rank()) {
+        (0, 1..) if kind(one) <= kind(other) => other,
+        (1.., 0) if kind(other) <= kind(one) => one,
+        _ => one.promote(other),
     }
 }
 
@@ -77,6 +94,18 @@ impl Tensor {
     }
 }
 
+/// An operand of a power, which easily leaves the range of halves.
+fn raised(operand: Operand) -> Result<Operand> {
+    match operand {
+        Operand::Tensor(t) => t.raised().map(Operand::Tensor),
+        number => Ok(number),
+    }
+}
+
+fn power(a: &Tensor, b: Operand) -> Result<Tensor> {
+    binary(&a.raised()?, raised(b)?, BinaryOp::Pow)
+}
+
 /// Both operands in one type and shape.
 pub(super) fn meet(a: &Tensor, b: Operand, force: Option<DType>) -> Result<(Tensor, Tensor)> {
     match b {
@@ -88,7 +117,7 @@ pub(super) fn meet(a: &Tensor, b: Operand, force: Option<DType>) -> Result<(Tens
             Ok((a, b))
         }
         Operand::Tensor(b) => {
-            let dtype = force.unwrap_or_else(|| a.dtype().promote(b.dtype()));
+            let dtype = force.unwrap_or_else(|| common_type(a, &b));
             let (a, b) = (a.cast(dtype)?, b.cast(dtype)?);
             let shape = a.shape().broadcast(&b.shape())?;
             Ok((a.expand_to(shape)?, b.expand_to(shape)?))
@@ -102,6 +131,9 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     match &b {
         Operand::Tensor(t) if fits(t, dtype, shape) => {
             return binary_of_equals(a, t, op, dtype, shape);
+        }
+        Operand::Tensor(t) if a.meets_wider(t, op) => {
+            return binary(&a.widened()?, t.widened()?.into(), op)?.cast(common_type(a, t));
         }
         &Operand::Scalar(s) if widens(dtype, op) => return a.in_wide(|a| binary(a, s.into(), op)),
         &Operand::Scalar(s) if with_scalar(dtype, s) == dtype => {
@@ -118,6 +150,15 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
 fn widens(dtype: DType, op: BinaryOp) -> bool {
     use BinaryOp as B;
     dtype.is_half() && matches!(op, B::Add | B::Sub | B::Mul | B::Div | B::Mod | B::Pow | B::FloorDiv)
+}
+
+impl Tensor {
+    /// Whether one of two tensors holds halves, and the other is a single number of a wider type: see [`widens`].
+    fn meets_wider(&self, other: &Tensor, op: BinaryOp) -> bool {
+        self.dtype() != other.dtype()
+            && self.rank().min(other.rank()) == 0
+            && widens(common_type(self, other), op)
+    }
 }
 
 /// A number that a tensor is computed with, as its type holds it if that is one of integers. Sums and products are the same whether it wraps around before or after.
@@ -194,6 +235,7 @@ fn is_one(t: &Tensor) -> bool {
 
 /// A scalar on the left: `2.0 - x`.
 pub(super) fn scalar_left(s: Scalar, b: &Tensor, op: BinaryOp) -> Result<Tensor> {
+    let b = &if matches!(op, BinaryOp::Div | BinaryOp::Pow) { b.raised()? } else { b.clone() };
     if widens(b.dtype(), op) {
         return b.in_wide(|b| scalar_left(s, b, op));
     }
@@ -216,13 +258,18 @@ fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
         Operand::Tensor(b) if dtype.is_float() && fits(b, dtype, shape) => {
             return record(Op::Binary(BinaryOp::Div), &[a, b], shape, dtype);
         }
+        Operand::Tensor(t) if a.meets_wider(t, BinaryOp::Div) => {
+            return divide(&a.widened()?, t.widened()?.into())?.cast(common_type(a, t));
+        }
         &Operand::Scalar(s) if widens(dtype, BinaryOp::Div) => return a.in_wide(|a| divide(a, s.into())),
         _ => {}
     }
-    let (mut a, mut b) = meet(a, b, None)?;
-    if !a.dtype().is_float() {
-        (a, b) = (a.cast(DType::F32)?, b.cast(DType::F32)?);
-    }
+    let dtype = match &b {
+        Operand::Tensor(b) => common_type(a, b),
+        Operand::Scalar(_) => dtype,
+    };
+    // A number may be one that integers do not hold.
+    let (a, b) = meet(a, b, (!dtype.is_float()).then_some(DType::F32))?;
     record(Op::Binary(BinaryOp::Div), &[&a, &b], a.shape(), a.dtype())
 }
 
@@ -313,7 +360,7 @@ binary_ops! {
     /// ⌊a/b⌋. Integers by zero give 0.
     floor_divide | try_floor_divide = binary(FloorDiv);
     /// aᵇ
-    pow | try_pow = binary(Pow);
+    pow | try_pow = power();
     /// a < b
     lt | try_lt = compare(Lt);
     /// a ≤ b
@@ -372,6 +419,7 @@ ops! {
 
     /// x²
     fn square | try_square(&self) -> Tensor {
-        self.try_mul(self)
+        let x = self.raised()?;
+        x.try_mul(&x)
     }
 }

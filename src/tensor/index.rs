@@ -164,7 +164,7 @@ ops! {
     /// The running sum along an axis; integers are summed as i64.
     fn cumsum | try_cumsum(&self, axis: isize) -> Tensor {
         let k = self.shape().axis(axis)?;
-        let x = if self.dtype().is_float() { self.clone() } else { self.try_to_dtype(self.sum_type())? };
+        let x = if self.dtype().is_float() { self.raised()? } else { self.try_to_dtype(self.sum_type())? };
         if x.rank() == 0 {
             return Ok(x);
         }

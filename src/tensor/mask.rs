@@ -6,6 +6,11 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::shape::{MAX_RANK, Shape};
 
+/// A diagonal that is as far away from all elements as this one, if that is beyond them, and is an i32.
+pub(super) fn reachable(diagonal: i64) -> i64 {
+    diagonal.clamp(-(1 << 30), 1 << 30)
+}
+
 /// The elements whose column less row satisfies a comparison with `diagonal`, zeros elsewhere.
 fn triangle(x: &Tensor, diagonal: i64, lower: bool) -> Result<Tensor> {
     let shape = x.shape();
@@ -15,7 +20,7 @@ fn triangle(x: &Tensor, diagonal: i64, lower: bool) -> Result<Tensor> {
     }
     let (row, column) =
         (x.index_rule(rank - 2, shape, DType::I32), x.index_rule(rank - 1, shape, DType::I32));
-    let limit = row.try_add(diagonal.clamp(-(1 << 30), 1 << 30))?;
+    let limit = row.try_add(reachable(diagonal))?;
     let kept = if lower { column.try_le(&limit)? } else { column.try_ge(&limit)? };
     kept.try_where_(x, x.dtype().zero())
 }
@@ -56,7 +61,7 @@ ops! {
     /// axis.
     fn cumprod | try_cumprod(&self, dim: isize) -> Tensor {
         let (shape, k) = (self.shape(), self.shape().axis(dim)?);
-        let x = if self.dtype().is_float() { self.clone() } else { self.try_to_dtype(self.sum_type())? };
+        let x = if self.dtype().is_float() { self.raised()? } else { self.try_to_dtype(self.sum_type())? };
         if shape.rank() == 0 {
             return Ok(x);
         }

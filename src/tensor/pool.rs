@@ -62,18 +62,20 @@ impl Layout {
                 bail!(Argument, "padding {padding:?} must be at most half of kernel {kernel:?}");
             }
             let padded = extent + 2 * padding[k];
-            if extent == 0 || reach > padded {
+            // With `ceil_mode` the first window may reach beyond the image, as the last one does.
+            let beyond = if options.ceil_mode { stride[k] - 1 } else { 0 };
+            if extent == 0 || reach > padded + beyond {
                 bail!(
                     Shape,
                     "a kernel of {kernel:?} does not fit into input {x} with padding {padding:?} and dilation {dilation:?}"
                 );
             }
-            let room = padded - reach;
-            out[k] = room / stride[k] + 1;
+            let windows = (padded + stride[k] - reach) / stride[k];
+            out[k] = windows;
             // The extra window must begin before the padding behind the image does.
             if options.ceil_mode
-                && !room.is_multiple_of(stride[k])
-                && out[k] * stride[k] < extent + padding[k]
+                && windows * stride[k] + reach != padded + stride[k]
+                && windows * stride[k] < extent + padding[k]
             {
                 out[k] += 1;
             }

@@ -30,7 +30,8 @@ impl Tensor {
         if empty && matches!(op, ReduceOp::Max | ReduceOp::Min) {
             bail!(Shape, "the extremum of no elements: shape {shape} is empty along the reduced axes");
         }
-        let folded = self.reduce_mask(op, mask)?;
+        let grows = matches!(op, ReduceOp::Sum | ReduceOp::Prod);
+        let folded = if grows { self.raised()?.reduce_mask(op, mask)? } else { self.reduce_mask(op, mask)? };
         if keepdim { Ok(folded) } else { folded.reshape_to(shape.without(mask)) }
     }
 

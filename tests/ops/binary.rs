@@ -209,6 +209,39 @@ fn where_rows() -> Vec<Row> {
 
 checks!(rows());
 
+/// A tensor without axes is like a number: it takes the type of one with axes, unless it is of a higher kind.
+#[test]
+fn single_numbers_take_the_type_of_what_they_meet() {
+    use DType::*;
+    let table = [
+        (F16, F32, F16),
+        (BF16, F16, BF16),
+        (F32, F16, F32),
+        (U8, I32, U8),
+        (I32, U8, I32),
+        (Bool, I32, I32),
+        (I32, F32, F32),
+        (I32, F16, F16),
+        (F16, I32, F16),
+    ];
+    for (many, single, expected) in table {
+        let (x, y) = (Tensor::ones([3]).to_dtype(many), Tensor::scalar(2.0).to_dtype(single));
+        for (name, result) in [("mul", x.mul(&y)), ("back", y.mul(&x)), ("where", x.gt(0).where_(&x, &y))] {
+            assert_eq!(result.dtype(), expected, "{name} of {many} with one {single}");
+        }
+        assert_eq!(y.mul(&y).dtype(), single);
+        let product = x.mul(&y).to_dtype(F32).to_vec::<f32>();
+        assert_eq!(product, [2.0; 3], "{many} with one {single}");
+    }
+    // It is not rounded to halves before.
+    let x = Tensor::full([2], 0.01).to_dtype(F16);
+    let product = x.mul(Tensor::scalar(1e5));
+    assert_eq!(product.dtype(), F16);
+    assert!((product.to_vec::<f32>()[0] - 1000.0).abs() < 1.0, "{product:?}");
+    assert_eq!(Tensor::scalar(1e6).div(product.div(product.clone())).to_vec::<f32>(), [f32::INFINITY; 2]);
+    assert_eq!(x.div(Tensor::scalar(1e5)).dtype(), F16);
+}
+
 /// Every pair of types meets in the promoted one, in values as in type.
 #[test]
 fn two_types_meet_in_the_promoted_one() {

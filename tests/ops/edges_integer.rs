@@ -24,6 +24,32 @@ fn integer_division_rounds_down_and_by_zero_gives_zero() {
     assert_eq!(lowest.remainder(-1).to_vec::<i64>(), [0]);
 }
 
+/// A number that integers do not hold is none of them when they are divided by it, or when it meets bools.
+#[test]
+fn numbers_beyond_the_integers_stay_what_they_are() {
+    let bytes = Tensor::from_vec(vec![100u8, 200], [2]);
+    assert_elements("by 256", &bytes.div(256), &[0.390625, 0.78125]);
+    assert_elements("by 400", &bytes.div(400), &[0.25, 0.5]);
+    assert_elements("by -1", &bytes.div(-1), &[-100.0, -200.0]);
+    assert_elements("by 4e9", &ints(&[1_000_000_000]).div(4_000_000_000i64), &[0.25]);
+    if volta::default_device().is_gpu() {
+        return;
+    }
+    let truth = Tensor::from_vec(vec![true, false], [2]);
+    assert_eq!(truth.mul(3_000_000_000i64).to_vec::<i64>(), [3_000_000_000, 0]);
+    assert_eq!(truth.where_(1i64 << 40, 0).to_vec::<i64>(), [1 << 40, 0]);
+    assert_eq!(truth.add(1).dtype(), DType::I32);
+}
+
+#[test]
+fn triangles_reach_as_far_as_is_asked_for() {
+    for far in [3, 1 << 32, i64::MAX] {
+        assert_eq!(Tensor::tril_mask(3, 3, far).to_vec::<bool>(), [true; 9]);
+        assert_eq!(Tensor::triu_mask(3, 3, -far).to_vec::<bool>(), [true; 9]);
+        assert_eq!(Tensor::triu_mask(3, 3, far).to_vec::<bool>(), [false; 9]);
+    }
+}
+
 #[test]
 fn float_remainders_have_the_sign_of_the_divisor() {
     let (a, b) = (Tensor::vector(&[7.5, -7.5, 7.5, -7.5, 1.0]), Tensor::vector(&[2.0, 2.0, -2.0, -2.0, 0.0]));

@@ -14,8 +14,10 @@ fn pooled(x: &Array, kernel: [usize; 2], o: PoolOptions, f: impl Fn(&[f64], usiz
     for k in 0..2 {
         let extent = x.shape[rank - 2 + k];
         extents[k] = extent;
-        let room = extent + 2 * o.padding[k] - (o.dilation[k] * (kernel[k] - 1) + 1);
-        let mut out = if o.ceil_mode { room.div_ceil(stride[k]) } else { room / stride[k] } + 1;
+        // As PyTorch has it; a window may begin before the image ends and reach beyond it.
+        let more = if o.ceil_mode { stride[k] - 1 } else { 0 };
+        let mut out = (extent + 2 * o.padding[k] + more + stride[k] - (o.dilation[k] * (kernel[k] - 1) + 1))
+            / stride[k];
         // No window begins in the padding at the far end.
         if (out - 1) * stride[k] >= extent + o.padding[k] {
             out -= 1;
@@ -88,6 +90,7 @@ fn window_rows() -> Vec<Row> {
         ("3x3, padded", [3, 3], padded, &[&[2, 2, 5, 4], &[2, 4, 3]]),
         ("3x3, padded, of what is inside", [3, 3], without, &[&[2, 2, 5, 4]]),
         ("2x2 up to the edge", [2, 2], ceil, &[&[1, 2, 5, 7], &[1, 1, 4, 4]]),
+        ("3x3 over less than that", [3, 3], ceil, &[&[1, 2, 2, 2], &[1, 1, 2, 5], &[2, 4, 2]]),
         ("3x2 up to the padded edge", [3, 2], ceil_padded, &[&[1, 2, 5, 6], &[1, 1, 4, 7], &[1, 1, 6, 5]]),
         ("3x2 up to the edge, of what is inside", [3, 2], ceil_without, &[&[1, 2, 5, 6], &[1, 1, 4, 7]]),
         ("2x2, dilated", [2, 2], dilated, &[&[1, 2, 5, 4]]),

@@ -166,3 +166,39 @@ fn averages_go_on_where_they_stopped() {
     assert!(fewer.load_state(&ema.state()).is_err());
     assert!(Ema::try_new(Vec::new(), 1.5).is_err());
 }
+
+/// A condition is one truth value, whatever its type and axes.
+#[test]
+fn a_step_takes_one_condition() {
+    let _together = together();
+    let w = Tensor::ones([5000]).requires_grad(true);
+    let mut sgd = SGD::new(vec![w.clone()], 0.5, 0.0, 0.0);
+    w.sum().backward();
+    for (condition, expected) in [
+        (Tensor::full([1], true), 0.5),
+        (Tensor::scalar(1.0), 0.0),
+        (Tensor::full([1, 1], 0), 0.0),
+        (Tensor::scalar(0.25), -0.5),
+    ] {
+        sgd.try_step_if(Some(&condition)).expect("one truth value");
+        assert_eq!(w.to_vec::<f32>(), vec![expected; 5000], "{condition:?}");
+    }
+    let error = sgd.try_step_if(Some(&Tensor::full([2], true))).expect_err("two conditions");
+    assert!(error.to_string().contains("shape [2]"), "{error}");
+}
+
+/// Rates that have nearly vanished move nothing, and so do not what has had no gradient.
+#[test]
+fn the_smallest_rates_move_nothing() {
+    let _together = together();
+    for rate in [1e-30, 1e-37, 1e-39, 1e-45, 0.0] {
+        let w = tensor(&[1.0, -2.0], &[2]).requires_grad(true);
+        let mut adam = Adam::new(vec![w.clone()], rate, (0.9, 0.999), 1e-8, 0.0);
+        for _ in 0..3 {
+            adam.zero_grad();
+            (&w * &tensor(&[1.0, 0.0], &[2])).sum().backward();
+            adam.step();
+        }
+        assert_eq!(w.to_vec::<f32>(), [1.0, -2.0], "rate {rate}");
+    }
+}
