@@ -9,7 +9,7 @@ mod random;
 mod reference;
 mod tables;
 
-use maker::Maker;
+use maker::{LARGE, Maker, SMALL, Sizes};
 use program::Program;
 use random::Random;
 use reference::Array;
@@ -143,7 +143,12 @@ fn failure(
 }
 
 /// Runs a check on many seeds; of a program that fails, the part is shown that still fails.
-fn for_seeds(seeds: std::ops::Range<u64>, kinks: bool, check: impl Fn(&Program, &[Array], Reading)) {
+fn for_seeds(
+    sizes: Sizes,
+    seeds: std::ops::Range<u64>,
+    kinks: bool,
+    check: impl Fn(&Program, &[Array], Reading),
+) {
     // GPUs, and most of all those in software, take long to compile shaders.
     let in_software = std::env::var("VOLTA_ADAPTER").is_ok_and(|v| v == "llvmpipe");
     let fewer = match (default_device().is_gpu(), in_software) {
@@ -154,7 +159,7 @@ fn for_seeds(seeds: std::ops::Range<u64>, kinks: bool, check: impl Fn(&Program, 
     for seed in seeds.step_by(fewer) {
         let mut random = Random::new(seed);
         let length = 5 + random.below(56);
-        let mut program = Maker::make(&mut random, length, kinks);
+        let mut program = Maker::make(&mut random, sizes, length, kinks);
         let leaves = leaves(&program, &mut random);
         let reading = READINGS[random.below(READINGS.len())];
         let Some(mut message) = failure(&check, &program, &leaves, reading) else { continue };
@@ -183,7 +188,7 @@ fn both(program: &Program, leaves: &[Array], dtype: DType, reading: Reading) -> 
 
 #[test]
 fn values_and_gradients_in_f64_are_the_same_fused_unfused_and_naive() {
-    for_seeds(0..150, true, |program, leaves, reading| {
+    for_seeds(SMALL, 0..150, true, |program, leaves, reading| {
         let (fused, unfused) = both(program, leaves, DType::F64, reading);
         assert_close("unfused against naive: output", &unfused.outputs, &naive(program, leaves), 1e-9);
         assert_close("fused against unfused: output", &fused.outputs, &unfused.outputs, 1e-9);
@@ -193,7 +198,7 @@ fn values_and_gradients_in_f64_are_the_same_fused_unfused_and_naive() {
 
 #[test]
 fn gradients_agree_with_the_slope_of_naive_losses() {
-    for_seeds(1000..1120, true, |program, leaves, reading| {
+    for_seeds(SMALL, 1000..1120, true, |program, leaves, reading| {
         if program.detaches {
             return;
         }
@@ -221,7 +226,7 @@ fn gradients_agree_with_the_slope_of_naive_losses() {
 
 #[test]
 fn values_in_f32_are_the_same_fused_unfused_and_naive() {
-    for_seeds(2000..2120, true, |program, leaves, reading| {
+    for_seeds(SMALL, 2000..2120, true, |program, leaves, reading| {
         let (fused, unfused) = both(program, leaves, DType::F32, reading);
         assert_close("unfused against naive: output", &unfused.outputs, &naive(program, leaves), 2e-3);
         assert_close("fused against unfused: output", &fused.outputs, &unfused.outputs, 2e-3);
@@ -230,10 +235,32 @@ fn values_in_f32_are_the_same_fused_unfused_and_naive() {
 
 #[test]
 fn gradients_in_f32_are_the_same_fused_and_unfused() {
-    for_seeds(3000..3120, false, |program, leaves, reading| {
+    for_seeds(SMALL, 3000..3120, false, |program, leaves, reading| {
         let (fused, unfused) = both(program, leaves, DType::F32, reading);
         assert_same_gradients("fused against unfused: gradient", &fused, &unfused, 1e-2);
         let exact = with_device(Device::Cpu, || run(program, leaves, DType::F64, reading));
         assert_same_gradients("f32 against f64: gradient", &fused, &exact, 1e-2);
+    });
+}
+
+/// Seeds of large programs: those that `VOLTA_SEEDS` names (`100..500`), or a few, and hardly any on GPUs.
+fn large_seeds() -> std::ops::Range<u64> {
+    let given = std::env::var("VOLTA_SEEDS").ok();
+    let parsed = given
+        .as_deref()
+        .and_then(|range| range.split_once(".."))
+        .map(|(from, to)| from.parse().expect("a number before ..")..to.parse().expect("a number behind .."));
+    parsed.unwrap_or(if default_device().is_gpu() { 5048..5066 } else { 5000..5100 })
+}
+
+#[test]
+fn large_programs_are_the_same_fused_and_unfused() {
+    for_seeds(LARGE, large_seeds(), false, |program, leaves, reading| {
+        let exact = with_device(Device::Cpu, || both(program, leaves, DType::F64, reading));
+        assert_close("fused against unfused: output", &exact.0.outputs, &exact.1.outputs, 1e-7);
+        assert_same_gradients("fused against unfused: gradient", &exact.0, &exact.1, 1e-7);
+        let narrow = run(program, leaves, DType::F32, reading);
+        assert_close("f32 against f64: output", &narrow.outputs, &exact.1.outputs, 1e-2);
+        assert_same_gradients("f32 against f64: gradient", &narrow, &exact.1, 1e-2);
     });
 }

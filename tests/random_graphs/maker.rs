@@ -6,10 +6,24 @@ use crate::reference::{Array, common_shape, sigmoid};
 use crate::tables::{KINKED, PAIRS, SMOOTH};
 use volta::{Range, Tensor};
 
-const MOST: usize = 300;
+/// How large the tensors of a program are.
+#[derive(Clone, Copy)]
+pub struct Sizes {
+    /// What extents are chosen from.
+    extents: &'static [usize],
+    /// The most elements of one tensor.
+    most: usize,
+}
+
+pub const SMALL: Sizes = Sizes { extents: &[1, 2, 3, 4, 5, 7], most: 300 };
+
+/// Rows and columns that are walked over in parts, or shared out among threads and workgroups.
+pub const LARGE: Sizes =
+    Sizes { extents: &[1, 3, 4, 64, 128, 130, 1000, 2048, 2050, 3000, 4096], most: 300_000 };
 
 pub struct Maker<'a> {
     random: &'a mut Random,
+    sizes: Sizes,
     shapes: Vec<Vec<usize>>,
     program: Program,
     kinks: bool,
@@ -21,12 +35,16 @@ fn count(shape: &[usize]) -> usize {
 
 impl Maker<'_> {
     /// A program of about `length` steps; without corners if its gradient is to be compared in f32.
-    pub fn make(random: &mut Random, length: usize, kinks: bool) -> Program {
+    pub fn make(random: &mut Random, sizes: Sizes, length: usize, kinks: bool) -> Program {
         let program = Program { leaves: vec![], steps: vec![], outputs: vec![], detaches: false };
-        let mut maker = Maker { random, shapes: vec![], program, kinks };
+        let mut maker = Maker { random, sizes, shapes: vec![], program, kinks };
         for _ in 0..2 + maker.random.below(3) {
             let rank = maker.random.below(4);
-            let shape: Vec<usize> = (0..rank).map(|_| [1, 2, 3, 4, 5, 7][maker.random.below(6)]).collect();
+            let mut shape: Vec<usize> =
+                (0..rank).map(|_| sizes.extents[maker.random.below(sizes.extents.len())]).collect();
+            while count(&shape) > sizes.most {
+                shape.pop();
+            }
             maker.shapes.push(shape.clone());
             maker.program.leaves.push(shape);
         }
@@ -109,7 +127,7 @@ impl Maker<'_> {
             let y = self.pick();
             let (a, b) = (self.shapes[x].clone(), self.shapes[y].clone());
             let fits = a.iter().rev().zip(b.iter().rev()).all(|(&m, &n)| m == n || m == 1 || n == 1);
-            if fits && count(&common_shape(&a, &b)) <= MOST {
+            if fits && count(&common_shape(&a, &b)) <= self.sizes.most {
                 return y;
             }
         }
@@ -164,7 +182,7 @@ impl Maker<'_> {
                     move |x| x[0].reshape(&naive),
                 );
             }
-            2 if rank < 4 && count(&shape) * 3 <= MOST => {
+            2 if rank < 4 && count(&shape) * 3 <= self.sizes.most => {
                 let mut one = shape.clone();
                 one.insert(axis, 1);
                 let mut to = one.clone();
@@ -195,7 +213,7 @@ impl Maker<'_> {
                     move |x| x[0].slice(axis, start, step, kept),
                 );
             }
-            4 if count(&with(extent + 2)) <= MOST => {
+            4 if count(&with(extent + 2)) <= self.sizes.most => {
                 let mut pads = vec![(0, 0); rank];
                 pads[axis] = [(1, 1), (2, 0), (0, 2)][self.random.below(3)];
                 let naive = pads.clone();
@@ -207,7 +225,7 @@ impl Maker<'_> {
                     move |x| x[0].pad(&naive, 0.375),
                 );
             }
-            5 if extent >= 3 && rank < 4 && count(&shape) * 2 <= MOST => {
+            5 if extent >= 3 && rank < 4 && count(&shape) * 2 <= self.sizes.most => {
                 let mut to = with(extent - 1);
                 to.push(2);
                 let naive = to.clone();
@@ -312,7 +330,12 @@ impl Maker<'_> {
         let scale = 1.0 / inner as f64;
         // With another value if one fits, else with itself transposed.
         let fits = |s: &Vec<usize>| s.len() == 2 && s[0] == inner;
-        let other = (0..self.shapes.len()).rev().find(|&k| fits(&self.shapes[k]));
+        let rows = count(&shape[..shape.len() - 1]);
+        if rows * shape[shape.len() - 2] > self.sizes.most {
+            return self.unary();
+        }
+        let small = |s: &Vec<usize>| rows * s[1] <= self.sizes.most;
+        let other = (0..self.shapes.len()).rev().find(|&k| fits(&self.shapes[k]) && small(&self.shapes[k]));
         if let Some(y) = other.filter(|_| self.random.below(3) > 0) {
             let mut to = shape.clone();
             *to.last_mut().expect("an axis") = self.shapes[y][1];
@@ -390,7 +413,7 @@ impl Maker<'_> {
             let naive = index.clone();
             let mut to = shape.clone();
             to[axis] = 3;
-            if count(&to) > MOST {
+            if count(&to) > self.sizes.most {
                 return self.unary();
             }
             self.push(
@@ -420,7 +443,7 @@ impl Maker<'_> {
                 self.program.detaches = true;
                 self.push("detach", &[x], shape, |x| x[0].detach(), |x| x[0].clone());
             }
-            1 | 2 if !shape.is_empty() && 2 * count(&shape) <= MOST => {
+            1 | 2 if !shape.is_empty() && 2 * count(&shape) <= self.sizes.most => {
                 let axis = self.random.below(shape.len());
                 let mut to = shape.clone();
                 to[axis] *= 2;
