@@ -100,7 +100,8 @@ mod tests {
         let lasting = Lasting { many: 3, ..Lasting::new(context, &plan).expect("it is compiled") };
         let before = lasting.program().dispatches();
         for run in 0..8 {
-            let outputs = lasting.run(&plan, std::slice::from_ref(&input), &[]).expect("it runs");
+            let outputs =
+                lasting.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
             let bytes = now(transfer::read(outputs[0].clone(), DType::F32, 20)).expect("it is read");
             let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
             assert_eq!(values, result.to_vec::<f32>(), "run {run}");
