@@ -79,6 +79,17 @@ fn random_crops_are_windows_of_the_padded_image_and_reach_every_place() {
 }
 
 #[test]
+fn a_crop_that_sees_nothing_but_padding_is_all_zeros() {
+    let data = repeated(400).map(RandomCrop::new(2, 2).with_padding(5));
+    let windows: Vec<Vec<u8>> =
+        (-5..7).flat_map(|top| (-5..8).map(move |left| naive(2, 2, |y, x| (y + top, x + left)))).collect();
+    let crops: Vec<Vec<u8>> = (0..400).map(|k| bytes(&data.get(k).expect("a crop").input)).collect();
+    assert!(crops.iter().all(|crop| windows.contains(crop)));
+    let blank = crops.iter().filter(|crop| crop.iter().all(|&pixel| pixel == 0)).count();
+    assert!((100..400).contains(&blank), "{blank} of 400");
+}
+
+#[test]
 fn flips_happen_as_often_as_they_should_and_change_with_epoch_and_seed() {
     let data = repeated(400).map(RandomHorizontalFlip::new(0.25));
     let flips = |pass: Pass| -> Vec<bool> {

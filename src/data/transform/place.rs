@@ -24,6 +24,9 @@ impl Rearrange for Window {
         // The columns that have a pixel to show.
         let first = (-self.left).clamp(0, columns as isize);
         let last = (width as isize - self.left).clamp(first, columns as isize);
+        if first == last {
+            return out;
+        }
         for p in 0..planes {
             for row in 0..rows {
                 let y = row as isize + self.top;
