@@ -99,6 +99,17 @@ fn cosines_are_pytorchs() {
 }
 
 #[test]
+fn restarts_end_whatever_the_field_says() {
+    let restarting =
+        |restarts| CosineAnnealingLR { restarts: Some(restarts), ..CosineAnnealingLR::new(3, 0.05) };
+    // None longer than the one before is as long: the setter takes 0 for 1, too.
+    assert!((0..9).all(|k| restarting(0).rate(0.4, k) == restarting(1).rate(0.4, k)));
+    for longer in [2, 1 << 40, u64::MAX] {
+        assert!(restarting(longer).rate(0.4, u64::MAX).is_finite(), "{longer}");
+    }
+}
+
+#[test]
 fn one_cycle_is_pytorchs() {
     let _together = together();
     let table = [

@@ -10,7 +10,7 @@ pub struct CosineAnnealingLR {
     pub steps: u64,
     /// The rate at its end.
     pub minimum: f64,
-    /// With restarts: how much longer than the one before each way down is.
+    /// With restarts: how many times as long as the one before each way down is, at least 1.
     pub restarts: Option<u64>,
 }
 
@@ -32,11 +32,11 @@ impl Schedule for CosineAnnealingLR {
         let (mut at, mut steps) = (step, self.steps.max(1));
         match self.restarts {
             None => at = at.min(steps),
-            Some(1) => at %= steps,
+            Some(0 | 1) => at %= steps,
             Some(longer) => {
                 while at >= steps {
                     at -= steps;
-                    steps *= longer;
+                    steps = steps.saturating_mul(longer);
                 }
             }
         }
