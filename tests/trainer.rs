@@ -474,3 +474,40 @@ fn runs_within_a_second_keep_their_event_files() {
     let files = std::fs::read_dir(folder.0.join("tensorboard")).unwrap().count();
     assert_eq!(files, 3);
 }
+
+#[test]
+fn a_log_that_cannot_be_read_says_how_to_go_on_without_it() {
+    let _alone = alone();
+    let folder = Folder::new("bad-log");
+    let options =
+        |epochs| TrainerOptions { epochs, folder: Some(folder.0.clone()), resume: true, ..silent() };
+    fit(&network(), &mut points(64), options(1)).unwrap();
+    let log = folder.0.join("metrics.csv");
+    std::fs::write(&log, "step,epoch,name,value\n1,1,train/loss,0.5\n\0\0\0\n2,1,train/loss,0.4\n").unwrap();
+    let error = fit(&network(), &mut points(64), options(2)).unwrap_err();
+    assert!(error.message().contains("line 3") && error.message().contains("move"), "{error}");
+    std::fs::rename(&log, folder.0.join("old.csv")).unwrap();
+    let history = fit(&network(), &mut points(64), options(2)).unwrap();
+    assert_eq!(history.rows.last().unwrap().step, 8);
+}
+
+#[test]
+fn a_metric_whose_name_no_log_can_hold_is_refused() {
+    let _alone = alone();
+    for name in ["precision, recall", "two\nlines"] {
+        let folder = Folder::new("bad-name");
+        let model = network();
+        let mut adam = Adam::new(model.parameters(), 0.01, (0.9, 0.999), 1e-8, 0.0);
+        let options = TrainerOptions { log_every: 1, folder: Some(folder.0.clone()), ..silent() };
+        let error = Trainer::new(&model, &mut adam, options)
+            .fit(&mut points(64), None, |x, y| {
+                let outcome = classified(&model.try_forward(x)?, y);
+                let metric = outcome.loss.clone();
+                Ok(outcome.with(name, &metric))
+            })
+            .unwrap_err();
+        assert!(error.message().contains(&format!("{name:?}")[1..4]), "{error}");
+        assert!(error.message().contains("comma"), "{error}");
+        assert!(read_csv(folder.0.join("metrics.csv")).unwrap().rows.is_empty());
+    }
+}

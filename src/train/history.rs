@@ -1,7 +1,7 @@
 //! What a run measured, step by step: kept in memory, appended to a CSV file, drawn as curves.
 
 use super::chart::{Chart, Series};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, bail};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -83,9 +83,14 @@ impl CsvLog {
     }
 
     /// Goes on with the file of a run that stopped, without what it measured after `step`; also what it had measured.
+    /// Without the file it begins a new one.
     pub fn resume(path: impl AsRef<Path>, step: u64) -> Result<(CsvLog, History)> {
         let path = path.as_ref();
-        let mut history = if path.exists() { read_csv(path)? } else { History::default() };
+        let way_out = |e: Error| {
+            let message = format!("{}; to go on without what it holds, move this file away", e.message());
+            Error::new(e.kind(), message)
+        };
+        let mut history = if path.exists() { read_csv(path).map_err(way_out)? } else { History::default() };
         history.rows.retain(|r| r.step <= step);
         Ok((CsvLog::write(path, &history)?, history))
     }
@@ -99,8 +104,12 @@ impl CsvLog {
         Ok(CsvLog { file, path: path.to_path_buf() })
     }
 
-    /// Adds rows; they are with the operating system when this returns.
+    /// Adds rows; they are with the operating system when this returns. A name with a comma or a line break is refused:
+    /// nobody could read it back.
     pub fn add(&mut self, rows: &[Row]) -> Result<()> {
+        if let Some(row) = rows.iter().find(|row| row.name.contains([',', '\n', '\r'])) {
+            bail!(Argument, "{:?} is no name for the log: a comma or a line break would end it", row.name);
+        }
         let lines: String = rows.iter().map(line).collect();
         self.file.write_all(lines.as_bytes()).map_err(|e| Error::io(&self.path, &e, "write the log"))
     }
