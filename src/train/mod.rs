@@ -1,8 +1,8 @@
 //! The training loop that people otherwise write again and again, and its parts, each of use by itself.
 //!
-//! `trainer` is the loop, `event` what it tells, `progress` how that is shown, `files` what stays of a run. `metrics`
-//! takes means on the device, `history` keeps and logs them, `chart` draws them, `tensorboard` writes them for
-//! TensorBoard.
+//! `trainer` is the loop, `options` what it is told, `event` what it tells, `progress` how that is shown, `files` what
+//! stays of a run. `metrics` takes means on the device, `history` keeps and logs them, `chart` draws them, `tensorboard`
+//! writes them for TensorBoard.
 
 mod chart;
 mod event;
@@ -10,6 +10,8 @@ mod event;
 mod files;
 mod history;
 mod metrics;
+#[cfg(not(target_arch = "wasm32"))]
+mod options;
 #[cfg(not(target_arch = "wasm32"))]
 mod progress;
 mod tensorboard;
@@ -20,6 +22,8 @@ pub use chart::{Chart, Series, escaped, stacked};
 pub use event::Event;
 pub use history::{CsvLog, History, Row, read_csv};
 pub use metrics::{Meter, Outcome, accuracy, classified, try_accuracy, try_classified};
+#[cfg(not(target_arch = "wasm32"))]
+pub use options::TrainerOptions;
 pub use tensorboard::EventWriter;
 #[cfg(not(target_arch = "wasm32"))]
-pub use trainer::{Trainer, TrainerOptions};
+pub use trainer::Trainer;

@@ -4,72 +4,20 @@ use super::event::Event;
 use super::files::RunFiles;
 use super::history::{History, Row};
 use super::metrics::{Meter, Outcome};
+use super::options::TrainerOptions;
 use super::progress::Progress;
 use crate::autograd::no_grad;
 use crate::call::LayerScope;
 use crate::data::DataLoader;
-use crate::dtype::DType;
-use crate::engine::profile;
+use crate::engine::Profiler;
 use crate::error::{Result, bail};
 use crate::io::Checkpoint;
 use crate::nn::Module;
 use crate::optim::{GradScaler, Optimizer, Schedule, Scheduler, try_clip_grad_norm};
 use crate::tensor::{Tensor, autocast, try_realize_all};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// What a [`Trainer`] does besides stepping.
-#[derive(Clone, Debug)]
-pub struct TrainerOptions {
-    /// Walks through the training data.
-    pub epochs: u64,
-    /// Ends after this many steps, if that comes first.
-    pub steps: Option<u64>,
-    /// Batches whose gradients are added up for one step; the loss of each counts its share.
-    pub accumulate: usize,
-    /// The largest norm that all gradients together may have.
-    pub clip: Option<f64>,
-    /// Computes products in this type, with a gradient scaler: `DType::F16`.
-    pub precision: Option<DType>,
-    /// Steps between two readings of the training's metrics. Reading waits for the device.
-    pub log_every: u64,
-    /// Steps between two validations; without it there is one after every epoch.
-    pub validate_every: Option<u64>,
-    /// Steps between two checkpoints; without it there is one after every epoch. The end always has one.
-    pub checkpoint_every: Option<u64>,
-    /// Profiles one step in so many; reading the times waits for the device.
-    pub profile_every: Option<u64>,
-    /// Ends after this many validations in a row that were no better than the best.
-    pub patience: Option<u64>,
-    /// Where checkpoints, logs and curves go; without it nothing is written.
-    pub folder: Option<PathBuf>,
-    /// Goes on from the last checkpoint in the folder, if there is one.
-    pub resume: bool,
-    /// Shows a progress bar, or lines where there is no terminal.
-    pub progress: bool,
-}
-
-impl Default for TrainerOptions {
-    fn default() -> Self {
-        TrainerOptions {
-            epochs: 1,
-            steps: None,
-            accumulate: 1,
-            clip: None,
-            precision: None,
-            log_every: 50,
-            validate_every: None,
-            checkpoint_every: None,
-            profile_every: None,
-            patience: None,
-            folder: None,
-            resume: false,
-            progress: true,
-        }
-    }
-}
 
 /// Trains a model: epochs, validation, metrics, progress, early stopping, checkpoints, logs and curves.
 ///
@@ -124,8 +72,11 @@ struct Run {
     /// Units since the last reading, and when that was.
     units: usize,
     since: Option<Instant>,
-    /// Batches since the last step.
+    /// Batches since the last step, and how many the next one takes.
     waiting: usize,
+    group: usize,
+    /// Of the step under way, if it is profiled, with the time it has taken so far.
+    profiler: Option<(Profiler, Duration)>,
 }
 
 impl Run {
@@ -233,6 +184,8 @@ impl<'t> Trainer<'t> {
         }
         let finished = self.train(&mut run, train, validation, &mut step);
         self.observers.truncate(watching);
+        // An error within a step that was profiled.
+        run.profiler.take().map(|(profiler, _)| profiler.end());
         finished.map(|()| run.history)
     }
 
@@ -277,7 +230,7 @@ impl<'t> Trainer<'t> {
             let started = Instant::now();
             let Some(batch) = batches.next() else { break };
             let (x, y) = batch?;
-            let stepped = self.learn(run, &x, &y, step)?;
+            let stepped = self.learn(run, train, &x, &y, step)?;
             self.done.1 += started.elapsed();
             if !stepped {
                 continue;
@@ -303,10 +256,6 @@ impl<'t> Trainer<'t> {
             }
         }
         if train.epoch() > before {
-            if run.waiting > 0 {
-                self.update(run)?;
-                self.tell(&Event::Step { step: run.step })?;
-            }
             if self.options.validate_every.is_none() {
                 self.log(run, train)?;
             }
@@ -320,29 +269,37 @@ impl<'t> Trainer<'t> {
         Ok(())
     }
 
-    /// Learns from a batch, with a profile if that is due. Whether a step was made.
+    /// Learns from a batch, and profiles the step that it is a part of if that is due. Whether the step was made.
     fn learn(
         &mut self,
         run: &mut Run,
+        train: &DataLoader,
         x: &Tensor,
         y: &Tensor,
         step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
     ) -> Result<bool> {
-        let is_last = run.waiting + 1 >= self.options.accumulate;
-        let mut plain = |trainer: &mut Self, run: &mut Run| {
-            trainer.batch(run, x, y, step)?;
-            if is_last { trainer.update(run) } else { Ok(()) }
-        };
-        // The first steps of a run compile their plans, which is not what a profile is about.
-        let due = self.options.profile_every.is_some_and(|n| (run.step + 1).is_multiple_of(n.max(1)));
-        if !(due && is_last && run.step > run.first) {
-            plain(self, run)?;
-            return Ok(is_last);
+        if run.waiting == 0 {
+            // The last step of an epoch has the batches that are left, this one among them.
+            let left = (train.len() + 1).saturating_sub(train.position()).max(1);
+            run.group = self.options.accumulate.clamp(1, left);
+            // The first steps of a run compile their plans, which is not what a profile is about.
+            let due = self.options.profile_every.is_some_and(|n| (run.step + 1).is_multiple_of(n.max(1)));
+            run.profiler = (due && run.step > run.first).then(|| (Profiler::begin(), Duration::ZERO));
         }
         let started = Instant::now();
-        let (result, profile) = profile(|| plain(self, run));
-        result?;
-        self.tell(&Event::Profiled { step: run.step, profile: &profile, time: started.elapsed() })?;
+        self.batch(run, x, y, step)?;
+        if run.waiting < run.group {
+            if let Some((_, time)) = &mut run.profiler {
+                *time += started.elapsed();
+            }
+            return Ok(false);
+        }
+        self.update(run)?;
+        if let Some((profiler, before)) = run.profiler.take() {
+            let profile = profiler.end();
+            let time = before + started.elapsed();
+            self.tell(&Event::Profiled { step: run.step, profile: &profile, time })?;
+        }
         Ok(true)
     }
 
@@ -359,15 +316,15 @@ impl<'t> Trainer<'t> {
         run.meter.add(&outcome, x.size(0));
         run.units += units;
         let mut loss = outcome.loss;
-        if self.options.accumulate > 1 {
-            loss = loss.try_mul(1.0 / self.options.accumulate as f64)?;
+        if run.group > 1 {
+            loss = loss.try_mul(1.0 / run.group as f64)?;
         }
         match &self.scaler {
             Some(scaler) => scaler.scale(&loss).try_backward()?,
             None => loss.try_backward()?,
         }
         run.waiting += 1;
-        if self.options.accumulate > 1 {
+        if run.group > 1 {
             // The graph of a batch goes before the next one comes.
             let gradients: Vec<Tensor> =
                 self.optimizer.parameters().iter().filter_map(Tensor::grad).collect();

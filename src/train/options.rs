@@ -1,0 +1,56 @@
+//! What a trainer is told.
+
+use crate::dtype::DType;
+use std::path::PathBuf;
+
+/// What a [`Trainer`](super::Trainer) does besides stepping.
+#[derive(Clone, Debug)]
+pub struct TrainerOptions {
+    /// Walks through the training data.
+    pub epochs: u64,
+    /// Ends after this many steps, if that comes first.
+    pub steps: Option<u64>,
+    /// Batches whose gradients make one step: that of the mean of their losses. The last step of an epoch has those that
+    /// are left.
+    pub accumulate: usize,
+    /// The largest norm that all gradients together may have.
+    pub clip: Option<f64>,
+    /// Computes products in this type, with a gradient scaler: `DType::F16`.
+    pub precision: Option<DType>,
+    /// Steps between two readings of the training's metrics. Reading waits for the device.
+    pub log_every: u64,
+    /// Steps between two validations; without it there is one after every epoch.
+    pub validate_every: Option<u64>,
+    /// Steps between two checkpoints; without it there is one after every epoch. The end always has one.
+    pub checkpoint_every: Option<u64>,
+    /// Profiles one step in so many; reading the times waits for the device.
+    pub profile_every: Option<u64>,
+    /// Ends after this many validations in a row that were no better than the best.
+    pub patience: Option<u64>,
+    /// Where checkpoints, logs and curves go; without it nothing is written.
+    pub folder: Option<PathBuf>,
+    /// Goes on from the last checkpoint in the folder, if there is one.
+    pub resume: bool,
+    /// Shows a progress bar, or lines where there is no terminal.
+    pub progress: bool,
+}
+
+impl Default for TrainerOptions {
+    fn default() -> Self {
+        TrainerOptions {
+            epochs: 1,
+            steps: None,
+            accumulate: 1,
+            clip: None,
+            precision: None,
+            log_every: 50,
+            validate_every: None,
+            checkpoint_every: None,
+            profile_every: None,
+            patience: None,
+            folder: None,
+            resume: false,
+            progress: true,
+        }
+    }
+}
