@@ -475,8 +475,8 @@ fn runs_within_a_second_keep_their_event_files() {
     assert_eq!(files, 3);
 }
 
-/// Trains a linear model with plain steps, on 5 batches of 8, and gives its weights and its steps.
-fn stepped(rate: f64, options: TrainerOptions) -> (Vec<f32>, u64) {
+/// Trains a linear model with plain steps, on 5 batches of 8, and gives its weights, its steps and the samples they had.
+fn stepped(rate: f64, options: TrainerOptions) -> (Vec<f32>, u64, u64) {
     manual_seed(4);
     let model = Linear::new(2, 2, true);
     let mut sgd = volta::SGD::new(model.parameters(), rate, 0.0, 0.0);
@@ -487,21 +487,21 @@ fn stepped(rate: f64, options: TrainerOptions) -> (Vec<f32>, u64) {
     trainer
         .fit(&mut DataLoader::over(data, 8), None, |x, y| Ok(classified(&model.try_forward(x)?, y)))
         .unwrap();
-    (model.weight.to_vec::<f32>(), trainer.speed().0)
+    (model.weight.to_vec::<f32>(), trainer.speed().0, trainer.units())
 }
 
 #[test]
 fn the_batches_that_are_left_at_the_end_of_an_epoch_make_a_step_as_long_as_any() {
     let _alone = alone();
     // An epoch of five batches has a step of four, and one of the last; nine take all five at once.
-    let (weights, steps) = stepped(0.5, TrainerOptions { accumulate: 9, epochs: 3, ..silent() });
-    assert_eq!(steps, 3);
-    let (whole, _) = stepped(0.5, TrainerOptions { accumulate: 5, epochs: 3, ..silent() });
+    let (weights, steps, units) = stepped(0.5, TrainerOptions { accumulate: 9, epochs: 3, ..silent() });
+    assert_eq!((steps, units), (3, 3 * 40));
+    let (whole, ..) = stepped(0.5, TrainerOptions { accumulate: 5, epochs: 3, ..silent() });
     for (a, b) in weights.iter().zip(&whole) {
         assert!((a - b).abs() < 1e-6, "{weights:?} {whole:?}");
     }
     // The last batch alone moves the weights as far as a step of its own.
-    let (start, _) = stepped(0.0, silent());
+    let (start, ..) = stepped(0.0, silent());
     let moved = |accumulate| {
         let first = stepped(0.5, TrainerOptions { accumulate, steps: Some(1), ..silent() }).0;
         let both = stepped(0.5, TrainerOptions { accumulate, steps: Some(2), ..silent() });

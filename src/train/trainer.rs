@@ -45,8 +45,12 @@ pub struct Trainer<'t> {
     scaler: Option<GradScaler>,
     observers: Vec<Observer<'t>>,
     stop: Arc<AtomicBool>,
+    /// What every checkpoint keeps besides, by name.
+    notes: Vec<(String, String)>,
     /// Steps that [`fit`](Self::fit) made, and the time they took.
     done: (u64, Duration),
+    /// What they learnt from.
+    units: u64,
 }
 
 type Observer<'t> = Box<dyn FnMut(&Event<'_>) -> Result<()> + 't>;
@@ -107,7 +111,9 @@ impl<'t> Trainer<'t> {
             scaler,
             observers: Vec::new(),
             stop: Arc::default(),
+            notes: Vec::new(),
             done: (0, Duration::ZERO),
+            units: 0,
         }
     }
 
@@ -129,6 +135,14 @@ impl<'t> Trainer<'t> {
         self
     }
 
+    /// Keeps a text in every checkpoint of the run, as its value of this name: what whoever goes on from there should
+    /// know. Names of the trainer's own values are not free.
+    #[must_use]
+    pub fn with_note(mut self, name: &str, text: &str) -> Trainer<'t> {
+        self.notes.push((name.to_string(), text.to_string()));
+        self
+    }
+
     /// A switch for other threads and signal handlers: once it is true, the step is finished, a checkpoint written, and
     /// training ends.
     pub fn stop_switch(&self) -> Arc<AtomicBool> {
@@ -139,6 +153,12 @@ impl<'t> Trainer<'t> {
     /// validations, checkpoints and observers.
     pub fn speed(&self) -> (u64, Duration) {
         self.done
+    }
+
+    /// How much the last [`fit`](Self::fit) learnt from, in the units of its [outcomes](Outcome::units): samples unless
+    /// they say otherwise.
+    pub fn units(&self) -> u64 {
+        self.units
     }
 
     /// Trains on `train`, and validates on `validation` if it is given. `step` computes the loss of a batch and what
@@ -172,7 +192,7 @@ impl<'t> Trainer<'t> {
         if self.options.resume && self.options.folder.is_none() {
             bail!(Argument, "there is nothing to resume without a folder: set TrainerOptions::folder");
         }
-        self.done = (0, Duration::ZERO);
+        (self.done, self.units) = ((0, Duration::ZERO), 0);
         let mut run = self.start(train)?;
         let watching = self.observers.len();
         if self.options.progress {
@@ -315,6 +335,7 @@ impl<'t> Trainer<'t> {
         let units = outcome.units.map_or(x.size(0), |(_, n)| n);
         run.meter.add(&outcome, x.size(0));
         run.units += units;
+        self.units += units as u64;
         let mut loss = outcome.loss;
         if run.group > 1 {
             loss = loss.try_mul(1.0 / run.group as f64)?;
@@ -507,7 +528,9 @@ impl<'t> Trainer<'t> {
     fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
         self.settle()?;
         let Some(files) = &mut run.files else { return Ok(()) };
-        let mut checkpoint = Checkpoint::new()
+        let notes = self.notes.iter();
+        let mut checkpoint = notes
+            .fold(Checkpoint::new(), |checkpoint, (name, text)| checkpoint.with_value(name, text.as_str()))
             .with_module("model", self.model)
             .with("optimizer", &*self.optimizer)
             .with("loader", train)
