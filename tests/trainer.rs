@@ -563,6 +563,27 @@ fn a_profile_of_a_step_has_all_its_batches() {
 }
 
 #[test]
+fn a_training_that_validates_now_and_then_validates_what_it_ends_with() {
+    let _alone = alone();
+    let validated = |history: &History| -> Vec<u64> {
+        history.series("validation/loss").into_iter().map(|v| v.0).collect()
+    };
+    let every = |n, steps| TrainerOptions { validate_every: Some(n), steps: Some(steps), ..silent() };
+    assert_eq!(validated(&trained(every(3, 7)).0), [3, 6, 7]);
+    assert_eq!(validated(&trained(every(3, 6)).0), [3, 6]);
+    assert_eq!(validated(&trained(every(100, 7)).0), [7]);
+    // What a run that was stopped measured at its end does not change the one that goes on.
+    let folder = Folder::new("validated-last");
+    let part = |steps, resume| TrainerOptions { folder: Some(folder.0.clone()), resume, ..every(10, steps) };
+    trained(part(33, false));
+    let (history, parameters) = trained(part(71, true));
+    let (whole, expected) = trained(every(10, 71));
+    assert_eq!(validated(&history), [10, 20, 30, 33, 40, 50, 60, 70, 71]);
+    assert_eq!(validated(&whole), [10, 20, 30, 40, 50, 60, 70, 71]);
+    assert_eq!(parameters, expected);
+}
+
+#[test]
 fn a_log_that_cannot_be_read_says_how_to_go_on_without_it() {
     let _alone = alone();
     let folder = Folder::new("bad-log");

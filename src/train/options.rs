@@ -19,7 +19,7 @@ pub struct TrainerOptions {
     pub precision: Option<DType>,
     /// Steps between two readings of the training's metrics. Reading waits for the device.
     pub log_every: u64,
-    /// Steps between two validations; without it there is one after every epoch.
+    /// Steps between two validations, with one more at the end; without it there is one after every epoch.
     pub validate_every: Option<u64>,
     /// Steps between two checkpoints; without it there is one after every epoch. The end always has one.
     pub checkpoint_every: Option<u64>,

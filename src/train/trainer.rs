@@ -230,6 +230,11 @@ impl<'t> Trainer<'t> {
         if run.files.is_some() {
             self.save(run, train)?;
         }
+        // A run that goes on from this checkpoint has not made a validation out of turn.
+        let validated = run.history.series("validation/loss").last().map(|&(step, _)| step);
+        if self.options.validate_every.is_some() && validated != Some(run.step) {
+            self.validate(run, train, &mut validation, step)?;
+        }
         if let Some(files) = &mut run.files {
             files.finish(&run.history)?;
         }
@@ -446,9 +451,12 @@ impl<'t> Trainer<'t> {
         if better {
             run.best = Some(loss);
         }
+        // A run that was stopped may have ended with a better one, which was not in its turn.
+        let is_best =
+            better && run.history.series("validation/loss").iter().all(|&(_, l)| l.is_nan() || loss < l);
         let measured = means.into_iter().map(|(name, v)| (format!("validation/{name}"), v)).collect();
         let rows = keep(run, train, measured)?;
-        if better && let Some(files) = &run.files {
+        if is_best && let Some(files) = &run.files {
             files.save_best(self.model)?;
         }
         // The time of a validation is not the training's.

@@ -2,6 +2,7 @@
 
 mod download;
 mod learning;
+mod runs;
 mod talking;
 mod trouble;
 

@@ -106,8 +106,8 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let watch = RefCell::new(Watch::new(output, steps, config.batch * config.context * config.accumulation));
     let times = RefCell::new(Times::default());
     let samples = RefCell::new(Vec::new());
-    // An interval of 0 means at the end only; the last checkpoint is written anyway.
-    let every = |interval: u64, end: u64| Some(if interval == 0 { end } else { interval });
+    // An interval of 0 means at the end only, where there are a validation and a checkpoint anyway.
+    let every = |interval: u64| Some(if interval == 0 { u64::MAX } else { interval });
     let trainer_options = TrainerOptions {
         epochs: match config.duration() {
             Duration::Epochs(epochs) => epochs,
@@ -118,8 +118,8 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         clip: (config.clip > 0.0).then_some(config.clip),
         precision: (config.precision == Precision::F16).then_some(DType::F16),
         log_every: (steps / 100).clamp(1, 50),
-        validate_every: every(config.valid_interval, steps),
-        checkpoint_every: every(config.checkpoint_interval, u64::MAX),
+        validate_every: every(config.valid_interval),
+        checkpoint_every: every(config.checkpoint_interval),
         profile_every: Some(PROFILE_EVERY.min(steps.div_ceil(2))),
         folder: Some(places.folder.clone()),
         resume: options.resume,

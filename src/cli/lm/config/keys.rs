@@ -133,7 +133,7 @@ keys! {
     }
     "Watching" {
         valid_interval "valid-interval": u64 = "200", INTERVAL,
-            "steps between validations; 0 validates at the end only";
+            "steps between validations, besides the one at the end; 0 validates at the end only";
         valid_batches "valid-batches": u64 = "20", WHOLE_RUN, "batches of a validation";
         sample_interval "sample-interval": u64 = "200", INTERVAL,
             "steps between samples; 0 writes one at the end only";
