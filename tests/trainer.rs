@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::data::{DataLoader, TensorDataset};
 use volta::optim::{
-    ChainedLR, CosineAnnealingLR, ExponentialLR, PlateauOptions, ReduceLROnPlateau, Schedule, SequentialLR,
-    WarmupLR,
+    ChainedLR, CosineAnnealingLR, ExponentialLR, LinearLR, PlateauOptions, ReduceLROnPlateau, Schedule,
+    SequentialLR, WarmupLR,
 };
 use volta::train::{
     Event, History, Meter, Outcome, Trainer, TrainerOptions, accuracy, classified, read_csv, try_accuracy,
@@ -581,6 +581,30 @@ fn a_training_that_validates_now_and_then_validates_what_it_ends_with() {
     assert_eq!(validated(&history), [10, 20, 30, 33, 40, 50, 60, 70, 71]);
     assert_eq!(validated(&whole), [10, 20, 30, 40, 50, 60, 70, 71]);
     assert_eq!(parameters, expected);
+}
+
+#[test]
+fn a_run_that_goes_on_for_longer_has_the_rates_of_the_longer_run() {
+    let _alone = alone();
+    let folder = Folder::new("longer");
+    let run = |steps| {
+        let model = network();
+        let mut adam = Adam::new(model.parameters(), 0.08, (0.9, 0.999), 1e-8, 0.0);
+        let options = TrainerOptions {
+            steps: Some(steps),
+            log_every: 1,
+            folder: Some(folder.0.clone()),
+            resume: true,
+            ..silent()
+        };
+        Trainer::new(&model, &mut adam, options)
+            .with_schedule(LinearLR::new(1.0, 0.0, steps))
+            .fit(&mut points(64), None, |x, y| Ok(classified(&model.try_forward(x)?, y)))
+            .unwrap()
+    };
+    run(2);
+    let rates: Vec<f64> = run(4).series("learning_rate").into_iter().map(|r| r.1).collect();
+    assert_eq!(rates, [0.08, 0.04, 0.04, 0.02]);
 }
 
 #[test]

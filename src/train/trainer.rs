@@ -513,6 +513,8 @@ impl<'t> Trainer<'t> {
             saved.restore("optimizer", self.optimizer)?;
             if let Some(scheduler) = &mut self.scheduler {
                 saved.restore("scheduler", scheduler)?;
+                // The schedule may be that of a longer run.
+                scheduler.apply(self.optimizer);
             }
             if let Some(scaler) = &mut self.scaler {
                 saved.restore("scaler", scaler)?;

@@ -154,7 +154,8 @@ impl Scheduler {
         self.step
     }
 
-    fn apply(&mut self, optimizer: &mut dyn Optimizer) {
+    /// Sets the rates of the step that comes next.
+    pub(crate) fn apply(&mut self, optimizer: &mut dyn Optimizer) {
         // Groups that were added meanwhile start from the rate that they were added with.
         let rates = optimizer.learning_rates();
         self.base.extend(rates.iter().skip(self.base.len()));
