@@ -70,19 +70,23 @@ impl From<volta::Error> for Failure {
 }
 
 impl Failure {
-    /// Says why, on standard error, and gives the exit code.
-    pub fn report(&self) -> ExitCode {
+    /// Why it ended.
+    pub fn message(&self) -> &str {
         match self {
-            Failure::Usage(message) => {
-                eprintln!("error: {message}");
-                ExitCode::from(2)
-            }
-            Failure::Failed(message) => {
-                eprintln!("error: {message}");
-                ExitCode::FAILURE
-            }
-            Failure::Interrupted => ExitCode::from(130),
+            Failure::Usage(message) | Failure::Failed(message) => message,
+            Failure::Interrupted => "it was interrupted",
         }
+    }
+
+    /// Says why, on standard error, unless whoever pressed Ctrl-C knows it, and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        let code = match self {
+            Failure::Usage(_) => ExitCode::from(2),
+            Failure::Failed(_) => ExitCode::FAILURE,
+            Failure::Interrupted => return ExitCode::from(130),
+        };
+        eprintln!("error: {}", self.message());
+        code
     }
 }
 

@@ -63,6 +63,22 @@ fn a_full_disk_is_an_error_that_leaves_no_half_a_model() {
 }
 
 #[test]
+fn what_is_too_large_for_memory_is_an_error() {
+    let folder = Folder::new("too-large");
+    for (workload, batch) in
+        [("matmul-9999999", "0"), ("matmul-99999999999999999", "0"), ("mlp", "999999999999")]
+    {
+        let arguments = ["bench", "--iters", "1", "--workloads", workload, "--batch", batch];
+        let run = volta(&folder).args(arguments).output().unwrap();
+        let (said, line) = (text(&run.stderr), text(&run.stdout));
+        assert_eq!(run.status.code(), Some(1), "{said}");
+        let line: serde_json::Value =
+            serde_json::from_str(line.trim()).unwrap_or_else(|e| panic!("{e}: {line}{said}"));
+        assert!(line["error"].is_string() && line["workload"] == workload, "{line}");
+    }
+}
+
+#[test]
 fn a_model_of_a_newer_version_says_so() {
     let folder = Folder::new("version");
     ok(&tiny(&mut volta(&folder)).args(["--steps", "4", "--quiet"]).output().unwrap());

@@ -3,7 +3,8 @@
 mod models;
 
 use super::output::Failure;
-use models::Training;
+use models::{Training, given};
+use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use volta::{
@@ -55,52 +56,45 @@ enum Work {
 }
 
 struct Workload {
-    step: Box<dyn FnMut() -> Option<Tensor>>,
+    /// Gives the loss, where there is one.
+    step: Box<dyn FnMut() -> volta::Result<Option<Tensor>>>,
     work: Work,
 }
 
-fn workload(name: &str, half: bool, device: Device, batch: usize) -> Result<Workload, String> {
+fn workload(name: &str, half: bool, device: Device, batch: usize) -> Result<Workload, Failure> {
     if let Some(n) = name.strip_prefix("matmul-") {
-        let n: usize = n.parse().map_err(|_| format!("{n} is not a size"))?;
+        let n: usize = n.parse().map_err(|_| Failure::Usage(format!("{n} is not a size")))?;
         let dtype = if half { DType::F16 } else { DType::F32 };
-        let (a, b) =
-            ((Tensor::rand([n, n]) - 0.5).to_dtype(dtype), (Tensor::rand([n, n]) - 0.5).to_dtype(dtype));
-        a.realize();
-        b.realize();
+        let operand = || given(Tensor::try_rand([n, n])?.try_sub(0.5)?.try_to_dtype(dtype)?);
+        let (a, b) = (operand()?, operand()?);
         let step = move || {
-            a.matmul(&b).realize();
-            None
+            a.try_matmul(&b)?.try_realize()?;
+            Ok(None)
         };
         return Ok(Workload { step: Box::new(step), work: Work::Flops(2.0 * (n as f64).powi(3)) });
     }
-    let elementwise = |shape: &[usize], count: usize| -> Vec<Tensor> {
-        let ready = |_| {
-            let t = Tensor::randn(shape);
-            t.realize();
-            t
-        };
-        (0..count).map(ready).collect()
+    let elementwise = |shape: &[usize], count: usize| -> volta::Result<Vec<Tensor>> {
+        (0..count).map(|_| given(Tensor::try_randn(shape)?)).collect()
     };
     const MEBI: usize = 1 << 20;
     Ok(match name {
         "gelu" => {
             let count = if device.is_gpu() { 64 * MEBI } else { 4 * MEBI };
-            let t = elementwise(&[count], 3);
+            let t = elementwise(&[count], 3)?;
             let step = move || {
-                let y = (&t[0] * &t[1] + &t[2]).gelu_tanh();
-                y.realize();
-                None
+                t[0].try_mul(&t[1])?.try_add(&t[2])?.try_gelu_tanh()?.try_realize()?;
+                Ok(None)
             };
             Workload { step: Box::new(step), work: Work::Bytes(4.0 * 4.0 * count as f64) }
         }
         "softmax" | "layernorm" => {
             let rows = if device.is_gpu() { 8192 } else { 1024 };
-            let x = elementwise(&[rows, 4096], 1).remove(0);
+            let x = elementwise(&[rows, 4096], 1)?.remove(0);
             let softmax = name == "softmax";
             let step = move || {
-                let y = if softmax { x.softmax(1) } else { x.layer_norm([4096], None, None, 1e-5) };
-                y.realize();
-                None
+                let y = if softmax { x.try_softmax(1) } else { x.try_layer_norm([4096], None, None, 1e-5) };
+                y?.try_realize()?;
+                Ok(None)
             };
             Workload { step: Box::new(step), work: Work::Bytes(2.0 * 4.0 * (rows * 4096) as f64) }
         }
@@ -110,20 +104,20 @@ fn workload(name: &str, half: bool, device: Device, batch: usize) -> Result<Work
             let step = move || {
                 optimizer.zero_grad();
                 let value = if half {
-                    let value = autocast(DType::F16, &mut loss);
-                    scaler.scale(&value).backward();
-                    scaler.step(&mut *optimizer);
+                    let value = autocast(DType::F16, &mut loss)?;
+                    scaler.try_scale(&value)?.try_backward()?;
+                    scaler.try_step(&mut *optimizer)?;
                     value
                 } else {
-                    let value = loss();
-                    value.backward();
-                    optimizer.step();
+                    let value = loss()?;
+                    value.try_backward()?;
+                    optimizer.try_step()?;
                     value
                 };
                 if read_loss {
-                    value.item::<f32>();
+                    value.try_item::<f32>()?;
                 }
-                Some(value)
+                Ok(Some(value))
             };
             Workload { step: Box::new(step), work: Work::Units(units as f64) }
         }
@@ -131,11 +125,11 @@ fn workload(name: &str, half: bool, device: Device, batch: usize) -> Result<Work
 }
 
 /// Whether a mode is mixed precision.
-fn is_half(mode: &str) -> Result<bool, String> {
+fn is_half(mode: &str) -> Result<bool, Failure> {
     match mode {
         "f32" => Ok(false),
         "f16" => Ok(true),
-        _ => Err(format!("mode {mode} is not there: f32 and f16 are")),
+        _ => Err(Failure::Usage(format!("mode {mode} is not there: f32 and f16 are"))),
     }
 }
 
@@ -143,10 +137,9 @@ fn is_half(mode: &str) -> Result<bool, String> {
 pub fn steps(names: &str, modes: &str, device: Device, batch: usize) -> Result<(), Failure> {
     for mode in modes.split(',') {
         for name in names.split(',') {
-            let made = is_half(mode).and_then(|half| workload(name, half, device, batch));
-            let mut workload = made.map_err(Failure::Usage)?;
+            let mut workload = workload(name, is_half(mode)?, device, batch)?;
             for _ in 0..2 {
-                (workload.step)();
+                (workload.step)()?;
             }
             device.synchronize()?;
         }
@@ -154,7 +147,7 @@ pub fn steps(names: &str, modes: &str, device: Device, batch: usize) -> Result<(
     Ok(())
 }
 
-fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> {
+fn measure(name: &str, mode: &str, options: &Options) -> Result<String, Failure> {
     let half = is_half(mode)?;
     manual_seed(0);
     let start = Instant::now();
@@ -162,20 +155,20 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
     let device = options.device;
     // How long the host is busy with a step; the rest of the time it waits.
     let mut host = Vec::new();
-    let mut step = || {
+    let mut step = || -> volta::Result<Option<Tensor>> {
         let start = Instant::now();
-        let loss = step();
+        let loss = step()?;
         host.push(start.elapsed().as_secs_f64() * 1e3);
-        device.synchronize().expect("the device answers");
-        loss
+        device.synchronize()?;
+        Ok(loss)
     };
     let ms = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
-    step();
+    step()?;
     let first = ms(start);
     let (begun, mut compiled) = (Instant::now(), 0);
     let mut warm = begun;
     for k in 0.. {
-        step();
+        step()?;
         // A device that waited for shaders has to speed up again.
         let known = counters().plans_compiled;
         if std::mem::replace(&mut compiled, known) != known && begun.elapsed() < MOST_COMPILING {
@@ -190,11 +183,12 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
     let mut loss = None;
     for _ in 0..options.iters {
         let start = Instant::now();
-        loss = step();
+        loss = step()?;
         times.push(ms(start));
     }
     if options.profile {
-        let (_, profile) = volta::profile(&mut step);
+        let (result, profile) = volta::profile(&mut step);
+        result?;
         eprintln!("{name}: where a step's time goes\n{profile}\n\n{}", profile.by_op());
     }
     times.sort_by(f64::total_cmp);
@@ -215,7 +209,7 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, String> 
         Work::Units(u) => format!(", \"per_s\": {:.1}", u / median * 1e3),
     };
     if let Some(loss) = loss {
-        line += &format!(", \"loss\": {:.4}", loss.item::<f64>());
+        line += &format!(", \"loss\": {:.4}", loss.try_item::<f64>()?);
     }
     Ok(line + "}")
 }
@@ -234,10 +228,9 @@ pub fn run(options: &Options) -> ExitCode {
         for name in options.workloads.split(',') {
             match measure(name, mode, options) {
                 Ok(line) => println!("{line}"),
-                Err(why) => {
-                    println!(
-                        "{{\"peer\": \"volta\", \"workload\": \"{name}\", \"mode\": \"{mode}\", \"error\": \"{why}\"}}"
-                    );
+                Err(failure) => {
+                    let why = failure.message();
+                    println!("{}", json!({"peer": "volta", "workload": name, "mode": mode, "error": why}));
                     status = ExitCode::FAILURE;
                 }
             }

@@ -1,15 +1,16 @@
 //! The networks that are trained in the benchmark.
 
+use crate::cli::output::Failure;
 use volta::models::{Gpt, GptOptions};
 use volta::nn::Flatten;
 use volta::{
-    Adam, AdamW, BatchNorm2d, Conv2d, Linear, MaxPool2d, Module, Optimizer, ReLU, SGD, Sequential, Tensor,
-    cross_entropy, mse_loss,
+    Adam, AdamW, BatchNorm2d, Conv2d, Linear, MaxPool2d, Module, Optimizer, ReLU, Result, SGD, Sequential,
+    Tensor, try_cross_entropy, try_mse_loss,
 };
 
 /// A step to be timed: the loss of a forward pass, and what moves the parameters.
 pub struct Training {
-    pub loss: Box<dyn FnMut() -> Tensor>,
+    pub loss: Box<dyn FnMut() -> Result<Tensor>>,
     pub optimizer: Box<dyn Optimizer>,
     /// Samples or tokens a step.
     pub units: usize,
@@ -22,34 +23,34 @@ fn adam(model: &impl Module) -> Box<dyn Optimizer> {
 }
 
 /// Inputs and classes that are there before the clock starts.
-fn given(t: Tensor) -> Tensor {
-    t.realize();
-    t
+pub fn given(t: Tensor) -> Result<Tensor> {
+    t.try_realize()?;
+    Ok(t)
 }
 
-fn classes(batch: usize) -> Tensor {
-    given(Tensor::randint(0, 10, [batch]))
+fn classes(batch: usize) -> Result<Tensor> {
+    given(Tensor::try_randint(0, 10, [batch])?)
 }
 
 /// Training a model to classify a batch of `x`.
-fn classifier(model: impl Module + 'static, x: Tensor, optimizer: Box<dyn Optimizer>) -> Training {
-    let (y, units) = (classes(x.size(0)), x.size(0));
-    let x = given(x);
-    let loss = move || cross_entropy(&model.forward(&x), &y);
-    Training { loss: Box::new(loss), optimizer, units, read_loss: false }
+fn classifier(model: impl Module + 'static, x: Tensor, optimizer: Box<dyn Optimizer>) -> Result<Training> {
+    let (y, units) = (classes(x.size(0))?, x.size(0));
+    let x = given(x)?;
+    let loss = move || try_cross_entropy(&model.try_forward(&x)?, &y);
+    Ok(Training { loss: Box::new(loss), optimizer, units, read_loss: false })
 }
 
-fn gpt(options: GptOptions, batch: usize) -> Training {
-    let model = Gpt::new(options);
+fn gpt(options: GptOptions, batch: usize) -> Result<Training> {
+    let model = Gpt::try_new(options)?;
     let optimizer = AdamW::new(model.parameters(), 3e-4, (0.9, 0.999), 1e-8, 0.01);
-    let ids = || given(Tensor::randint(0, options.vocabulary as i64, [batch, options.context]));
-    let (tokens, next) = (ids(), ids());
-    Training {
-        loss: Box::new(move || model.loss(&tokens, &next)),
+    let ids = || given(Tensor::try_randint(0, options.vocabulary as i64, [batch, options.context])?);
+    let (tokens, next) = (ids()?, ids()?);
+    Ok(Training {
+        loss: Box::new(move || model.try_loss(&tokens, &next)),
         optimizer: Box::new(optimizer),
         units: batch * options.context,
         read_loss: false,
-    }
+    })
 }
 
 fn xor() -> Training {
@@ -61,11 +62,11 @@ fn xor() -> Training {
     let x = Tensor::from_vec(vec![0f32, 0., 0., 1., 1., 0., 1., 1.], [4, 2]);
     let y = Tensor::from_vec(vec![0f32, 1., 1., 0.], [4, 1]);
     let optimizer = adam(&model);
-    let loss = move || mse_loss(&model.forward(&x), &y);
+    let loss = move || try_mse_loss(&model.try_forward(&x)?, &y);
     Training { loss: Box::new(loss), optimizer, units: 4, read_loss: true }
 }
 
-fn mlp(batch: usize) -> Training {
+fn mlp(batch: usize) -> Result<Training> {
     let model = Sequential::new(vec![
         Box::new(Linear::new(784, 512, true)),
         Box::new(ReLU),
@@ -74,10 +75,10 @@ fn mlp(batch: usize) -> Training {
         Box::new(Linear::new(512, 10, true)),
     ]);
     let optimizer = adam(&model);
-    classifier(model, Tensor::randn([batch, 784]), optimizer)
+    classifier(model, Tensor::try_randn([batch, 784])?, optimizer)
 }
 
-fn cnn(batch: usize) -> Training {
+fn cnn(batch: usize) -> Result<Training> {
     let model = Sequential::new(vec![
         Box::new(Conv2d::new(1, 32, 3, 1, 0, true)),
         Box::new(ReLU),
@@ -90,7 +91,7 @@ fn cnn(batch: usize) -> Training {
         Box::new(Linear::new(128, 10, true)),
     ]);
     let optimizer = adam(&model);
-    classifier(model, Tensor::randn([batch, 1, 28, 28]), optimizer)
+    classifier(model, Tensor::try_randn([batch, 1, 28, 28])?, optimizer)
 }
 
 /// Two convolutions around which the input flows on.
@@ -156,10 +157,10 @@ impl ResNet {
     }
 }
 
-fn resnet18(batch: usize) -> Training {
+fn resnet18(batch: usize) -> Result<Training> {
     let model = ResNet::new();
     let optimizer = Box::new(SGD::new(model.parameters(), 0.1, 0.9, 0.0));
-    classifier(model, Tensor::randn([batch, 3, 32, 32]), optimizer)
+    classifier(model, Tensor::try_randn([batch, 3, 32, 32])?, optimizer)
 }
 
 /// Vocabulary, context, layers, heads, width.
@@ -167,16 +168,16 @@ fn size(vocabulary: usize, context: usize, layers: usize, heads: usize, width: u
     GptOptions { vocabulary, context, layers, heads, width, ..GptOptions::default() }
 }
 
-pub fn training(name: &str, batch: usize) -> Result<Training, String> {
+pub fn training(name: &str, batch: usize) -> Result<Training, Failure> {
     let or = |own: usize| if batch == 0 { own } else { batch };
     Ok(match name {
         "xor" => xor(),
-        "mlp" => mlp(or(128)),
-        "cnn" => cnn(or(64)),
-        "resnet18" => resnet18(or(128)),
-        "gpt-small" => gpt(size(65, 256, 6, 6, 384), or(64)),
-        "gpt2" => gpt(size(50304, 1024, 12, 12, 768), or(4)),
-        "wikitext" => gpt(size(33278, 64, 2, 4, 128), or(16)),
-        _ => return Err(format!("unknown workload {name}")),
+        "mlp" => mlp(or(128))?,
+        "cnn" => cnn(or(64))?,
+        "resnet18" => resnet18(or(128))?,
+        "gpt-small" => gpt(size(65, 256, 6, 6, 384), or(64))?,
+        "gpt2" => gpt(size(50304, 1024, 12, 12, 768), or(4))?,
+        "wikitext" => gpt(size(33278, 64, 2, 4, 128), or(16))?,
+        _ => return Err(Failure::Usage(format!("unknown workload {name}"))),
     })
 }
