@@ -65,6 +65,13 @@ fn a_full_disk_is_an_error_that_leaves_no_half_a_model() {
 #[test]
 fn what_is_too_large_for_memory_is_an_error() {
     let folder = Folder::new("too-large");
+    let arguments = "train --device cpu --data short --context 16 --layers 1 --heads 1 --width 1048576";
+    for more in [&["--dry-run"][..], &["--steps", "2"]] {
+        let run = volta(&folder).args(arguments.split(' ')).args(more).output().unwrap();
+        let said = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{said}");
+        assert!(said.contains("memory") && !said.contains("panicked"), "{said}");
+    }
     for (workload, batch) in
         [("matmul-9999999", "0"), ("matmul-99999999999999999", "0"), ("mlp", "999999999999")]
     {

@@ -1,7 +1,8 @@
 //! Language models from the command line: training, talking, measuring.
 //!
-//! `config` says what to train, `prepare` makes it, `train` runs it while `watch` shows it, and `report`, `page` and
-//! `log` say how it went. `model_file` is what stays; `generate`, `chat`, `eval`, `models` and `steps` use it.
+//! `config` says what to train, `prepare` makes it, `pace` and `plan` tell what a step of it is, `train` runs it while
+//! `watch` shows it, and `report`, `page` and `log` say how it went. `model_file` is what stays; `generate`, `chat`,
+//! `eval`, `models` and `steps` use it.
 
 pub mod chat;
 mod clock;
@@ -11,7 +12,9 @@ pub mod generate;
 mod log;
 mod model_file;
 pub mod models;
+mod pace;
 mod page;
+mod plan;
 mod prepare;
 mod report;
 pub mod steps;

@@ -1,7 +1,8 @@
 //! Everything a run needs, made from its configuration.
 
-use super::config::{self, Config, Duration, TokenizerSource};
+use super::config::{self, Config, TokenizerSource};
 use super::model_file::shape;
+use super::pace::Pace;
 use crate::cli::download::corpus;
 use crate::cli::output::{Failure, Output};
 use volta::data::{DataLoader, TokenWindows};
@@ -20,6 +21,7 @@ pub struct Prepared {
     pub gpt: Gpt,
     pub train: DataLoader,
     pub valid: Option<DataLoader>,
+    pub pace: Pace,
     /// Tokens of the training text.
     pub tokens: usize,
     /// What the run is called unless the configuration names it.
@@ -45,16 +47,23 @@ pub fn prepare(config: &Config, device: Device, output: Output) -> Result<Prepar
     config.check_data(count, valid.len()).map_err(|e| Failure::Usage(e.to_string()))?;
     manual_seed(config.seed);
     let gpt = Gpt::try_new(shape(config, tokenizer.vocabulary_size()))?;
-    let windows = TokenWindows::try_new(train, config.context)?.at_random(count / config.context);
+    let sequences = count / config.context;
+    let windows = TokenWindows::try_new(train, config.context)?.at_random(sequences);
     let train = DataLoader::try_over(windows, config.batch)?
         .with_shuffle(false)
-        .with_drop_last(count / config.context >= config.batch)
+        .with_drop_last(sequences >= config.batch)
         .with_seed(config.seed)
         .with_device(device);
     let valid = if valid.len() > config.context { Some(validation(valid, config, device)?) } else { None };
+    let pace = Pace {
+        batches: train.len() as u64,
+        accumulation: config.accumulation as u64,
+        sequences: config.batch.min(sequences),
+        context: config.context,
+    };
     let kind = if device.is_gpu() { "gpu" } else { "cpu" };
     let name = format!("{}-L{}-H{}-E{}-{kind}", corpus.name, config.layers, config.heads, config.width);
-    Ok(Prepared { device, tokenizer, gpt, train, valid, tokens: count, name })
+    Ok(Prepared { device, tokenizer, gpt, train, valid, pace, tokens: count, name })
 }
 
 /// The first batches of the text, the same every time.
@@ -63,14 +72,6 @@ fn validation(mut tokens: Vec<i32>, config: &Config, device: Device) -> volta::R
     tokens.truncate(usize::try_from(most).unwrap_or(usize::MAX).saturating_add(1));
     let windows = TokenWindows::try_new(tokens, config.context)?;
     Ok(DataLoader::try_over(windows, config.batch)?.with_device(device))
-}
-
-/// How many steps a run has.
-pub fn total_steps(config: &Config, train: &DataLoader) -> u64 {
-    match config.duration() {
-        Duration::Steps(steps) => steps,
-        Duration::Epochs(epochs) => epochs * (train.len() as u64).div_ceil(config.accumulation as u64),
-    }
 }
 
 /// The optimizer of the configuration. What has one axis, biases and norms, is not drawn to zero.

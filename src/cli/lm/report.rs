@@ -11,8 +11,9 @@ use volta::Profile;
 pub struct Times {
     /// Kernels of all profiled steps, by kind.
     kinds: [Duration; KINDS.len()],
-    /// How many steps were profiled.
+    /// How many steps were profiled, and the tokens they learnt from.
     profiled: u64,
+    profiled_tokens: u64,
     /// How many steps there were, and the time they took with the loading of their data.
     pub steps: u64,
     pub training: Duration,
@@ -28,23 +29,24 @@ const KINDS: [(&str, &[&str]); 3] =
     [("matmul", &["matmul"]), ("attention", &["attention"]), ("other kernels", &[""])];
 
 impl Times {
-    /// Takes in a step that was profiled.
-    pub fn add(&mut self, profile: &Profile) {
+    /// Takes in a step of so many tokens that was profiled.
+    pub fn add(&mut self, profile: &Profile, tokens: u64) {
         for kernel in &profile.kernels {
             let is = |begins: &[&str]| begins.iter().any(|b| kernel.kind.starts_with(b));
             let kind = KINDS.iter().position(|(_, begins)| is(begins)).expect("the last takes all");
             self.kinds[kind] += kernel.time;
         }
         self.profiled += 1;
+        self.profiled_tokens += tokens;
     }
 
     /// Names, times over the whole run, and their shares of it. Times of kernels are those of the profiled steps,
-    /// scaled to all.
+    /// scaled to all tokens, since steps may differ.
     pub fn parts(&self) -> Vec<(&'static str, Duration, f64)> {
-        if self.profiled == 0 || self.training.is_zero() {
+        if self.profiled_tokens == 0 || self.training.is_zero() {
             return Vec::new();
         }
-        let scale = self.steps as f64 / self.profiled as f64;
+        let scale = self.tokens as f64 / self.profiled_tokens as f64;
         let mut parts: Vec<(&'static str, Duration)> =
             KINDS.iter().zip(self.kinds).map(|((name, _), time)| (*name, time.mul_f64(scale))).collect();
         let kernels: Duration = parts.iter().map(|p| p.1).sum();

@@ -1,13 +1,37 @@
 //! What a model is used for, once: a step of its training, and the first tokens of a text.
 
-use super::config::Precision;
+use super::config::{Config, Precision};
 use super::model_file::{self, find};
 use super::prepare;
 use crate::cli::output::Failure;
 use std::path::Path;
 use volta::models::Generation;
+use volta::optim::try_clip_grad_norm;
 use volta::text::{Sampler, SamplerOptions};
-use volta::{DType, Device, GradScaler, Module, Tensor, autocast, no_grad, try_clip_grad_norm};
+use volta::{DType, Device, GradScaler, Module, Optimizer, Tensor, autocast, no_grad};
+
+/// Whether products are computed in half precision.
+pub fn half(config: &Config) -> bool {
+    config.precision == Precision::F16
+}
+
+/// The optimizer's step with the gradients that there are, as a trainer makes it.
+pub fn update(
+    config: &Config,
+    optimizer: &mut dyn Optimizer,
+    mut scaler: Option<&mut GradScaler>,
+) -> volta::Result<()> {
+    if config.clip > 0.0 {
+        if let Some(scaler) = &mut scaler {
+            scaler.try_unscale(&*optimizer)?;
+        }
+        try_clip_grad_norm(optimizer.parameters(), config.clip)?;
+    }
+    match scaler {
+        Some(scaler) => scaler.try_step(optimizer),
+        None => optimizer.try_step(),
+    }
+}
 
 /// Trains the model that `name` means on tokens without a meaning, as its configuration says, and lets it write. Its file
 /// stays as it is.
@@ -18,25 +42,18 @@ pub fn all(name: Option<&str>, folder: &Path, device: Device) -> Result<(), Fail
     let (x, y) = (batch()?, batch()?);
     gpt.train();
     let mut optimizer = prepare::optimizer(config, gpt)?;
-    let mut scaler = (config.precision == Precision::F16).then(GradScaler::new);
+    let mut scaler = half(config).then(GradScaler::new);
     // The first step also sets the optimizer's state up.
     for _ in 0..2 {
         optimizer.zero_grad();
-        match &mut scaler {
+        match &scaler {
             Some(scaler) => {
                 let loss = autocast(DType::F16, || gpt.try_loss(&x, &y))?;
-                scaler.scale(&loss).try_backward()?;
-                scaler.unscale(&*optimizer);
+                scaler.try_scale(&loss)?.try_backward()?;
             }
             None => gpt.try_loss(&x, &y)?.try_backward()?,
         }
-        if config.clip > 0.0 {
-            try_clip_grad_norm(optimizer.parameters(), config.clip)?;
-        }
-        match &mut scaler {
-            Some(scaler) => scaler.step(&mut *optimizer),
-            None => optimizer.try_step()?,
-        }
+        update(config, &mut *optimizer, scaler.as_mut())?;
     }
     gpt.eval();
     no_grad(|| -> Result<(), Failure> {

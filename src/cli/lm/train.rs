@@ -1,11 +1,13 @@
 //! `volta train`: a language model from a text.
 
 use super::clock::{now, span};
-use super::config::{Config, Duration, Flags, Precision};
+use super::config::{Config, Duration, Flags};
 use super::model_file::{self, About};
 use super::page::Page;
+use super::plan::StepPlan;
 use super::prepare::{self, Prepared, prepare};
 use super::report::Times;
+use super::steps::half;
 use super::watch::Watch;
 use super::writing::{Sampling, beginning, sample};
 use super::{device, log};
@@ -17,7 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use volta::nn::{num_parameters, summary};
-use volta::optim::try_clip_grad_norm;
 use volta::text::Sampler;
 use volta::train::{Event, History, Outcome as BatchOutcome, Trainer, TrainerOptions};
 use volta::{DType, Module, Tensor};
@@ -90,20 +91,21 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
     let device = device(&config.device)?;
     let mut prepared = prepare(&config, device, output)?;
-    let steps = prepare::total_steps(&config, &prepared.train);
+    let steps = prepared.pace.steps(config.duration());
     describe(&config, &prepared, steps, output);
     if options.dry_run {
         return dry_run(&config, &prepared, output);
     }
     let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
     let places = Places::new(&config, &name, options.resume)?;
+    // Before anything is written: what does not fit into memory is found here.
+    let peak_bytes = StepPlan::new(&config, &prepared)?.map_or(0, |plan| plan.peak_bytes());
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
-    let peak_bytes = step_plan(&config, &prepared)?.map_or(0, |plan| plan.peak_bytes);
 
     let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;
-    let Prepared { gpt, tokenizer, train, valid, .. } = &mut prepared;
-    let (gpt, tokenizer) = (&*gpt, &*tokenizer);
-    let watch = RefCell::new(Watch::new(output, steps, config.batch * config.context * config.accumulation));
+    let Prepared { gpt, tokenizer, train, valid, pace, .. } = &mut prepared;
+    let (gpt, tokenizer, pace) = (&*gpt, &*tokenizer, *pace);
+    let watch = RefCell::new(Watch::new(output, steps, pace));
     let times = RefCell::new(Times::default());
     let samples = RefCell::new(Vec::new());
     // An interval of 0 means at the end only, where there are a validation and a checkpoint anyway.
@@ -116,7 +118,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         steps: Some(steps),
         accumulate: config.accumulation,
         clip: (config.clip > 0.0).then_some(config.clip),
-        precision: (config.precision == Precision::F16).then_some(DType::F16),
+        precision: half(&config).then_some(DType::F16),
         log_every: (steps / 100).clamp(1, 50),
         validate_every: every(config.valid_interval),
         checkpoint_every: every(config.checkpoint_interval),
@@ -130,8 +132,8 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         .with_schedule(prepare::schedule(&config, steps))
         .with_observer(|event| {
             watch.borrow_mut().see(event);
-            if let Event::Profiled { profile, .. } = event {
-                times.borrow_mut().add(profile);
+            if let Event::Profiled { step, profile, .. } = event {
+                times.borrow_mut().add(profile, pace.tokens_of(*step));
             }
             if let Event::Step { step } = event
                 && config.sample_interval > 0
@@ -146,17 +148,16 @@ pub fn run(options: &Options, output: Output) -> Outcome {
             Ok(())
         });
     let interrupted = stop_on_interrupt(trainer.stop_switch())?;
-    let per_batch = (config.batch * config.context) as u64;
     let started = Instant::now();
     let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| {
         Ok(BatchOutcome::from(gpt.try_loss(x, y)?).with_perplexity().with_units("tokens", x.numel()))
     })?;
     let (done, trained) = trainer.speed();
+    let tokens = trainer.units();
     drop(trainer);
     let mut times = times.into_inner();
     (times.steps, times.training, times.waiting) = (done, trained, train.waited());
-    times.tokens = done * per_batch * config.accumulation as u64;
-    times.peak_bytes = peak_bytes;
+    (times.tokens, times.peak_bytes) = (tokens, peak_bytes);
     let mut samples = samples.into_inner();
     let last = fitted.rows.last().map_or(0, |r| r.step);
     samples.push((last, write_sample(&prepared.gpt, &prepared.tokenizer, &config, last)?));
@@ -219,7 +220,8 @@ impl Ended<'_> {
         let failed =
             |path: &Path, e: std::io::Error| Failure::Failed(format!("cannot write {}: {e}", path.display()));
         std::fs::write(&places.page, page.html()).map_err(|e| failed(&places.page, e))?;
-        let epochs = about.steps as f64 * config.accumulation as f64 / prepared.train.len().max(1) as f64;
+        let epochs = prepared.pace.epochs(about.steps);
+        let walked = epochs - prepared.pace.epochs(about.steps.saturating_sub(times.steps));
         let line = log::Line {
             date: &date,
             device: &about.device,
@@ -227,9 +229,7 @@ impl Ended<'_> {
             model: &places.name,
             steps: about.steps,
             epochs,
-            epoch_seconds: times.training.as_secs_f64() / times.steps.max(1) as f64
-                * prepared.train.len() as f64
-                / config.accumulation as f64,
+            epoch_seconds: if walked > 0.0 { times.training.as_secs_f64() / walked } else { 0.0 },
             tokens_per_second: times.tokens_per_second(),
             train_loss: about.train_loss,
             valid_loss: about.valid_loss,
@@ -274,48 +274,31 @@ fn describe(config: &Config, prepared: &Prepared, steps: u64, output: Output) {
         prepared.device
     ));
     output.note(format_args!(
-        "It learns from {} ({} tokens of {}, {} different), {} steps of {} × {} tokens.",
+        "It learns from {} ({} tokens of {}, {} different), {} steps of {}.",
         config.data,
         prepared.tokens,
         prepared.tokenizer.kind().name(),
         o.vocabulary,
         steps,
-        config.batch * config.accumulation,
-        config.context
+        prepared.pace
     ));
 }
 
-/// The plan of a step, not run.
-fn step_plan(config: &Config, prepared: &Prepared) -> Result<Option<volta::PlanReport>, Failure> {
-    let scratch = volta::models::Gpt::try_new(prepared.gpt.options)?;
-    let mut optimizer = prepare::optimizer(config, &scratch)?;
-    volta::realize_all(&scratch.parameters());
-    let batch = || Tensor::zeros([config.batch, config.context]).to_dtype(DType::I32);
-    let (x, y) = (batch(), batch());
-    volta::realize_all(&[x.clone(), y.clone()]);
-    Ok(volta::plan_only(|| {
-        scratch.try_loss(&x, &y)?.try_backward()?;
-        if config.clip > 0.0 {
-            try_clip_grad_norm(optimizer.parameters(), config.clip)?;
-        }
-        optimizer.try_step()
-    })?)
-}
-
 fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
-    let batch = Tensor::zeros([config.batch, config.context]).to_dtype(DType::I32);
+    let pace = &prepared.pace;
+    let batch = Tensor::try_zeros([pace.sequences, pace.context])?.try_to_dtype(DType::I32)?;
     let summary = summary(&prepared.gpt, Some(&batch))?;
     output.note(format_args!("\n{summary}\n"));
-    let Some(plan) = step_plan(config, prepared)? else { return Ok(()) };
+    let Some(plan) = StepPlan::new(config, prepared)? else { return Ok(()) };
     output.result(
         &json!({
-            "parameters": summary.parameters, "kernels": plan.kernels.len(), "flops": plan.flops(),
-            "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes,
+            "parameters": summary.parameters, "kernels": plan.kernels(), "flops": plan.flops(),
+            "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(),
         }),
         format_args!(
-            "The plan of a step:\n{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
-            config.batch * config.context,
-            plan.peak_bytes as f64 / 1e6,
+            "{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
+            pace.batches_a_step() * (pace.sequences * pace.context) as u64,
+            plan.peak_bytes() as f64 / 1e6,
             plan.flops() as f64 / 1e9
         ),
     );

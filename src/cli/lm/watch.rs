@@ -1,6 +1,7 @@
 //! A run while it runs: a bar on a terminal, lines without one, JSON for machines.
 
 use super::clock::span;
+use super::pace::Pace;
 use crate::cli::output::{Output, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -14,9 +15,8 @@ pub struct Watch {
     started: Instant,
     first: u64,
     total: u64,
-    /// Tokens of a step.
-    tokens: usize,
-    /// The seconds that the kernels of a step take, as the last profiled one had it.
+    pace: Pace,
+    /// The seconds that the kernels take for a token, as the last profiled step had it.
     kernels: Option<f64>,
     /// When the last line was written, without a terminal.
     last: Option<Instant>,
@@ -26,11 +26,11 @@ pub struct Watch {
 const QUIET: Duration = Duration::from_secs(10);
 
 impl Watch {
-    pub fn new(output: Output, total: u64, tokens: usize) -> Watch {
+    pub fn new(output: Output, total: u64, pace: Pace) -> Watch {
         let bar = if output.quiet || output.json { ProgressBar::hidden() } else { ProgressBar::new(total) };
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} [{elapsed}, {eta} left]");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Watch { output, bar, started: Instant::now(), first: 0, total, tokens, kernels: None, last: None }
+        Watch { output, bar, started: Instant::now(), first: 0, total, pace, kernels: None, last: None }
     }
 
     /// Something to be read above the bar.
@@ -55,7 +55,9 @@ impl Watch {
                 self.output.event(&json!({"event": "resumed", "step": step}));
             }
             Event::Step { step } => self.bar.set_position(*step),
-            Event::Profiled { profile, .. } => self.kernels = Some(profile.total().as_secs_f64()),
+            Event::Profiled { step, profile, .. } => {
+                self.kernels = Some(profile.total().as_secs_f64() / self.pace.tokens_of(*step) as f64);
+            }
             Event::Measured { step, rows } => self.measured(*step, rows),
             Event::Validated { step, rows, better } => {
                 let text = format!(
@@ -74,8 +76,7 @@ impl Watch {
     }
 
     fn measured(&mut self, step: u64, rows: &[Row]) {
-        let steps_a_second = value(rows, "per_second") / self.tokens as f64;
-        let share = self.kernels.map(|seconds| (seconds * steps_a_second).min(1.0));
+        let share = self.kernels.map(|seconds| (seconds * value(rows, "per_second")).min(1.0));
         let busy = share.map_or(String::new(), |share| format!(", {:.0}% in kernels", 100.0 * share));
         let text = format!(
             "loss {:.4}, rate {:.1e}, {:.0} tokens/s{busy}",

@@ -119,9 +119,9 @@ keys! {
             "how long sgd and muon remember; none takes the optimizer's own";
         clip "clip": f64 = "1", Rule::Real { min: 0.0, max: f64::MAX, above: false },
             "the longest gradient there may be; longer ones are shortened; 0 lets all pass";
-        batch "batch": usize = "16", SIZE, "sequences of a step", "BATCH_SIZE";
+        batch "batch": usize = "16", SIZE, "sequences of a batch; an update has one, unless accumulation says more", "BATCH_SIZE";
         accumulation "accumulation": usize = "1", SIZE,
-            "batches whose gradients are added up for an update";
+            "batches whose mean gradient makes an update; the last of an epoch has those that are left";
         epochs "epochs": Option<u64> = "none", Rule::Optional(&WHOLE_RUN),
             "how often the whole data is seen; 1, unless steps are given", "NUM_EPOCHS";
         steps "steps": Option<u64> = "none", Rule::Optional(&WHOLE_RUN),
