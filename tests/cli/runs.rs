@@ -1,8 +1,12 @@
 //! Runs by their names: which one is new, which one goes on and with what, and what is said about each at its end.
 
-use super::{Folder, ok, volta};
+use super::{Folder, ok, text, tiny, tiny_on, volta};
 use serde_json::Value;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use volta::io::Weights;
+
+const NAME: &str = "short-L1-H2-E16-cpu";
 
 /// A tiny model, without anything said about when to do what.
 fn plain<'a>(data: &str, command: &'a mut Command) -> &'a mut Command {
@@ -17,6 +21,153 @@ fn finished(command: &mut Command) -> Value {
     let last: Value = serde_json::from_str(last).unwrap_or_else(|e| panic!("{e} in\n{said}"));
     assert_eq!(last["event"], "finished", "{said}");
     last
+}
+
+fn steps(model: &Path) -> String {
+    Weights::open(model).unwrap().metadata()["steps"].clone()
+}
+
+fn model(folder: &Folder, name: &str) -> PathBuf {
+    folder.0.join(format!("models/{name}.safetensors"))
+}
+
+/// That a command was refused, with all of this in its reason.
+fn refused(output: &Output, parts: &[&str]) {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{part} in\n{said}");
+    }
+}
+
+#[test]
+fn runs_that_start_at_once_have_names_of_their_own() {
+    let folder = Folder::new("at-once");
+    let start = |_| {
+        let mut command = volta(&folder);
+        tiny(&mut command).args(["--steps", "4", "--quiet"]).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let running: Vec<_> = (0..4).map(start).collect();
+    for run in running {
+        ok(&run.wait_with_output().unwrap());
+    }
+    for name in [NAME.to_string(), format!("{NAME}-2"), format!("{NAME}-3"), format!("{NAME}-4")] {
+        assert!(folder.0.join("models").join(&name).is_dir(), "{name}");
+        assert_eq!(steps(&model(&folder, &name)), "4");
+    }
+}
+
+#[test]
+fn a_model_and_a_page_without_a_folder_are_not_written_over() {
+    let folder = Folder::new("not-over");
+    let models = folder.0.join("models");
+    std::fs::create_dir_all(&models).unwrap();
+    std::fs::write(models.join(format!("{NAME}.safetensors")), "a model").unwrap();
+    std::fs::write(models.join(format!("{NAME}-2.html")), "a page").unwrap();
+    ok(&tiny(&mut volta(&folder)).args(["--steps", "4", "--quiet"]).output().unwrap());
+    let there = |file: &str| std::fs::read_to_string(models.join(file)).unwrap();
+    assert_eq!(there(&format!("{NAME}.safetensors")), "a model");
+    assert_eq!(there(&format!("{NAME}-2.html")), "a page");
+    assert_eq!(steps(&model(&folder, &format!("{NAME}-3"))), "4");
+}
+
+#[test]
+fn the_run_that_goes_on_is_the_last_one_even_if_others_are_gone() {
+    let folder = Folder::new("gap");
+    let run = |more: &[&str]| ok(&tiny(&mut volta(&folder)).args(more).arg("--quiet").output().unwrap());
+    for _ in 0..3 {
+        run(&["--steps", "4"]);
+    }
+    let second = format!("{NAME}-2");
+    std::fs::remove_dir_all(folder.0.join("models").join(&second)).unwrap();
+    std::fs::remove_file(model(&folder, &second)).unwrap();
+    std::fs::remove_file(folder.0.join(format!("models/{second}.html"))).unwrap();
+    run(&["--steps", "8", "--resume"]);
+    assert_eq!(steps(&model(&folder, NAME)), "4");
+    assert_eq!(steps(&model(&folder, &format!("{NAME}-3"))), "8");
+    // A new run comes after all of them, so that it is the last one then.
+    run(&["--steps", "4"]);
+    assert_eq!(steps(&model(&folder, &format!("{NAME}-4"))), "4");
+}
+
+#[test]
+fn a_number_in_somebodys_own_name_does_not_make_it_a_later_run_of_another() {
+    let folder = Folder::new("own-number");
+    let run = |name: &str, more: &[&str]| {
+        let arguments = ["--name", name, "--quiet"];
+        ok(&tiny(&mut volta(&folder)).args(arguments).args(more).output().unwrap())
+    };
+    run("tale", &["--steps", "4"]);
+    run("tale-2000", &["--steps", "4"]);
+    run("tale", &["--steps", "8", "--resume"]);
+    assert_eq!(
+        (steps(&model(&folder, "tale")), steps(&model(&folder, "tale-2000"))),
+        ("8".into(), "4".into())
+    );
+}
+
+#[test]
+fn a_folder_without_a_checkpoint_is_not_gone_on_with() {
+    let folder = Folder::new("no-checkpoint");
+    let run = folder.0.join("models").join(NAME);
+    std::fs::create_dir_all(&run).unwrap();
+    let measured = "step,epoch,name,value\n1,1,train/loss,0.5\n";
+    std::fs::write(run.join("metrics.csv"), measured).unwrap();
+    let output = tiny(&mut volta(&folder)).args(["--steps", "4", "--resume"]).output().unwrap();
+    refused(&output, &["no checkpoint", NAME, "leave out --resume"]);
+    assert_eq!(std::fs::read_to_string(run.join("metrics.csv")).unwrap(), measured);
+}
+
+#[test]
+fn what_a_run_began_with_cannot_change_when_it_goes_on() {
+    let folder = Folder::new("changed");
+    let run = |arguments: &str| {
+        tiny(&mut volta(&folder)).args(arguments.split(' ')).arg("--quiet").output().unwrap()
+    };
+    ok(&run("--name a --steps 4 --betas 0.8,0.9"));
+    let before = std::fs::read(model(&folder, "a")).unwrap();
+    for (changed, parts) in [
+        ("--betas 0.8,0.9 --learning-rate 0.5", &["learning-rate", "0.001", "0.5"][..]),
+        ("--betas 0.8,0.9 --weight-decay 0.3", &["weight-decay", "0.01", "0.3"]),
+        ("--betas 0.8,0.9 --seed 7", &["seed", "0", "7"]),
+        ("--betas 0.8,0.9 --clip 0", &["clip", "1", "0"]),
+        ("--betas 0.8,0.9 --accumulation 2", &["accumulation", "1", "2"]),
+        ("--betas 0.8,0.9 --precision f16", &["precision", "f32", "f16"]),
+        ("--betas 0.8,0.9 --tokenizer bytes", &["tokenizer", "chars", "bytes"]),
+        ("--betas 0.9,0.95", &["betas", "0.8", "0.95"]),
+        ("--learning-rate 0.5", &["betas", "none", "learning-rate"]),
+    ] {
+        let output = run(&format!("--name a --steps 8 --resume {changed}"));
+        refused(&output, parts);
+        assert_eq!(std::fs::read(model(&folder, "a")).unwrap(), before, "{changed}");
+    }
+    ok(&run("--name b --steps 4 --optimizer sgd --momentum 0.5"));
+    refused(&run("--name b --steps 8 --optimizer sgd --momentum 0.6 --resume"), &["momentum", "0.5", "0.6"]);
+    // How long it goes on, and what is shown meanwhile, is free.
+    ok(&run(
+        "--name a --betas 0.8,0.9 --steps 8 --temperature 0.5 --valid-batches 3 --log other.tsv --resume",
+    ));
+    assert_eq!(steps(&model(&folder, "a")), "8");
+}
+
+#[test]
+fn another_text_is_not_gone_on_with_and_the_same_one_is_wherever_it_lies() {
+    let folder = Folder::new("another-text");
+    let put = |name: &str, text: &str| std::fs::write(folder.0.join(name), text.repeat(40)).unwrap();
+    put("a.txt", "a cat and a dog; ");
+    put("same.txt", "a cat and a dog; ");
+    put("b.txt", "a cot and a dag; ");
+    let run = |data: &str, arguments: &str| {
+        let mut command = volta(&folder);
+        tiny_on(data, &mut command).args(["--name", "x", "--quiet"]).args(arguments.split(' '));
+        command.output().unwrap()
+    };
+    ok(&run("a.txt", "--steps 4"));
+    refused(&run("b.txt", "--steps 8 --resume"), &["data", "a.txt", "b.txt"]);
+    ok(&run("same.txt", "--steps 8 --resume"));
+    put("same.txt", "a cot and a dag; ");
+    refused(&run("same.txt", "--steps 12 --resume"), &["same.txt", "changed"]);
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn what_is_too_large_for_memory_is_an_error() {
         let said = text(&run.stderr);
         assert_eq!(run.status.code(), Some(1), "{said}");
         assert!(said.contains("memory") && !said.contains("panicked"), "{said}");
+        assert!(!folder.0.join("models").exists(), "a folder for a run that never was");
     }
     for (workload, batch) in
         [("matmul-9999999", "0"), ("matmul-99999999999999999", "0"), ("mlp", "999999999999")]

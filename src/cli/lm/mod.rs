@@ -1,9 +1,10 @@
 //! Language models from the command line: training, talking, measuring.
 //!
-//! `config` says what to train, `prepare` makes it, `pace` and `plan` tell what a step of it is, `train` runs it while
-//! `watch` shows it, and `report`, `page` and `log` say how it went. `model_file` is what stays; `generate`, `chat`,
-//! `eval`, `models` and `steps` use it.
+//! `config` says what to train, `prepare` makes it, `pace` and `plan` tell what a step of it is, `places` where it goes,
+//! and `begun` whether it can go on. `train` runs it while `watch` shows it, and `report`, `page` and `log` say how it
+//! went. `model_file` is what stays; `generate`, `chat`, `eval`, `models` and `steps` use it.
 
+mod begun;
 pub mod chat;
 mod clock;
 pub mod config;
@@ -14,6 +15,7 @@ mod model_file;
 pub mod models;
 mod pace;
 mod page;
+mod places;
 mod plan;
 mod prepare;
 mod report;

@@ -1,5 +1,6 @@
 //! Everything a run needs, made from its configuration.
 
+use super::begun::fingerprint;
 use super::config::{self, Config, TokenizerSource};
 use super::model_file::shape;
 use super::pace::Pace;
@@ -24,6 +25,8 @@ pub struct Prepared {
     pub pace: Pace,
     /// Tokens of the training text.
     pub tokens: usize,
+    /// The training text's fingerprint.
+    pub text: String,
     /// What the run is called unless the configuration names it.
     pub name: String,
 }
@@ -61,9 +64,10 @@ pub fn prepare(config: &Config, device: Device, output: Output) -> Result<Prepar
         sequences: config.batch.min(sequences),
         context: config.context,
     };
+    let text = fingerprint(&corpus.train);
     let kind = if device.is_gpu() { "gpu" } else { "cpu" };
     let name = format!("{}-L{}-H{}-E{}-{kind}", corpus.name, config.layers, config.heads, config.width);
-    Ok(Prepared { device, tokenizer, gpt, train, valid, pace, tokens: count, name })
+    Ok(Prepared { device, tokenizer, gpt, train, valid, pace, tokens: count, text, name })
 }
 
 /// The first batches of the text, the same every time.

@@ -1,9 +1,11 @@
 //! `volta train`: a language model from a text.
 
+use super::begun::Begun;
 use super::clock::{now, span};
 use super::config::{Config, Duration, Flags};
 use super::model_file::{self, About};
 use super::page::Page;
+use super::places::Places;
 use super::plan::StepPlan;
 use super::prepare::{self, Prepared, prepare};
 use super::report::Times;
@@ -14,7 +16,7 @@ use super::{device, log};
 use crate::cli::output::{Failure, Outcome, Output};
 use serde_json::json;
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -30,7 +32,8 @@ pub struct Options {
     /// Print the model, the plan of a step, its memory and arithmetic, and stop.
     #[arg(long)]
     pub dry_run: bool,
-    /// Go on with the last run of this name, from its last checkpoint, to the same bits.
+    /// Go on with the last run of this name, from its last checkpoint, to the same bits. What it learns from and how
+    /// must be as it was; how long it takes and what it shows may change.
     #[arg(long)]
     pub resume: bool,
 }
@@ -47,45 +50,6 @@ impl Options {
 /// One step in so many is profiled.
 const PROFILE_EVERY: u64 = 50;
 
-/// The files of a run.
-struct Places {
-    name: String,
-    /// Checkpoints, metrics and TensorBoard's events.
-    folder: PathBuf,
-    model: PathBuf,
-    page: PathBuf,
-    log: PathBuf,
-}
-
-impl Places {
-    /// A new name if there is a run of this name already; the last of them to go on with it.
-    fn new(config: &Config, name: &str, resume: bool) -> Result<Places, Failure> {
-        let output = Path::new(&config.output);
-        let at = |k: u32| if k == 1 { name.to_string() } else { format!("{name}-{k}") };
-        let free = (1..).find(|&k| !output.join(at(k)).exists()).expect("some number is free");
-        let name = match (resume, free) {
-            (true, 1) => {
-                let folder = output.join(name);
-                return Err(Failure::Usage(format!(
-                    "there is no run to go on with: {} does not exist; leave out --resume to start one, or name the \
-                     run by --name",
-                    folder.display()
-                )));
-            }
-            (true, next) => at(next - 1),
-            (false, free) => at(free),
-        };
-        let log = Path::new(&config.log);
-        Ok(Places {
-            folder: output.join(&name),
-            model: output.join(format!("{name}.{}", model_file::ENDING)),
-            page: output.join(format!("{name}.html")),
-            log: if log.components().count() > 1 { log.to_path_buf() } else { output.join(log) },
-            name,
-        })
-    }
-}
-
 /// Trains.
 pub fn run(options: &Options, output: Output) -> Outcome {
     let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -97,9 +61,10 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         return dry_run(&config, &prepared, output);
     }
     let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
-    let places = Places::new(&config, &name, options.resume)?;
     // Before anything is written: what does not fit into memory is found here.
     let peak_bytes = StepPlan::new(&config, &prepared)?.map_or(0, |plan| plan.peak_bytes());
+    let begun = Begun::now(&name, &config, &prepared);
+    let places = if options.resume { last(&config, &begun, output)? } else { Places::new(&config, &name)? };
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
 
     let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;
@@ -128,7 +93,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         progress: false,
         ..TrainerOptions::default()
     };
-    let mut trainer = Trainer::new(gpt, &mut *optimizer, trainer_options)
+    let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options)
         .with_schedule(prepare::schedule(&config, steps))
         .with_observer(|event| {
             watch.borrow_mut().see(event);
@@ -147,6 +112,8 @@ pub fn run(options: &Options, output: Output) -> Outcome {
             }
             Ok(())
         });
+    let notes = begun.notes().into_iter();
+    let mut trainer = notes.fold(trainer, |trainer, (name, text)| trainer.with_note(name, &text));
     let interrupted = stop_on_interrupt(trainer.stop_switch())?;
     let started = Instant::now();
     let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| {
@@ -303,6 +270,18 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
         ),
     );
     Ok(())
+}
+
+/// The places of the run to go on with.
+fn last(config: &Config, now: &Begun, output: Output) -> Result<Places, Failure> {
+    let (places, begun) = Places::last(config, &now.name)?;
+    match begun {
+        Some(begun) => begun.check(now, &places.folder)?,
+        None => output.note(
+            "The checkpoint does not say what the run began with: whether the flags are the same is not known.",
+        ),
+    }
+    Ok(places)
 }
 
 fn write_sample(

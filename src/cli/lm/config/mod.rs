@@ -2,6 +2,7 @@
 //! winning: defaults, a file, variables, flags. Everything that is wrong is said at once, before anything
 //! starts, with the key, the value, where it came from and what is allowed.
 
+mod changes;
 mod check;
 mod choices;
 mod env_file;

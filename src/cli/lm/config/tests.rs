@@ -276,6 +276,14 @@ fn mistakes_in_a_rustyflow_file_are_named_with_their_lines() {
 }
 
 #[test]
+fn what_must_not_change_in_a_run_is_told_with_both_values() {
+    let (before, now) =
+        (toml("seed = 3\nsteps = 5\ntop-k = 4").unwrap(), resolve(&["--seed", "4"], &[]).unwrap());
+    assert_eq!(now.changes(&before), ["seed = 4 (the flag --seed): it began with 3"]);
+    assert!(before.changes(&before).is_empty());
+}
+
+#[test]
 fn a_file_that_is_not_there_is_an_error() {
     let message = error(resolve(&["--config", "nowhere/run.toml"], &[]));
     assert!(message.contains("cannot read the configuration nowhere/run.toml"), "{message}");
