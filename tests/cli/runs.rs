@@ -237,3 +237,28 @@ fn a_dry_run_plans_what_the_run_does() {
     let said = ok(&plain("short", &mut command).args(["--dry-run", "--accumulation", "4"]).output().unwrap());
     assert!(said.contains(&format!("A step of {} tokens", 4 * 16 * 16)), "{said}");
 }
+
+#[cfg(unix)]
+#[test]
+fn the_command_that_goes_on_can_be_given_to_a_shell() {
+    use std::io::{BufRead, BufReader};
+    let folder = Folder::new("shell");
+    std::fs::write(folder.0.join("a text $HOME.txt"), "a cat and a dog; ".repeat(40)).unwrap();
+    let mut command = volta(&folder);
+    tiny_on("a text $HOME.txt", &mut command).args(["--name", "it's mine", "--steps", "1000000", "--json"]);
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("\"train\"")));
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    // Whoever reads lets the program say what it has to.
+    lines.for_each(drop);
+    let said = text(&run.wait_with_output().unwrap().stderr);
+    let (_, command) = said.split_once("Go on with: volta ").unwrap_or_else(|| panic!("{said}"));
+    let shorter = command.trim_end().replace("1000000", "\"$STEPS\"");
+    let done = steps(&model(&folder, "it's mine")).parse::<u64>().unwrap();
+    let script = format!("exec '{}' --quiet {shorter}", env!("CARGO_BIN_EXE_volta"));
+    let mut shell = Command::new("sh");
+    shell.current_dir(&folder.0).env("VOLTA_THREADS", "1").env("STEPS", (done + 4).to_string());
+    ok(&shell.args(["-c", &script]).output().unwrap());
+    assert_eq!(steps(&model(&folder, "it's mine")), (done + 4).to_string());
+}

@@ -134,7 +134,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     if interrupted.load(Ordering::Relaxed) {
         eprintln!(
             "Stopped after step {last}. Go on with: volta train --resume {}",
-            resume_flags(&options.flags)
+            options.flags.command_line()
         );
         return Err(Failure::Interrupted);
     }
@@ -307,11 +307,4 @@ fn stop_on_interrupt(stop: Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Failure> 
     });
     set.map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;
     Ok(pressed)
-}
-
-/// The flags to give again.
-fn resume_flags(flags: &Flags) -> String {
-    let config = flags.config.iter().map(|path| format!("--config {}", path.display()));
-    let values = flags.values.iter().map(|(key, value)| format!("--{key} {value}"));
-    config.chain(values).collect::<Vec<_>>().join(" ")
 }

@@ -29,6 +29,21 @@ impl Args for Flags {
     }
 }
 
+impl Flags {
+    /// The flags as one would give them to a shell again.
+    pub fn command_line(&self) -> String {
+        let config = self.config.iter().map(|path| format!("--config={}", path.display()));
+        let values = self.values.iter().map(|(key, value)| format!("--{key}={value}"));
+        config.chain(values).map(|flag| quoted(&flag)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A word that a shell takes as it is.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/+@%".contains(c);
+    if word.chars().all(is_plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
 fn argument(key: &'static Key) -> Arg {
     let default = if key.default == "none" { String::new() } else { format!(", default {}", key.default) };
     let argument = Arg::new(key.name)

@@ -276,6 +276,15 @@ fn mistakes_in_a_rustyflow_file_are_named_with_their_lines() {
 }
 
 #[test]
+fn the_flags_of_a_command_line_are_quoted_for_a_shell() {
+    let given = ["--config", "a b.toml", "--name", "it's; $HOME", "--data=-x.txt", "--betas", "0.9,0.99"];
+    assert_eq!(
+        flags(&given).command_line(),
+        r"'--config=a b.toml' --data=-x.txt --betas=0.9,0.99 '--name=it'\''s; $HOME'"
+    );
+}
+
+#[test]
 fn what_must_not_change_in_a_run_is_told_with_both_values() {
     let (before, now) =
         (toml("seed = 3\nsteps = 5\ntop-k = 4").unwrap(), resolve(&["--seed", "4"], &[]).unwrap());
