@@ -238,6 +238,21 @@ fn a_dry_run_plans_what_the_run_does() {
     assert!(said.contains(&format!("A step of {} tokens", 4 * 16 * 16)), "{said}");
 }
 
+#[test]
+fn a_model_that_has_diverged_is_kept_with_the_reason_why_it_writes_nothing() {
+    let folder = Folder::new("diverged");
+    let mut command = volta(&folder);
+    plain("short", &mut command).args(["--optimizer", "sgd", "--learning-rate", "10", "--clip", "0"]);
+    command.args(["--schedule", "constant", "--steps", "40", "--sample-interval", "39"]);
+    let said = ok(&command.output().unwrap());
+    assert_eq!(said.matches("the model has diverged").count(), 2, "{said}");
+    assert_eq!(steps(&model(&folder, NAME)), "40");
+    let page = std::fs::read_to_string(folder.0.join(format!("models/{NAME}.html"))).unwrap();
+    assert!(page.contains("the model has diverged"), "{page}");
+    let log = std::fs::read_to_string(folder.0.join("models/training_log.tsv")).unwrap();
+    assert_eq!(log.lines().count(), 2);
+}
+
 #[cfg(unix)]
 #[test]
 fn the_command_that_goes_on_can_be_given_to_a_shell() {

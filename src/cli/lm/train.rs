@@ -105,7 +105,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
                 && step.is_multiple_of(config.sample_interval)
                 && *step < steps
             {
-                let text = write_sample(gpt, tokenizer, &config, *step)?;
+                let text = sample_or_reason(gpt, tokenizer, &config, *step);
                 watch.borrow().say(&format!("--- after step {step}:\n{}\n---", text.trim_end()));
                 samples.borrow_mut().push((*step, text));
                 gpt.train();
@@ -127,7 +127,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     (times.tokens, times.peak_bytes) = (tokens, peak_bytes);
     let mut samples = samples.into_inner();
     let last = fitted.rows.last().map_or(0, |r| r.step);
-    samples.push((last, write_sample(&prepared.gpt, &prepared.tokenizer, &config, last)?));
+    samples.push((last, sample_or_reason(&prepared.gpt, &prepared.tokenizer, &config, last)));
     let ended =
         Ended { config: &config, prepared: &prepared, places: &places, history: &fitted, times, samples };
     ended.keep(output, started.elapsed())?;
@@ -282,6 +282,17 @@ fn last(config: &Config, now: &Begun, output: Output) -> Result<Places, Failure>
         ),
     }
     Ok(places)
+}
+
+/// What the model writes after a step, or why it does not: a model that has diverged is still worth keeping.
+fn sample_or_reason(
+    gpt: &volta::models::Gpt,
+    tokenizer: &volta::text::Tokenizer,
+    config: &Config,
+    step: u64,
+) -> String {
+    let written = write_sample(gpt, tokenizer, config, step);
+    written.unwrap_or_else(|error| format!("(nothing: {})", error.message()))
 }
 
 fn write_sample(
