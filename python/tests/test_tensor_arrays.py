@@ -258,3 +258,14 @@ def test_large_arrays_are_not_copied():
     x = volta.from_numpy(array)
     assert x.numpy().__array_interface__["data"][0] == array.__array_interface__["data"][0]
     assert volta.from_dlpack(x).numpy().__array_interface__["data"][0] == array.__array_interface__["data"][0]
+
+
+def test_an_array_beside_an_operator_counts_with_the_values_it_has_then():
+    buffer, results = np.zeros(2, np.float32), []
+    for k in range(3):
+        buffer[:] = k
+        results += [volta.zeros(2) + buffer, buffer * volta.ones(2), volta.zeros(2).add(buffer), volta.zeros(2) < buffer]
+    assert [r.tolist() for r in results[::4]] == [[0, 0], [1, 1], [2, 2]]
+    assert [r.tolist() for r in results[1::4]] == [[0, 0], [1, 1], [2, 2]]
+    assert [r.tolist() for r in results[2::4]] == [[0, 0], [1, 1], [2, 2]]
+    assert [r.tolist() for r in results[3::4]] == [[False, False], [True, True], [True, True]]

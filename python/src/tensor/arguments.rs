@@ -5,7 +5,7 @@ use crate::tensor::array;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
-use volta::{Operand, Scalar, Tensor};
+use volta::{Device, Operand, Scalar, Tensor};
 
 /// A number: Python's or NumPy's.
 #[derive(Clone, Copy)]
@@ -62,7 +62,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Other {
             return Ok(Other(Operand::Scalar(scalar)));
         }
         if array::is_array(object)? {
-            return Ok(Other(Operand::Tensor(array::shared(&object)?)));
+            // A copy: what is written to the array after this line is not part of the result.
+            return Ok(Other(Operand::Tensor(array::from_array(&object, Device::Cpu)?)));
         }
         Err(not_a("a tensor or a number", object))
     }
