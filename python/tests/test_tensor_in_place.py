@@ -157,3 +157,21 @@ def test_what_is_written_through_an_array_is_seen_in_half_precision():
     sgd.step()
     w.detach().numpy()[:] = 0
     assert product().float().tolist() == [[0.0, 0.0]]
+
+
+def test_what_is_no_tensor_of_its_own_says_how_to_change_it():
+    p = volta.nn.Parameter(volta.ones(2))
+    p.sum().backward()
+    for change in (
+        lambda: p.data.normal_(),
+        lambda: p.data.copy_(volta.zeros(2)),
+        lambda: p.grad.data.zero_(),
+        lambda: p.data.__setitem__(0, 1.0),
+        lambda: volta.nn.init.zeros_(p.data),
+    ):
+        with pytest.raises(ValueError, match=r"with volta.no_grad\(\): p.normal_\(\)"):
+            change()
+    p.data -= 1
+    with volta.no_grad():
+        p.add_(3)
+    assert p.tolist() == [3.0, 3.0] and p.grad.tolist() == [1.0, 1.0]

@@ -2,7 +2,7 @@
 
 use crate::arguments::TensorArg;
 use crate::error::{call, run};
-use crate::tensor::{DTypeArg, DeviceArg, PyTensor};
+use crate::tensor::{DTypeArg, DeviceArg, PyTensor, check_assignable};
 use pyo3::prelude::*;
 use volta::nn::Visitor;
 use volta::{Module, StateDict, Tensor};
@@ -68,6 +68,7 @@ fn load_tensors(
 #[pyfunction]
 fn assign(tensor: PyRef<'_, PyTensor>, value: PyRef<'_, PyTensor>) -> PyResult<()> {
     let t = &tensor.0;
+    check_assignable(t)?;
     call(|| t.try_assign(&value.0.detach().try_to_device(t.device())?.try_to_dtype(t.dtype())?))
 }
 

@@ -4,7 +4,7 @@ use super::arguments::{Number, Other};
 use super::elementwise::copied;
 use super::{PyTensor, create};
 use crate::error::call;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use volta::{DType, Operand, Scalar, Tensor};
 
@@ -20,8 +20,20 @@ fn fitted(value: &Tensor, dtype: DType) -> PyResult<Tensor> {
     call(|| value.try_to_dtype(dtype))
 }
 
+/// An error that says what to write instead, if the tensor is a value of its own that nobody else would see change.
+pub fn check_assignable(tensor: &Tensor) -> PyResult<()> {
+    if tensor.is_assignable() {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(
+        "x.data, x[0] and the like are values of their own and cannot be assigned to: change x itself, as in x[0] = 1, \
+         and a parameter within `with volta.no_grad(): p.normal_()`",
+    ))
+}
+
 /// Gives the tensor a new value.
 pub fn update(tensor: &Tensor, value: &Tensor) -> PyResult<()> {
+    check_assignable(tensor)?;
     let value = fitted(value, tensor.dtype())?;
     call(|| tensor.try_update(&value))
 }

@@ -33,6 +33,7 @@ pub use array::from_array;
 pub use device::{DeviceArg, PyDevice, or_default};
 pub use dtype::{DTypeArg, PyDType};
 pub use elementwise::copied;
+pub use in_place::check_assignable;
 
 use crate::error::call;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
