@@ -220,3 +220,9 @@ def test_bilinear_agrees_with_numpy():
     a, b = normal(2, 3), normal(2, 4, seed=1)
     expected = np.einsum("bi,oij,bj->bo", a, array(layer.weight), b) + array(layer.bias)
     np.testing.assert_allclose(array(layer(volta.tensor(a), volta.tensor(b))), expected, atol=1e-5)
+
+
+def test_constants_have_all_digits_of_their_type():
+    weight = nn.Parameter(volta.zeros(1, dtype=volta.float64))
+    assert nn.init.constant_(weight, 0.1).item() == 0.1
+    assert nn.PReLU(init=0.1, dtype=volta.float64).weight.item() == 0.1

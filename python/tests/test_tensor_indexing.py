@@ -239,3 +239,14 @@ def test_indices_that_are_not_known_yet_do_not_reach_into_another_row():
     assert x[later(1, -1)].tolist() == [7.0] and x[later(-1, 2)].tolist() == [10.0]
     for at in [(0, 5), (1, -5), (3, 0), (0, 4)]:
         assert np.isnan(x[later(*at)].numpy()).all(), at
+
+
+def test_numbers_go_into_float64_with_all_their_digits():
+    x = volta.zeros(4, dtype=volta.float64)
+    x[0] = 0.1
+    x[1:3] = [0.2, 1 / 3]
+    x[x == 0] = 1e-300
+    assert x.tolist() == [0.1, 0.2, 1 / 3, 1e-300]
+    large = volta.zeros(2, dtype=volta.int64)
+    large[0] = 2**53 + 1
+    assert large.tolist() == [2**53 + 1, 0]

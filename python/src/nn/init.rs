@@ -53,7 +53,9 @@ fn init_constant(
     device: Option<DeviceArg>,
     dtype: Option<DTypeArg>,
 ) -> PyResult<PyTensor> {
-    placed(device, dtype, || Tensor::try_full_of(&shape[..], value, DType::F32))
+    // In its type at once: float32 does not hold what float64 does.
+    let kind = dtype.map_or(DType::F32, |d| d.0);
+    placed(device, dtype, || Tensor::try_full_of(&shape[..], value, kind))
 }
 
 /// A count of 0, in a type that every device has.

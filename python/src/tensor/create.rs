@@ -32,6 +32,19 @@ pub fn operand_tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
 }
 
+/// What an object is or can be made into, to be put into another tensor: of its type and on its device. Numbers are made in
+/// that type at once, since float32 does not hold what float64 does.
+pub fn value_for(object: &Bound<'_, PyAny>, target: &Tensor) -> PyResult<Tensor> {
+    let (dtype, device) = (target.dtype(), target.device());
+    match object.cast::<PyTensor>() {
+        Ok(tensor) => {
+            let value = &tensor.get().0;
+            run(object.py(), || value.try_to_device(device)?.try_to_dtype(dtype))
+        }
+        Err(_) => Ok(tensor(object, Some(DTypeArg(dtype)), Some(DeviceArg(device)), false)?.0),
+    }
+}
+
 /// Python's numbers become float32, int64 (where the device has it) and bool.
 fn natural(scalar: Scalar, device: Device) -> PyResult<DType> {
     match scalar {

@@ -68,7 +68,7 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """One number everywhere."""
-    return _drawn(tensor, _native.init_constant(tensor.shape, val, tensor.device))
+    return _drawn(tensor, _native.init_constant(tensor.shape, val, tensor.device, tensor.dtype))
 
 
 def zeros_(tensor: Tensor) -> Tensor:

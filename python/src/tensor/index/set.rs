@@ -13,8 +13,8 @@ use volta::{DType, Result, Scalar, Tensor};
 /// Does `x[index] = value`.
 pub fn set(x: &Tensor, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = index.py();
-    let value = create::operand_tensor(value)?;
-    let value = run(py, || value.try_to_device(x.device())?.try_to_dtype(x.dtype()))?;
+    in_place::check_assignable(x)?;
+    let value = create::value_for(value, x)?;
     if let Some(mask) = lone_mask(index)?
         && let Some(result) = under_mask(py, x, &mask, &value)?
     {
