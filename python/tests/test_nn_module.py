@@ -255,3 +255,17 @@ def test_a_deep_copy_of_a_parameter_has_memory_of_its_own():
     twin.detach().numpy()[0] = 5
     assert parameter.tolist() == [1.0, 1.0, 1.0] and twin.tolist() == [5.0, 1.0, 1.0]
     assert twin.requires_grad and isinstance(twin, nn.Parameter)
+
+
+def test_a_loaded_state_has_memory_of_its_own():
+    array = np.zeros((2, 2), np.float32)
+    lent = volta.from_numpy(np.zeros(2, np.float32))
+    net = nn.Linear(2, 2)
+    net.load_state_dict({"weight": array, "bias": lent})
+    array += 1
+    lent.numpy()[:] = 1
+    assert net.weight.tolist() == [[0, 0], [0, 0]] and net.bias.tolist() == [0, 0]
+    other = nn.Linear(2, 2)
+    other.load_state_dict(net.state_dict())
+    net.weight.detach().numpy()[:] = 7
+    assert other.weight.tolist() == [[0, 0], [0, 0]]

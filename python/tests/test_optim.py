@@ -264,3 +264,17 @@ def test_averages_follow_and_stand_in():
     assert again.decay == 0.5 and again.averages()[0].item() == 2
     with pytest.raises(ValueError, match="decay"):
         optim.EMA([p], decay=2)
+
+
+def test_a_loaded_state_has_memory_of_its_own():
+    p = nn.Parameter(volta.ones(2))
+    optimizer = optim.Adam([p], lr=0.1)
+    array = np.zeros(2, np.float32)
+    state = {"step": 1, "exp_avg": volta.from_numpy(array), "exp_avg_sq": volta.zeros(2)}
+    optimizer.load_state_dict({"state": {0: state}, "param_groups": optimizer.state_dict()["param_groups"]})
+    array += 1
+    assert optimizer.state_dict()["state"][0]["exp_avg"].tolist() == [0, 0]
+    ema = optim.EMA([p])
+    ema.load_state_dict({"decay": 0.5, "averages": [volta.from_numpy(array)]})
+    array += 1
+    assert ema.averages()[0].tolist() == [1, 1]

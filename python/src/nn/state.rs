@@ -2,10 +2,10 @@
 
 use crate::arguments::TensorArg;
 use crate::error::{call, run};
-use crate::tensor::{DTypeArg, DeviceArg, PyTensor, check_assignable};
+use crate::tensor::{DTypeArg, DeviceArg, PyTensor, check_assignable, copied};
 use pyo3::prelude::*;
 use volta::nn::Visitor;
-use volta::{Module, StateDict, Tensor};
+use volta::{Module, Result, StateDict, Tensor};
 
 /// The tensors of a Python module, for what the engine does with modules.
 struct Tensors(Vec<(String, Tensor)>);
@@ -50,7 +50,8 @@ fn move_tensors(
 }
 
 /// Gives tensors the values that `given` has under their names. Names that are missing there, and names that nobody asked
-/// for, are returned; if `strict`, they are an error, and nothing has changed.
+/// for, are returned; if `strict`, they are an error, and nothing has changed. The values are copied: what is written to the
+/// arrays that they came from is not seen by the module.
 #[pyfunction]
 fn load_tensors(
     py: Python<'_>,
@@ -59,8 +60,11 @@ fn load_tensors(
     strict: bool,
 ) -> PyResult<(Vec<String>, Vec<String>)> {
     let own = tensors(own);
-    let given: StateDict = given.into_iter().map(|(name, t)| (name, t.0)).collect();
-    let report = run(py, || own.load_state_dict(&given, strict))?;
+    let given = given.into_iter().map(|(name, t)| (name, t.0));
+    let report = run(py, || {
+        let given = given.map(|(name, t)| Ok((name, copied(&t.detach())?)));
+        own.load_state_dict(&given.collect::<Result<StateDict>>()?, strict)
+    })?;
     Ok((report.missing, report.unexpected))
 }
 

@@ -43,7 +43,8 @@ impl PyEma {
         to_python(&self.0.state())
     }
 
-    fn load_state(&mut self, state: Saved) -> PyResult<()> {
-        call(|| self.0.load_state(&from_python(state)))
+    fn load_state(&mut self, py: Python<'_>, state: Saved) -> PyResult<()> {
+        let state = from_python(py, state)?;
+        call(|| self.0.load_state(&state))
     }
 }

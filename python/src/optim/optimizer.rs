@@ -140,8 +140,9 @@ impl PyOptimizer {
     }
 
     /// Goes on from what `state` gave.
-    fn load_state(&self, state: Saved) -> PyResult<()> {
+    fn load_state(&self, py: Python<'_>, state: Saved) -> PyResult<()> {
         let mut optimizer = self.lock()?;
-        call(|| optimizer.load_state(&from_python(state)))
+        let state = from_python(py, state)?;
+        call(|| optimizer.load_state(&state))
     }
 }

@@ -1,9 +1,11 @@
 //! Saved states, on their way to Python and back.
 
 use crate::arguments::TensorArg;
+use crate::error::run;
+use crate::tensor::copied;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use volta::{State, Value};
+use volta::{Result, State, Tensor, Value};
 
 /// A number or a text.
 #[derive(FromPyObject, IntoPyObject)]
@@ -30,7 +32,8 @@ pub fn to_python(state: &State) -> Saved {
     (values.collect(), tensors.collect())
 }
 
-pub fn from_python((values, tensors): Saved) -> State {
+/// The tensors are copied, now: what is written later to the arrays that they came from is no part of the state.
+pub fn from_python(py: Python<'_>, (values, tensors): Saved) -> PyResult<State> {
     let mut state = State::new();
     for (name, item) in values {
         let value = match item {
@@ -40,8 +43,14 @@ pub fn from_python((values, tensors): Saved) -> State {
         };
         state.values.insert(name, value);
     }
-    for (name, tensor) in tensors {
-        state.tensors.insert(name, tensor.0);
-    }
-    state
+    let copies = run(py, || {
+        let copies: Vec<(String, Tensor)> =
+            tensors.into_iter().map(|(name, t)| Ok((name, copied(&t.0.detach())?))).collect::<Result<_>>()?;
+        volta::try_realize_all(&copies.iter().map(|(_, t)| t.clone()).collect::<Vec<_>>())?;
+        Ok(copies)
+    })?;
+    copies.into_iter().for_each(|(name, tensor)| {
+        state.tensors.insert(name, tensor);
+    });
+    Ok(state)
 }

@@ -330,7 +330,7 @@ class Module:
                 yield prefix + _joined(path, name), tensor
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
-        """Takes over the values of `state_dict`, tensors or NumPy arrays, moved and converted as the module's are.
+        """Copies the values of `state_dict`, tensors or NumPy arrays, moved and converted as the module's are.
 
         If `strict`, names that are missing on either side are an error; shapes that differ always are. After an error
         nothing has changed. A tensor that has two names needs only one of them.
