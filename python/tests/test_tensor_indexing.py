@@ -1,4 +1,5 @@
-"""Indexing against NumPy: fixed cases and random ones, read and written, with gradients."""
+"""Indexing against NumPy, by PyTorch's rule for single elements: fixed cases and random ones, read and written, with
+gradients."""
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def ours(index):
 
 
 @pytest.mark.parametrize("index", CASES, ids=shown)
-def test_reading_and_writing_are_numpys(index):
+def test_reading_and_writing_are_numpys_after_single_elements(index):
     check(np.arange(60.0).reshape(3, 4, 5), index)
 
 
@@ -72,8 +73,29 @@ def collected(leaf):
     return np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy()
 
 
+def taken_first(array, index):
+    """PyTorch takes single elements first: a view of the array with them, and the rest of the index."""
+    items = index if isinstance(index, tuple) else (index,)
+
+    def is_single(i):
+        return (isinstance(i, int) and not isinstance(i, bool)) or (isinstance(i, np.ndarray) and i.shape == () and i.dtype != bool)
+
+    first = []
+    for i in items:
+        if is_single(i) or i is Ellipsis:
+            first.append(i)
+        elif i is not None and not isinstance(i, bool):
+            covered = np.ndim(i) if np.asarray(i).dtype == bool else 1
+            first += [slice(None)] * covered
+    # The ellipsis makes a view of what is one element, too.
+    view = array[tuple(int(i) if isinstance(i, np.ndarray) else i for i in first) + (() if any(i is Ellipsis for i in items) else (Ellipsis,))]
+    return view, tuple(i for i in items if not is_single(i))
+
+
 def check(array, index):
-    expected = array[index]
+    array = array.copy()
+    view, rest = taken_first(array, index)
+    expected = view[rest]
     x = volta.tensor(array)
     for own in (index, ours(index)):
         np.testing.assert_array_equal(x[own].numpy(), expected)
@@ -82,12 +104,13 @@ def check(array, index):
     seed = np.arange(1.0, 1 + expected.size).reshape(expected.shape)
     leaf[index].backward(volta.tensor(seed))
     gradient = np.zeros_like(array)
-    np.add.at(gradient, index, seed)
+    np.add.at(*taken_first(gradient, index), seed)
     np.testing.assert_array_equal(leaf.grad.numpy(), gradient)
     # A number, and values of the shape that was read.
     for value in (-1.0, seed):
         changed, written = array.copy(), volta.tensor(array)
-        changed[index] = value
+        part, rest = taken_first(changed, index)
+        part[rest] = value
         written[ours(index)] = volta.tensor(value) if isinstance(value, np.ndarray) else value
         np.testing.assert_array_equal(written.numpy(), changed)
     # What is written has the gradient of what was read there.
@@ -99,7 +122,8 @@ def check(array, index):
     (target * volta.tensor(weights)).sum().backward()
     places = np.arange(array.size).reshape(array.shape)
     winners = np.full(array.size, -1)
-    winners[places[index].ravel()] = np.arange(expected.size)
+    part, rest = taken_first(places, index)
+    winners[part[rest].ravel()] = np.arange(expected.size)
     counts = np.zeros(expected.size)
     for place, winner in enumerate(winners):
         if winner >= 0:
@@ -124,7 +148,7 @@ def random_item(rng, extent, length):
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_random_indices_are_numpys(seed):
+def test_random_indices_are_numpys_after_single_elements(seed):
     rng = np.random.default_rng(seed)
     shape = tuple(int(e) for e in rng.integers(1, 5, rng.integers(1, 5)))
     array = rng.normal(size=shape)
@@ -250,3 +274,25 @@ def test_numbers_go_into_float64_with_all_their_digits():
     large = volta.zeros(2, dtype=volta.int64)
     large[0] = 2**53 + 1
     assert large.tolist() == [2**53 + 1, 0]
+
+
+def test_single_elements_are_taken_before_positions_are_looked_up():
+    array = np.arange(120.0).reshape(2, 3, 4, 5)
+    x = volta.tensor(array)
+    # The rest of the index is applied to what is left: the positions keep their place.
+    assert x[0, :, [1, 2]].shape == (3, 2, 5)
+    np.testing.assert_array_equal(x[0, :, [1, 2]].numpy(), array[0][:, [1, 2]])
+    np.testing.assert_array_equal(x[1, :, :, [1, 2]].numpy(), array[1][:, :, [1, 2]])
+    np.testing.assert_array_equal(x[[0, 1], 2, [1, 2]].numpy(), array[:, 2][[0, 1], [1, 2]])
+    # A slice between positions still sends them to the front.
+    assert x[[0, 1], 2, :, [1, 2]].shape == (2, 4)
+    first = volta.tensor(0)
+    for at in (first, volta.tensor(1) - 1):
+        assert x[at, :, [1, 2]].shape == (3, 2, 5)
+        written = volta.zeros(2, 3, 4)
+        written[at, :, [1, 2]] = volta.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        assert written[0].tolist() == [[0, 1, 2, 0], [0, 3, 4, 0], [0, 5, 6, 0]] and written[1].sum().item() == 0
+    later = x[volta.tensor(1) - 1]
+    assert not later.is_realized and later.shape == (3, 4, 5) and later[0, 0, 0].item() == 0
+    with pytest.raises(IndexError, match="index 2 is out of range for dimension 0 of size 2"):
+        x[volta.tensor(1) + 1] = 1.0

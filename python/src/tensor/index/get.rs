@@ -17,6 +17,7 @@ pub fn get(x: &Tensor, index: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     }
     let py = index.py();
     let index = parse(py, &x.shape(), index)?;
+    let x = &taken_first(py, x, &index)?;
     if index.parts.iter().any(Part::picks) {
         let result = pick(py, x, &index)?;
         return record(|| Ok(result));
@@ -25,7 +26,15 @@ pub fn get(x: &Tensor, index: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if index.parts.iter().enumerate().all(whole) {
         return call(|| x.try_reshape(x.shape())).map(PyTensor);
     }
-    call(|| shaped(&sliced(x, &index.parts)?, &index.parts, false)).map(PyTensor)
+    call(|| shaped(&sliced(x, &index.parts)?, &index.parts)).map(PyTensor)
+}
+
+/// A tensor with only one element along the dimensions where its place is not known yet.
+fn taken_first(py: Python<'_>, x: &Tensor, index: &Index) -> PyResult<Tensor> {
+    index.later.iter().try_fold(x.clone(), |x, one| {
+        let at = on_device(py, &Positions::Pending(one.at.clone()), &x, x.shape()[one.dim])?;
+        call(|| x.try_index_select(one.dim as isize, &at.try_reshape([1usize])?))
+    })
 }
 
 /// Every dimension of `x` cut as its part says; single elements stay as dimensions of size 1.
@@ -46,14 +55,14 @@ pub fn sliced(x: &Tensor, parts: &[Part]) -> Result<Tensor> {
 }
 
 /// What was cut, without single elements and with new dimensions.
-pub fn shaped(cut: &Tensor, parts: &[Part], keep_single: bool) -> Result<Tensor> {
+pub fn shaped(cut: &Tensor, parts: &[Part]) -> Result<Tensor> {
     let shape = cut.shape();
     let mut extents = Vec::with_capacity(parts.len());
     let mut dim = 0;
     for part in parts {
         match part {
             Part::New | Part::PickedNew(_) => extents.push(1),
-            Part::One(_) if !keep_single => dim += 1,
+            Part::One(_) => dim += 1,
             _ => {
                 extents.push(shape[dim]);
                 dim += 1;
@@ -76,10 +85,15 @@ pub struct Rows {
     pub first: usize,
 }
 
+/// Whether each dimension of what `shaped` gives is picked.
+fn picked_dims(parts: &[Part]) -> Vec<bool> {
+    parts.iter().filter(|part| !matches!(part, Part::One(_))).map(Part::picks).collect()
+}
+
 impl Rows {
     pub fn of(cut: &Tensor, parts: &[Part]) -> Result<Rows> {
-        let is_picked: Vec<bool> = parts.iter().map(Part::picks).collect();
-        let (mut order, rest): (Vec<usize>, Vec<usize>) = (0..parts.len()).partition(|&k| is_picked[k]);
+        let is_picked = picked_dims(parts);
+        let (mut order, rest): (Vec<usize>, Vec<usize>) = (0..is_picked.len()).partition(|&k| is_picked[k]);
         let (picked, first) = (order.len(), order[0]);
         order.extend(rest);
         let shape = cut.shape();
@@ -131,14 +145,14 @@ pub fn flat(all: &[(&[i64], &[usize])], extents: &[usize], shape: &[usize]) -> V
 /// `x[index]` where some dimensions are picked by positions.
 fn pick(py: Python<'_>, x: &Tensor, index: &Index) -> PyResult<Tensor> {
     let parts = &index.parts;
-    let cut = call(|| shaped(&sliced(x, parts)?, parts, true))?;
+    let cut = call(|| shaped(&sliced(x, parts)?, parts))?;
     let positions: Vec<&Positions> = picked(parts).collect();
     let shapes: Vec<Vec<usize>> = positions.iter().map(|p| p.shape()).collect();
     let shape = common(&shapes).unwrap_or_default();
     let count: usize = shape.iter().product();
     if let [one] = positions[..] {
         // Along one dimension the others can stay where they are.
-        let dim = parts.iter().position(Part::picks).unwrap_or(0);
+        let dim = picked_dims(parts).iter().position(|&yes| yes).unwrap_or(0);
         let at = on_device(py, one, x, cut.shape()[dim])?;
         return call(|| {
             let picked = cut.try_index_select(dim as isize, &at.try_reshape([count])?)?;

@@ -1,4 +1,5 @@
-//! `x[...]` and `x[...] = y` with the whole of Python's syntax, by NumPy's rules.
+//! `x[...]` and `x[...] = y` with the whole of Python's syntax, by PyTorch's rules: NumPy's, but that single elements are taken
+//! first, so that `x[0, :, [1, 2]]` is `x[0][:, [1, 2]]`.
 //!
 //! `parse` says what Python's objects mean for each dimension, `get` and `set` do it with ops, so that gradients flow.
 //! A mask must be read, since the shape of the result depends on it; so must the positions that are assigned to.

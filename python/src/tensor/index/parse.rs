@@ -48,8 +48,28 @@ impl Part {
 /// An index, understood.
 pub struct Index {
     pub parts: Vec<Part>,
-    /// Whether the parts that pick (single elements too) stand side by side.
+    /// Whether the parts that pick stand side by side, but for single elements, which are taken first.
     pub together: bool,
+    /// Single elements whose places are not known yet.
+    pub later: Vec<Later>,
+}
+
+/// A single element that a tensor names. Its part is `One(0)`: the first of what is left when it is taken.
+pub struct Later {
+    pub at: Tensor,
+    pub dim: usize,
+    part: usize,
+}
+
+impl Index {
+    /// Reads the places of single elements that are not known yet.
+    pub fn look(&mut self, py: Python<'_>, shape: &Shape) -> PyResult<()> {
+        for Later { at, dim, part } in std::mem::take(&mut self.later) {
+            let place: i64 = run(py, || at.detach().try_item())?;
+            self.parts[part] = Part::One(within(place as isize, shape[dim], dim)?);
+        }
+        Ok(())
+    }
 }
 
 /// One object between the brackets.
@@ -142,18 +162,23 @@ pub fn coordinate(at: usize, shape: &Shape, k: usize) -> usize {
     at / shape[k + 1..].iter().product::<usize>() % shape[k]
 }
 
+/// A place along a dimension, counted from the beginning.
+fn within(at: isize, extent: usize, dim: usize) -> PyResult<usize> {
+    let size = extent as isize;
+    if at < -size || at >= size {
+        return Err(error(format!("index {at} is out of range for dimension {dim} of size {extent}")));
+    }
+    Ok(at.rem_euclid(size) as usize)
+}
+
 /// Positions that can be looked at without waiting for the device are checked, and counted from the beginning.
 fn positions(py: Python<'_>, tensor: &Tensor, extent: usize, dim: usize) -> PyResult<Positions> {
     if tensor.device() != Device::Cpu || !tensor.is_realized() {
         return Ok(Positions::Pending(tensor.clone()));
     }
     let mut all: Vec<i64> = run(py, || tensor.detach().try_to_vec())?;
-    let size = extent as i64;
     for at in &mut all {
-        if *at < -size || *at >= size {
-            return Err(error(format!("index {at} is out of range for dimension {dim} of size {extent}")));
-        }
-        *at = at.rem_euclid(size);
+        *at = within(*at as isize, extent, dim)? as i64;
     }
     Ok(Positions::Known(all, tensor.shape().to_vec()))
 }
@@ -189,8 +214,7 @@ pub fn parse(py: Python<'_>, shape: &Shape, index: &Bound<'_, PyAny>) -> PyResul
     if items.iter().filter(|i| matches!(i, Item::Ellipsis)).count() > 1 {
         return Err(error("an index can have one ellipsis ('...') only".to_string()));
     }
-    let picks = items.iter().any(|i| matches!(i, Item::Truth(_) | Item::Mask(_) | Item::Positions(_)));
-    let mut all = Parts { py, shape, parts: Vec::new(), dim: 0, picks, groups: 0, beside: false };
+    let mut all = Parts { py, shape, parts: Vec::new(), later: Vec::new(), dim: 0, groups: 0, beside: false };
     let mut open = true;
     for item in &items {
         if matches!(item, Item::Ellipsis) {
@@ -203,9 +227,9 @@ pub fn parse(py: Python<'_>, shape: &Shape, index: &Bound<'_, PyAny>) -> PyResul
     if open {
         all.whole(shape.rank() - taken)?;
     }
-    let Parts { parts, groups, .. } = all;
+    let Parts { parts, later, groups, .. } = all;
     check_common(&parts)?;
-    Ok(Index { parts, together: groups <= 1 })
+    Ok(Index { parts, together: groups <= 1, later })
 }
 
 /// The parts of an index while they are found.
@@ -213,8 +237,8 @@ struct Parts<'a, 'py> {
     py: Python<'py>,
     shape: &'a Shape,
     parts: Vec<Part>,
+    later: Vec<Later>,
     dim: usize,
-    picks: bool,
     /// Runs of parts that pick.
     groups: usize,
     beside: bool,
@@ -248,19 +272,7 @@ impl Parts<'_, '_> {
                 self.dim += 1;
             }
             Item::Int(at) => {
-                let extent = self.shape[self.dim] as isize;
-                if *at < -extent || *at >= extent {
-                    return Err(error(format!(
-                        "index {at} is out of range for dimension {} of size {extent}",
-                        self.dim
-                    )));
-                }
-                let at = at.rem_euclid(extent);
-                if self.picks {
-                    self.pick(Part::Picked(Positions::Known(vec![at as i64], Vec::new())));
-                } else {
-                    self.parts.push(Part::One(at as usize));
-                }
+                self.parts.push(Part::One(within(*at, self.shape[self.dim], self.dim)?));
                 self.dim += 1;
             }
             Item::Truth(truth) => {
@@ -269,8 +281,16 @@ impl Parts<'_, '_> {
                 self.pick(Part::PickedNew(Positions::Known(found, vec![count])));
             }
             Item::Positions(tensor) => {
-                let found = positions(self.py, tensor, self.shape[self.dim], self.dim)?;
-                self.pick(Part::Picked(found));
+                match positions(self.py, tensor, self.shape[self.dim], self.dim)? {
+                    Positions::Known(all, own) if own.is_empty() => {
+                        self.parts.push(Part::One(all[0] as usize))
+                    }
+                    Positions::Pending(at) if at.rank() == 0 => {
+                        self.later.push(Later { at, dim: self.dim, part: self.parts.len() });
+                        self.parts.push(Part::One(0));
+                    }
+                    found => self.pick(Part::Picked(found)),
+                }
                 self.dim += 1;
             }
             Item::Mask(mask) => {

@@ -20,13 +20,14 @@ pub fn set(x: &Tensor, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Py
     {
         return in_place::update(x, &result);
     }
-    let index = parse(py, &x.shape(), index)?;
+    let mut index = parse(py, &x.shape(), index)?;
+    index.look(py, &x.shape())?;
     let result = if index.parts.iter().any(Part::picks) {
         picked_set(py, &value, x, &index)?
     } else {
         call(|| {
             let region = sliced(x, &index.parts)?;
-            let wanted = shaped(&region, &index.parts, false)?.shape();
+            let wanted = shaped(&region, &index.parts)?.shape();
             let value = stretched(&value, &wanted)?.try_reshape(region.shape())?;
             placed(x, &index.parts, &value)
         })?
@@ -116,7 +117,7 @@ fn known(py: Python<'_>, positions: &Positions, extent: usize) -> PyResult<(Vec<
 /// `x` with values where some dimensions are picked by positions; of several for one place the last counts.
 fn picked_set(py: Python<'_>, value: &Tensor, x: &Tensor, index: &Index) -> PyResult<Tensor> {
     let parts = &index.parts;
-    let cut = call(|| shaped(&sliced(x, parts)?, parts, true))?;
+    let cut = call(|| shaped(&sliced(x, parts)?, parts))?;
     let rows = call(|| Rows::of(&cut, parts))?;
     let extents = &rows.extents[..rows.picked];
     let all: Vec<(Vec<i64>, Vec<usize>)> =
@@ -127,7 +128,7 @@ fn picked_set(py: Python<'_>, value: &Tensor, x: &Tensor, index: &Index) -> PyRe
     })?;
     let slices: Vec<(&[i64], &[usize])> = all.iter().map(|(p, s)| (&p[..], &s[..])).collect();
     let places = flat(&slices, extents, &shape);
-    // The value's shape is that of `x[index]`: its picked dimensions stand where NumPy puts them.
+    // The value's shape is that of `x[index]`: its picked dimensions stand where PyTorch puts them.
     let before = if index.together { rows.first } else { 0 };
     let (rest, count) = (rows.rest(), places.len());
     let wanted = [&rest[..before], &shape, &rest[before..]].concat();
