@@ -199,3 +199,24 @@ def test_integers_are_divided_toward_zero_exactly():
     assert found.dtype == volta.int64 and found.tolist() == [16777217, -16777217, 3, -3, -3, 3, 0]
     assert volta.tensor([7]).div(0.4, rounding_mode="trunc").tolist() == [17.0]
     assert volta.tensor([7]).div(0.4, rounding_mode="trunc").dtype == volta.float32
+
+
+def test_a_truth_value_in_the_place_of_a_dimension_is_what_pytorch_takes_it_for():
+    array = np.arange(6.0).reshape(2, 3)
+    x = volta.tensor(array)
+    for name in ("var", "std"):
+        spread, numpys = getattr(x, name), getattr(array, name)
+        assert spread(False).item() == pytest.approx(numpys(), rel=1e-12)
+        assert spread(True).item() == pytest.approx(numpys(ddof=1), rel=1e-12)
+        np.testing.assert_allclose(spread(0, False).numpy(), numpys(0), rtol=1e-12)
+        np.testing.assert_allclose(spread(False, keepdim=True).numpy(), [[numpys()]], rtol=1e-12)
+        with pytest.raises(TypeError):
+            spread(True, False)
+        with pytest.raises(TypeError, match="correction"):
+            spread(0, False, correction=1)
+    for misused in (x.sum, x.mean, x.amax, x.max, x.argmax, x.softmax, x.unsqueeze, x.squeeze, x.cumsum, x.flip, x.sort):
+        with pytest.raises(TypeError, match="integer"):
+            misused(True)
+    for misused in (lambda: x.sum((0, True)), lambda: volta.cat([x], dim=False), lambda: x.size(True)):
+        with pytest.raises(TypeError, match="integer"):
+            misused()

@@ -69,6 +69,19 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Other {
     }
 }
 
+/// One axis: an integer that is no truth value, since Python's True is 1 but was meant for another argument.
+pub fn axis(object: &Bound<'_, PyAny>) -> PyResult<isize> {
+    match object.extract() {
+        Ok(axis) if !object.is_instance_of::<PyBool>() => Ok(axis),
+        _ => Err(not_a("an integer", object.as_borrowed())),
+    }
+}
+
+/// An axis, or none.
+pub fn axis_or_none(object: &Bound<'_, PyAny>) -> PyResult<Option<isize>> {
+    if object.is_none() { Ok(None) } else { axis(object).map(Some) }
+}
+
 /// Axes, sizes or extents: one number, or several in a tuple or list.
 pub struct Dims(pub Vec<isize>);
 
@@ -76,10 +89,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Dims> {
-        if let Ok(one) = object.extract::<isize>() {
-            return Ok(Dims(vec![one]));
-        }
-        object.extract().map(Dims).map_err(|_| not_a("an integer or a tuple of integers", object))
+        // Mostly a tuple: asking that for a number would make an exception first.
+        let dims = match object.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter().map(|one| axis(&one)).collect(),
+            Err(_) => axis(&object).map(|one| vec![one]).or_else(|_| {
+                let several: Vec<Bound<'py, PyAny>> = object.extract()?;
+                several.iter().map(axis).collect()
+            }),
+        };
+        dims.map(Dims).map_err(|_: PyErr| not_a("an integer or a tuple of integers", object))
     }
 }
 
@@ -94,7 +112,7 @@ pub fn sizes(arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<isize>> {
     if arguments.len() == 1 {
         let first = arguments.get_item(0)?;
         if first.is_instance_of::<PyTuple>() || first.is_instance_of::<PyList>() {
-            return first.extract();
+            return first.extract::<Dims>().map(|d| d.0);
         }
     }
     arguments.extract::<Dims>().map(|d| d.0)

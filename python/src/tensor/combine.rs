@@ -1,6 +1,6 @@
 //! Functions of several tensors.
 
-use super::arguments::{Dims, Other, tensors};
+use super::arguments::{Dims, Other, axis, tensors};
 use super::{PyTensor, create, record};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -9,7 +9,7 @@ use volta::Tensor;
 /// Tensors one behind the other along a dimension.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=0))]
-fn cat(tensors: &Bound<'_, PyAny>, dim: isize) -> PyResult<PyTensor> {
+fn cat(tensors: &Bound<'_, PyAny>, #[pyo3(from_py_with = axis)] dim: isize) -> PyResult<PyTensor> {
     let tensors = self::tensors(tensors)?;
     record(|| Tensor::try_cat(&tensors, dim))
 }
@@ -17,7 +17,7 @@ fn cat(tensors: &Bound<'_, PyAny>, dim: isize) -> PyResult<PyTensor> {
 /// Tensors of one shape along a new dimension.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=0))]
-fn stack(tensors: &Bound<'_, PyAny>, dim: isize) -> PyResult<PyTensor> {
+fn stack(tensors: &Bound<'_, PyAny>, #[pyo3(from_py_with = axis)] dim: isize) -> PyResult<PyTensor> {
     let tensors = self::tensors(tensors)?;
     record(|| Tensor::try_stack(&tensors, dim))
 }

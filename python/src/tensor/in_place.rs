@@ -1,6 +1,6 @@
 //! Ops that change a tensor rather than making one: PyTorch's names with an underscore behind.
 
-use super::arguments::{Number, Other};
+use super::arguments::{Number, Other, axis};
 use super::elementwise::copied;
 use super::{PyTensor, create};
 use crate::error::call;
@@ -171,7 +171,7 @@ impl PyTensor {
     /// `scatter_add` in place.
     fn scatter_add_<'py>(
         slf: &Bound<'py, Self>,
-        dim: isize,
+        #[pyo3(from_py_with = axis)] dim: isize,
         index: &PyTensor,
         src: &PyTensor,
     ) -> PyResult<Bound<'py, Self>> {

@@ -88,7 +88,11 @@ impl PyTensor {
 
     /// The sizes of all dimensions, or of one of them.
     #[pyo3(signature = (dim=None))]
-    fn size<'py>(&self, py: Python<'py>, dim: Option<isize>) -> PyResult<Bound<'py, PyAny>> {
+    fn size<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::axis_or_none)] dim: Option<isize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         match dim {
             None => Ok(self.shape(py)?.into_any()),
             Some(dim) => Ok(self.0.shape()[self.axis(dim)?].into_pyobject(py)?.into_any()),

@@ -1,6 +1,6 @@
 //! Shapes: views, cuts, repetitions, padding, triangles, gathering.
 
-use super::arguments::{Dims, Number, extents, sizes};
+use super::arguments::{Dims, Number, axis, axis_or_none, extents, sizes};
 use super::{PyTensor, record, record_all};
 use crate::error::call;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -41,7 +41,11 @@ impl PyTensor {
     }
 
     /// Two dimensions exchanged.
-    fn transpose(&self, dim0: isize, dim1: isize) -> PyResult<PyTensor> {
+    fn transpose(
+        &self,
+        #[pyo3(from_py_with = axis)] dim0: isize,
+        #[pyo3(from_py_with = axis)] dim1: isize,
+    ) -> PyResult<PyTensor> {
         record(|| self.0.try_transpose(dim0, dim1))
     }
 
@@ -120,13 +124,17 @@ impl PyTensor {
     }
 
     /// With a new dimension of size 1.
-    fn unsqueeze(&self, dim: isize) -> PyResult<PyTensor> {
+    fn unsqueeze(&self, #[pyo3(from_py_with = axis)] dim: isize) -> PyResult<PyTensor> {
         record(|| self.0.try_unsqueeze(dim))
     }
 
     /// The dimensions from `start_dim` to `end_dim` as one.
     #[pyo3(signature = (start_dim=0, end_dim=-1), text_signature = "($self, start_dim=0, end_dim=-1)")]
-    fn flatten(&self, start_dim: isize, end_dim: isize) -> PyResult<PyTensor> {
+    fn flatten(
+        &self,
+        #[pyo3(from_py_with = axis)] start_dim: isize,
+        #[pyo3(from_py_with = axis)] end_dim: isize,
+    ) -> PyResult<PyTensor> {
         record(|| self.0.try_flatten(start_dim, end_dim))
     }
 
@@ -136,12 +144,17 @@ impl PyTensor {
     }
 
     /// One dimension as several; one size may be -1.
-    fn unflatten(&self, dim: isize, sizes: Dims) -> PyResult<PyTensor> {
+    fn unflatten(&self, #[pyo3(from_py_with = axis)] dim: isize, sizes: Dims) -> PyResult<PyTensor> {
         record(|| self.0.try_unflatten(dim, sizes))
     }
 
     /// `length` elements of a dimension from `start`.
-    fn narrow(&self, dim: isize, start: isize, length: usize) -> PyResult<PyTensor> {
+    fn narrow(
+        &self,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        start: isize,
+        length: usize,
+    ) -> PyResult<PyTensor> {
         let extent = self.0.shape()[self.axis(dim)?] as isize;
         let from = if start < 0 { start + extent } else { start };
         let from = usize::try_from(from).map_err(|_| {
@@ -153,7 +166,7 @@ impl PyTensor {
     }
 
     /// One element of a dimension, which goes.
-    fn select(&self, dim: isize, index: isize) -> PyResult<PyTensor> {
+    fn select(&self, #[pyo3(from_py_with = axis)] dim: isize, index: isize) -> PyResult<PyTensor> {
         record(|| self.0.try_select(dim, index))
     }
 
@@ -172,7 +185,12 @@ impl PyTensor {
     }
 
     /// Sliding windows of `size` over a dimension, every `step`, as a new last dimension.
-    fn unfold(&self, dimension: isize, size: usize, step: usize) -> PyResult<PyTensor> {
+    fn unfold(
+        &self,
+        #[pyo3(from_py_with = axis)] dimension: isize,
+        size: usize,
+        step: usize,
+    ) -> PyResult<PyTensor> {
         record(|| self.0.try_unfold(dimension, size, step))
     }
 
@@ -192,13 +210,21 @@ impl PyTensor {
 
     /// Every element repeated in place, along a dimension or of the flattened tensor.
     #[pyo3(signature = (repeats, dim=None))]
-    fn repeat_interleave(&self, repeats: usize, dim: Option<isize>) -> PyResult<PyTensor> {
+    fn repeat_interleave(
+        &self,
+        repeats: usize,
+        #[pyo3(from_py_with = axis_or_none)] dim: Option<isize>,
+    ) -> PyResult<PyTensor> {
         record(|| self.0.try_repeat_interleave(repeats, dim))
     }
 
     /// Parts along a dimension: of one size, the last may be smaller, or of the sizes in a list.
     #[pyo3(signature = (split_size_or_sections, dim=0))]
-    fn split(&self, split_size_or_sections: &Bound<'_, PyAny>, dim: isize) -> PyResult<Vec<PyTensor>> {
+    fn split(
+        &self,
+        split_size_or_sections: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = axis)] dim: isize,
+    ) -> PyResult<Vec<PyTensor>> {
         match split_size_or_sections.extract::<isize>() {
             Ok(size) => {
                 let size = extents(&[size])?[0];
@@ -213,13 +239,13 @@ impl PyTensor {
 
     /// At most `chunks` equal parts along a dimension; the last may be smaller.
     #[pyo3(signature = (chunks, dim=0))]
-    fn chunk(&self, chunks: usize, dim: isize) -> PyResult<Vec<PyTensor>> {
+    fn chunk(&self, chunks: usize, #[pyo3(from_py_with = axis)] dim: isize) -> PyResult<Vec<PyTensor>> {
         record_all(|| self.0.try_chunk(chunks, dim))
     }
 
     /// The slices of a dimension, which goes.
     #[pyo3(signature = (dim=0))]
-    fn unbind(&self, dim: isize) -> PyResult<Vec<PyTensor>> {
+    fn unbind(&self, #[pyo3(from_py_with = axis)] dim: isize) -> PyResult<Vec<PyTensor>> {
         record_all(|| self.0.try_unbind(dim))
     }
 
@@ -241,17 +267,22 @@ impl PyTensor {
     }
 
     /// Picks along a dimension: `out[i][j] = self[index[i][j]][j]` for dimension 0.
-    fn gather(&self, dim: isize, index: &PyTensor) -> PyResult<PyTensor> {
+    fn gather(&self, #[pyo3(from_py_with = axis)] dim: isize, index: &PyTensor) -> PyResult<PyTensor> {
         record(|| self.0.try_gather(dim, &index.0))
     }
 
     /// A copy with the elements of `src` added at `index` along a dimension; repeated indices add up.
-    fn scatter_add(&self, dim: isize, index: &PyTensor, src: &PyTensor) -> PyResult<PyTensor> {
+    fn scatter_add(
+        &self,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        index: &PyTensor,
+        src: &PyTensor,
+    ) -> PyResult<PyTensor> {
         record(|| self.0.try_scatter_add(dim, &index.0, &src.0))
     }
 
     /// Whole slices of a dimension, picked by a vector of positions.
-    fn index_select(&self, dim: isize, index: &PyTensor) -> PyResult<PyTensor> {
+    fn index_select(&self, #[pyo3(from_py_with = axis)] dim: isize, index: &PyTensor) -> PyResult<PyTensor> {
         record(|| self.0.try_index_select(dim, &index.0))
     }
 

@@ -1,11 +1,12 @@
 //! Folding dimensions: sums, extrema, statistics, order.
 
-use super::arguments::{Dims, Number};
+use super::arguments::{Dims, Number, axis, axis_or_none};
 use super::dtype::DTypeArg;
 use super::{PyTensor, record};
 use crate::error::call;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use volta::{Result, Scalar, Tensor};
 
 /// Values and positions, as a tuple with names.
@@ -86,7 +87,7 @@ macro_rules! positions {
         impl PyTensor {$(
             $(#[doc = $doc])*
             #[pyo3(signature = (dim=None, keepdim=false))]
-            fn $name(&self, dim: Option<isize>, keepdim: bool) -> PyResult<PyTensor> {
+            fn $name(&self, #[pyo3(from_py_with = axis_or_none)] dim: Option<isize>, keepdim: bool) -> PyResult<PyTensor> {
                 record(|| match dim {
                     Some(dim) => self.0.$some(dim, keepdim),
                     None if keepdim => self.0.$all()?.try_reshape(&vec![1isize; self.0.rank()]),
@@ -124,7 +125,7 @@ macro_rules! extrema {
                     (Some(dim), _) => match dim.cast::<PyTensor>() {
                         Ok(other) => pair(&other.get().0)?,
                         Err(_) => {
-                            let dim: isize = dim.extract()?;
+                            let dim = axis(dim)?;
                             return named(py, stringify!($name), call(|| self.0.$indexed(dim, keepdim))?);
                         }
                     },
@@ -144,9 +145,23 @@ extrema! {
     min = try_min try_min_with_index try_minimum;
 }
 
-/// The number that a variance takes from its count: 1, unless `correction` or `unbiased` say otherwise.
-fn correction(correction: Option<Number>, unbiased: Option<bool>) -> Scalar {
-    correction.map_or(Scalar::Int(i64::from(unbiased.unwrap_or(true))), |c| c.0)
+/// Over what a variance is, and what it takes from the count: 1, unless `correction` or `unbiased` say otherwise. A truth
+/// value in the place of the dimensions is `unbiased`, as PyTorch has it.
+fn spread(
+    dim: Option<&Bound<'_, PyAny>>,
+    unbiased: Option<bool>,
+    correction: Option<Number>,
+) -> PyResult<(Option<Dims>, Scalar)> {
+    let (dim, unbiased) = match dim.map(|d| (d, d.cast::<PyBool>())) {
+        None => (None, unbiased),
+        Some((_, Ok(truth))) if unbiased.is_none() => (None, Some(truth.is_true())),
+        Some((dim, _)) => (Some(dim.extract()?), unbiased),
+    };
+    match (correction, unbiased) {
+        (Some(_), Some(_)) => Err(PyTypeError::new_err("unbiased and correction do not go together")),
+        (Some(correction), None) => Ok((dim, correction.0)),
+        (None, unbiased) => Ok((dim, Scalar::Int(i64::from(unbiased.unwrap_or(true))))),
+    }
 }
 
 macro_rules! spreads {
@@ -157,12 +172,12 @@ macro_rules! spreads {
             #[pyo3(signature = (dim=None, unbiased=None, keepdim=false, *, correction=None))]
             fn $name(
                 &self,
-                dim: Option<Dims>,
+                dim: Option<&Bound<'_, PyAny>>,
                 unbiased: Option<bool>,
                 keepdim: bool,
                 correction: Option<Number>,
             ) -> PyResult<PyTensor> {
-                let correction = self::correction(correction, unbiased);
+                let (dim, correction) = spread(dim, unbiased, correction)?;
                 record(|| match dim {
                     None if !keepdim => self.0.$all(correction),
                     None => self.0.$some(&[0isize; 0][..], correction, keepdim),
@@ -212,19 +227,32 @@ impl PyTensor {
 
     /// Exponentials along a dimension, divided by their sum.
     #[pyo3(signature = (dim, dtype=None))]
-    fn softmax(&self, dim: isize, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
+    fn softmax(
+        &self,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        dtype: Option<DTypeArg>,
+    ) -> PyResult<PyTensor> {
         record(|| converted(&self.0, dtype)?.try_softmax(dim))
     }
 
     /// The logarithm of `softmax`, exact also where that is nearly zero.
     #[pyo3(signature = (dim, dtype=None))]
-    fn log_softmax(&self, dim: isize, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
+    fn log_softmax(
+        &self,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        dtype: Option<DTypeArg>,
+    ) -> PyResult<PyTensor> {
         record(|| converted(&self.0, dtype)?.try_log_softmax(dim))
     }
 
     /// The middle element of all, the lower one of two; or, along a dimension, `(values, indices)`. NaN wins.
     #[pyo3(signature = (dim=None, keepdim=false))]
-    fn median<'py>(&self, py: Python<'py>, dim: Option<isize>, keepdim: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn median<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = axis_or_none)] dim: Option<isize>,
+        keepdim: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         match dim {
             None => Ok(record(|| self.0.try_median())?.into_pyobject(py)?.into_any()),
             Some(dim) => named(py, "median", call(|| self.0.try_median_dim(dim, keepdim))?),
@@ -237,7 +265,7 @@ impl PyTensor {
     fn sort<'py>(
         &self,
         py: Python<'py>,
-        dim: isize,
+        #[pyo3(from_py_with = axis)] dim: isize,
         descending: bool,
         stable: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -247,7 +275,12 @@ impl PyTensor {
 
     /// The positions (int32) that put a dimension in order.
     #[pyo3(signature = (dim=-1, descending=false, stable=true), text_signature = "($self, dim=-1, descending=False, stable=True)")]
-    fn argsort(&self, dim: isize, descending: bool, stable: bool) -> PyResult<PyTensor> {
+    fn argsort(
+        &self,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        descending: bool,
+        stable: bool,
+    ) -> PyResult<PyTensor> {
         let _ = stable;
         record(|| self.0.try_argsort(dim, descending))
     }
@@ -258,7 +291,7 @@ impl PyTensor {
         &self,
         py: Python<'py>,
         k: usize,
-        dim: isize,
+        #[pyo3(from_py_with = axis)] dim: isize,
         largest: bool,
         sorted: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -268,31 +301,40 @@ impl PyTensor {
 
     /// The running sum along a dimension; integers are summed as int64.
     #[pyo3(signature = (dim, *, dtype=None))]
-    fn cumsum(&self, dim: isize, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
+    fn cumsum(&self, #[pyo3(from_py_with = axis)] dim: isize, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
         record(|| converted(&self.0, dtype)?.try_cumsum(dim))
     }
 
     /// The running product along a dimension. Its time grows with the square of the dimension.
     #[pyo3(signature = (dim, *, dtype=None))]
-    fn cumprod(&self, dim: isize, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
+    fn cumprod(
+        &self,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        dtype: Option<DTypeArg>,
+    ) -> PyResult<PyTensor> {
         record(|| converted(&self.0, dtype)?.try_cumprod(dim))
     }
 
     /// Each element less the one before along a dimension, `n` times over.
     #[pyo3(signature = (n=1, dim=-1), text_signature = "($self, n=1, dim=-1)")]
-    fn diff(&self, n: usize, dim: isize) -> PyResult<PyTensor> {
+    fn diff(&self, n: usize, #[pyo3(from_py_with = axis)] dim: isize) -> PyResult<PyTensor> {
         record(|| self.0.try_diff(n, dim))
     }
 
     /// Divided by its p-norm along a dimension, or by `eps` where the norm is smaller.
     #[pyo3(signature = (p=2.0, dim=1, eps=1e-12))]
-    fn normalize(&self, p: f64, dim: isize, eps: f64) -> PyResult<PyTensor> {
+    fn normalize(&self, p: f64, #[pyo3(from_py_with = axis)] dim: isize, eps: f64) -> PyResult<PyTensor> {
         record(|| self.0.try_normalize(p, dim, eps))
     }
 
     /// The cosine of the angle between vectors along a dimension.
     #[pyo3(signature = (other, dim=1, eps=1e-8))]
-    fn cosine_similarity(&self, other: &PyTensor, dim: isize, eps: f64) -> PyResult<PyTensor> {
+    fn cosine_similarity(
+        &self,
+        other: &PyTensor,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        eps: f64,
+    ) -> PyResult<PyTensor> {
         record(|| self.0.try_cosine_similarity(&other.0, dim, eps))
     }
 }
