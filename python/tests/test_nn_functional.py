@@ -235,6 +235,7 @@ def test_one_hot_and_similarity():
         (lambda: F.gelu(volta.ones(2), approximate="fast"), ValueError, "approximate"),
         (lambda: F.mse_loss(volta.ones(2), volta.ones(2), reduction="average"), ValueError, "reduction"),
         (lambda: F.softmax(volta.ones(2), 3), IndexError, "softmax"),
+        (lambda: F.glu(volta.ones(2, 3)), ValueError, "glu.*must be even"),
         (lambda: F.interpolate(volta.ones(1, 1, 2, 2), size=3, mode="cubic"), ValueError, "cubic"),
         (lambda: F.batch_norm(volta.ones(2, 3), None, None), ValueError, "running_mean"),
         (lambda: F.relu(3), TypeError, "Tensor"),
@@ -244,3 +245,8 @@ def test_one_hot_and_similarity():
 def test_misuse_raises_with_the_name_of_the_function(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_padding_keeps_all_digits_of_integers():
+    assert F.pad(volta.tensor([1]), (1, 0), value=2**53 + 1).tolist() == [2**53 + 1, 1]
+    assert F.pad(volta.arange(5.0), (-1, -2)).tolist() == [1, 2] and F.pad(volta.arange(3.0), (-3, 1)).tolist() == [0]

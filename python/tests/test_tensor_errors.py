@@ -58,6 +58,11 @@ CASES = [
     ("pad mode", lambda: x.pad((1, 1), mode="wrap"), ValueError, "pad: there is no mode"),
     ("gpu number", lambda: volta.zeros(1, device="gpu:99"), (RuntimeError, ValueError), "gpu"),
     ("no index", lambda: [1, 2][volta.tensor(1.0)], TypeError, "index"),
+    ("movedim twice", lambda: volta.zeros(2, 3, 4).movedim((0, 1), (1, 1)), ValueError, "movedim: dimension 1 is there twice"),
+    ("movedim from twice", lambda: x.movedim((0, 0), (0, 1)), ValueError, "movedim: dimension 0 is there twice"),
+    ("squeeze axis", lambda: volta.zeros(1, 1, 1).squeeze(-5), IndexError, "dimension -5 is out of range"),
+    ("squeeze twice", lambda: volta.zeros(1, 1, 2).squeeze((0, 0)), ValueError, "squeeze: dimension 0 is there twice"),
+    ("pad too little", lambda: volta.nn.functional.pad(volta.arange(3.0), (0, -4)), ValueError, "takes more than dimension 0"),
     ("where", lambda: volta.where(x > 0, x), TypeError, "where: both alternatives"),
     ("array type", lambda: x + np.array(["a"]), TypeError, "ufunc"),
 ]

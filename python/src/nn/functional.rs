@@ -67,12 +67,6 @@ fn unflatten(x: PyRef<'_, PyTensor>, dim: isize, sizes: Vec<isize>) -> PyResult<
     record(|| x.0.try_unflatten(dim, &sizes[..]))
 }
 
-/// `value` around all axes, as many before and behind each as `pads` says.
-#[pyfunction]
-fn pad(x: PyRef<'_, PyTensor>, pads: Vec<(usize, usize)>, value: f64) -> PyResult<PyTensor> {
-    record(|| x.0.try_pad(&pads, value))
-}
-
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias = None))]
 fn linear(x: PyRef<'_, PyTensor>, weight: PyRef<'_, PyTensor>, bias: Maybe<'_>) -> PyResult<PyTensor> {
@@ -231,7 +225,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_methods(module)?;
     module.add_function(wrap_pyfunction!(prelu, module)?)?;
     module.add_function(wrap_pyfunction!(unflatten, module)?)?;
-    module.add_function(wrap_pyfunction!(pad, module)?)?;
     module.add_function(wrap_pyfunction!(linear, module)?)?;
     module.add_function(wrap_pyfunction!(embedding, module)?)?;
     module.add_function(wrap_pyfunction!(layer_norm, module)?)?;

@@ -8,6 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use volta::Tensor;
 
+/// An error if a dimension is named twice.
+fn once_each(op: &str, dims: &[usize]) -> PyResult<()> {
+    match dims.iter().enumerate().find(|(k, dim)| dims[..*k].contains(dim)) {
+        Some((_, dim)) => Err(PyValueError::new_err(format!("{op}: dimension {dim} is there twice"))),
+        None => Ok(()),
+    }
+}
+
 #[pymethods]
 impl PyTensor {
     /// The same elements in order under another shape; one size may be -1 and follows from the others.
@@ -57,6 +65,8 @@ impl PyTensor {
         if from.len() != to.len() {
             return Err(PyValueError::new_err("movedim: as many sources as destinations are needed"));
         }
+        once_each("movedim", &from)?;
+        once_each("movedim", &to)?;
         let mut order: Vec<isize> = (0..rank).filter(|&d| !from.contains(&(d as usize))).collect();
         let mut moves: Vec<(usize, usize)> = to.into_iter().zip(from).collect();
         moves.sort_unstable();
@@ -110,17 +120,15 @@ impl PyTensor {
     /// Without dimensions of size 1: all of them, one or several.
     #[pyo3(signature = (dim=None))]
     fn squeeze(&self, dim: Option<Dims>) -> PyResult<PyTensor> {
-        record(|| match dim {
-            None => self.0.try_squeeze_all(),
-            Some(Dims(dims)) => {
-                let rank = self.0.rank() as isize;
-                // From the last to the first, so that the others keep their places.
-                let mut dims: Vec<isize> =
-                    dims.into_iter().map(|d| if d < 0 { d + rank } else { d }).collect();
-                dims.sort_unstable();
-                dims.into_iter().rev().try_fold(self.0.clone(), |x, d| x.try_squeeze(d))
-            }
-        })
+        let Some(Dims(dims)) = dim else { return record(|| self.0.try_squeeze_all()) };
+        if self.0.rank() == 0 && dims.iter().all(|d| matches!(d, -1 | 0)) {
+            return record(|| self.0.try_squeeze_all());
+        }
+        let mut dims: Vec<usize> = dims.into_iter().map(|d| self.axis(d)).collect::<PyResult<_>>()?;
+        once_each("squeeze", &dims)?;
+        // From the last to the first, so that the others keep their places.
+        dims.sort_unstable();
+        record(|| dims.into_iter().rev().try_fold(self.0.clone(), |x, d| x.try_squeeze(d as isize)))
     }
 
     /// With a new dimension of size 1.

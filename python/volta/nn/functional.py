@@ -132,6 +132,8 @@ def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of an axis times σ of the second."""
+    if input.size(dim) % 2:
+        raise ValueError(f"glu: axis {dim} of shape {list(input.shape)} must be even to be halved")
     a, b = input.chunk(2, dim)
     return a * _native.sigmoid(b)
 
@@ -373,18 +375,9 @@ def interpolate(
     return _native.interpolate(input, size, scale_factor, mode, bool(align_corners))
 
 
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """`value` before and behind axes: two numbers an axis, the last axis first. Negative numbers cut off."""
-    if mode != "constant":
-        raise ValueError(f'padding by {mode!r} is not there: use "constant"')
-    if len(pad) % 2 or len(pad) // 2 > input.ndim:
-        raise ValueError(f"pad is {tuple(pad)}: two numbers an axis are needed, for at most {input.ndim} axes")
-    pairs = [(0, 0)] * (input.ndim - len(pad) // 2) + [(pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)]
-    if any(n < 0 for pair in pairs for n in pair):
-        kept = tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, input.shape))
-        input = input[kept]
-        pairs = [(max(a, 0), max(b, 0)) for a, b in pairs]
-    return _native.pad(input, pairs, value)
+    return input.pad(pad, mode, value)
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
