@@ -53,14 +53,19 @@ def test_layers_have_pytorchs_shapes(make, given, made, parameters):
 ACTIVATIONS = [
     nn.ReLU(), nn.ReLU6(), nn.GELU(), nn.GELU("tanh"), nn.SiLU(), nn.Mish(), nn.Sigmoid(), nn.Tanh(), nn.LeakyReLU(0.2),
     nn.ELU(), nn.Softplus(), nn.Softsign(), nn.LogSigmoid(), nn.Hardtanh(), nn.Hardsigmoid(), nn.Hardswish(), nn.Softmax(0),
-    nn.LogSoftmax(),
+    nn.LogSoftmax(-1),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("layer", ACTIVATIONS, ids=repr)
 def test_activations_call_the_function_of_their_name(layer):
     name = {"LeakyReLU": "leaky_relu", "LogSoftmax": "log_softmax"}.get(type(layer).__name__, type(layer).__name__.lower())
-    arguments = {"GELU": ["approximate"], "LeakyReLU": ["negative_slope"], "Softmax": ["dim"]}.get(type(layer).__name__, [])
+    arguments = {
+        "GELU": ["approximate"],
+        "LeakyReLU": ["negative_slope"],
+        "LogSoftmax": ["dim"],
+        "Softmax": ["dim"],
+    }.get(type(layer).__name__, [])
     x = volta.tensor(normal(3, 4))
     expected = getattr(F, name)(x, *[getattr(layer, a) for a in arguments])
     assert np.array_equal(array(layer(x)), array(expected))

@@ -186,11 +186,11 @@ class Hardswish(Module):
 
 
 class Softmax(Module):
-    """eˣ over an axis, scaled to a sum of one."""
+    """eˣ over the axis `dim`, which must be given, scaled to a sum of one."""
 
-    def __init__(self, dim: int = -1) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim = F._chosen(dim, "Softmax")
 
     def forward(self, input: Tensor) -> Tensor:
         return _native.softmax(input, self.dim)
@@ -200,11 +200,11 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
-    """The logarithm of softmax."""
+    """The logarithm of softmax over the axis `dim`, which must be given."""
 
-    def __init__(self, dim: int = -1) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim = F._chosen(dim, "LogSoftmax")
 
     def forward(self, input: Tensor) -> Tensor:
         return _native.log_softmax(input, self.dim)

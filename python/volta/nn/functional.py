@@ -120,14 +120,21 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _native.hardswish(input)
 
 
-def softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
-    """eˣ over an axis, scaled to a sum of one."""
-    return _native.softmax(input if dtype is None else input.to(dtype), dim)
+def _chosen(dim: int | None, what: str) -> int:
+    """The axis that was asked for. PyTorch guesses one, by a rule that few expect; a guess would be wrong in silence."""
+    if dim is None:
+        raise TypeError(f"{what} needs the axis to sum over: dim=-1 is the last one, dim=1 that of channels")
+    return dim
 
 
-def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
-    """The logarithm of softmax."""
-    return _native.log_softmax(input if dtype is None else input.to(dtype), dim)
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """eˣ over the axis `dim`, which must be given, scaled to a sum of one."""
+    return _native.softmax(input if dtype is None else input.to(dtype), _chosen(dim, "softmax"))
+
+
+def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """The logarithm of softmax over the axis `dim`, which must be given."""
+    return _native.log_softmax(input if dtype is None else input.to(dtype), _chosen(dim, "log_softmax"))
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
