@@ -1,5 +1,6 @@
 """Data sets and loaders: order, batches, workers, errors."""
 
+import random
 import threading
 
 import numpy as np
@@ -173,3 +174,11 @@ def test_batches_arrive_on_the_device():
 def test_misuse_is_named(options):
     with pytest.raises(ValueError):
         DataLoader(range(3), **options)
+
+
+def test_parts_without_a_seed_come_from_pythons_generator():
+    def parts(seed=None):
+        random.seed(3)
+        return [part.indices for part in random_split(range(20), [10, 10], seed=seed)]
+
+    assert parts() == parts() and parts(1) == parts(1) != parts()

@@ -57,7 +57,9 @@ def test_values_by_rule():
     assert volta.tril_mask(2, 3, 1).tolist() == [[True, True, False], [True, True, True]]
     assert volta.triu_mask(2, 2).tolist() == [[True, True], [False, True]]
     np.testing.assert_allclose(volta.linspace(0, 1, 5).numpy(), np.linspace(0, 1, 5), rtol=1e-6)
-    np.testing.assert_array_equal(volta.linspace(0, 1, 7, dtype=volta.float64).numpy(), np.arange(7) * (1 / 6))
+    # Each half is counted from its own end.
+    halves = [*(np.arange(3) * (1 / 6)), *(1 - np.arange(4)[::-1] * (1 / 6))]
+    np.testing.assert_array_equal(volta.linspace(0, 1, 7, dtype=volta.float64).numpy(), halves)
     assert volta.linspace(3, 4, 1).tolist() == [3.0]
 
 
@@ -202,3 +204,16 @@ def test_uniform_halves_are_below_one():
 def test_ranges_of_floats_are_exact_integers():
     found = volta.arange(16777216.0, 16777220.0, dtype=volta.int32)
     assert found.dtype == volta.int32 and found.tolist() == [16777216, 16777217, 16777218, 16777219]
+
+
+def test_evenly_spaced_numbers_end_where_they_should():
+    for end, steps in [(0.7, 8), (1.0, 50), (1e-3, 3), (10.0, 99)]:
+        for dtype, scale in [(volta.float32, np.float32), (volta.float64, np.float64)]:
+            found = volta.linspace(-end, end, steps, dtype=dtype).numpy()
+            assert found[0] == scale(-end) and found[-1] == scale(end)
+            np.testing.assert_array_equal(found, -found[::-1])
+    whole = volta.linspace(0, 99, 100, dtype=volta.int64)
+    assert whole.tolist() == list(range(100))
+    assert volta.linspace(0, 2**53 + 2, 3, dtype=volta.int64)[-1].item() == 2**53 + 2
+    assert volta.linspace(-3, 3, 7, dtype=volta.int32).tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    assert volta.linspace(0, 1, 0).shape == (0,)

@@ -220,3 +220,20 @@ def test_a_truth_value_in_the_place_of_a_dimension_is_what_pytorch_takes_it_for(
     for misused in (lambda: x.sum((0, True)), lambda: volta.cat([x], dim=False), lambda: x.size(True)):
         with pytest.raises(TypeError, match="integer"):
             misused()
+
+
+def test_numbers_of_python_are_exact_or_an_error():
+    assert int(volta.tensor(1e19, dtype=volta.float64)) == 10**19
+    assert int(volta.tensor(-2.7)) == -2 and int(volta.tensor(2**62 + 1)) == 2**62 + 1 and int(volta.tensor(True)) == 1
+    with pytest.raises(ValueError, match="NaN"):
+        int(volta.tensor(float("nan")))
+    for sign in (1, -1):
+        with pytest.raises(OverflowError, match="infinity"):
+            int(volta.tensor(sign * float("inf")))
+    assert complex(volta.tensor(1.5)) == 1.5 + 0j
+
+
+def test_a_number_less_bytes_may_be_negative():
+    x = volta.tensor([1, 2], dtype=volta.uint8)
+    assert x.rsub(0.5).tolist() == [-0.5, -1.5] and volta.rsub(x, 0.5).dtype == volta.float32
+    assert x.rsub(1).tolist() == [0, 255]

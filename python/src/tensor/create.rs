@@ -235,15 +235,17 @@ fn arange(
             };
             return tensor.try_to_dtype(dtype);
         }
-        spaced(start.to_f64(), step.to_f64(), far.ceil() as usize, dtype)
+        let numbers = (0..far.ceil() as usize).map(|k| start.to_f64() + k as f64 * step.to_f64());
+        of_numbers(numbers, dtype)
     })
 }
 
-/// `count` numbers `step` apart, exact in float64 where what is asked for has more digits than float32.
-fn spaced(start: f64, step: f64, count: usize, dtype: DType) -> Result<Tensor> {
-    let numbers = (0..count).map(|k| start + k as f64 * step);
+/// A vector of numbers that were computed in float64, in a type that may have as many digits.
+fn of_numbers(numbers: impl ExactSizeIterator<Item = f64>, dtype: DType) -> Result<Tensor> {
+    let count = numbers.len();
     let tensor = match dtype {
-        DType::F64 | DType::I64 => Tensor::try_from_vec(numbers.collect::<Vec<f64>>(), [count])?,
+        DType::F64 => Tensor::try_from_vec(numbers.collect::<Vec<f64>>(), [count])?,
+        DType::I64 => Tensor::try_from_vec(numbers.map(|x| x as i64).collect(), [count])?,
         DType::U32 => Tensor::try_from_vec(numbers.map(|x| x as u32).collect(), [count])?,
         DType::I32 => Tensor::try_from_vec(numbers.map(|x| x as i32).collect(), [count])?,
         _ => Tensor::try_from_vec(numbers.map(|x| x as f32).collect(), [count])?,
@@ -262,12 +264,17 @@ fn linspace(
     device: Option<DeviceArg>,
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
-    let (start, end, device) = (start.0.to_f64(), end.0.to_f64(), or_default(device)?);
+    let (device, dtype) = (or_default(device)?, kind(dtype));
+    // Integers go from an integer to an integer.
+    let bound = |x: Number| if dtype.is_float() { x.0.to_f64() } else { x.0.to_f64().trunc() };
+    let (start, end) = (bound(start), bound(end));
     let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
-    make(device, requires_grad, || match kind(dtype) {
-        DType::F32 => Tensor::try_linspace(start, end, steps),
-        other => spaced(start, step, steps, other),
-    })
+    // Each half from its own end, as PyTorch does: both ends are exact, and the middle lies in the middle.
+    let at = |k: usize| match k {
+        k if steps == 1 || k < steps / 2 => start + k as f64 * step,
+        k => end - (steps - 1 - k) as f64 * step,
+    };
+    make(device, requires_grad, || of_numbers((0..steps).map(at), dtype))
 }
 
 /// Ones on the diagonal of a matrix, zeros elsewhere.

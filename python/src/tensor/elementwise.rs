@@ -4,6 +4,7 @@ use super::arguments::{Number, Other};
 use super::device::DeviceArg;
 use super::dtype::{DTypeArg, PyDType};
 use super::in_place::{changed, scaled};
+use super::operators::reflected;
 use super::{PyDevice, PyTensor, record};
 use crate::error::{call, run};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -174,7 +175,7 @@ impl PyTensor {
 
     /// other - self
     fn rsub(&self, other: Other) -> PyResult<PyTensor> {
-        record(|| self.0.try_neg()?.try_add(other.0))
+        record(|| reflected(other.0, &self.0, |a, b| a.try_sub(b)))
     }
 
     /// self / other, or the quotient rounded: `rounding_mode='floor'` or `'trunc'`.

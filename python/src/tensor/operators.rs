@@ -27,7 +27,7 @@ fn on_the_left(operand: Operand, right: &Tensor) -> Result<Tensor> {
 
 /// An op with what may be a number on the left. In half precision the number is not rounded to it before: it may lie out of
 /// its range where the result does not.
-fn reflected(
+pub fn reflected(
     left: Operand,
     right: &Tensor,
     op: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,

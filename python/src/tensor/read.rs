@@ -5,7 +5,7 @@ use super::{PyTensor, dtype};
 use crate::error::{call, run};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyComplex, PyDict, PyInt};
 use volta::{DType, Device, Scalar, Tensor};
 
 /// The one number of a tensor.
@@ -70,19 +70,20 @@ impl PyTensor {
         Ok(scalar(py, &self.0)?.to_f64())
     }
 
-    fn __int__(&self, py: Python<'_>) -> PyResult<i64> {
-        Ok(scalar(py, &self.0)?.to_i64())
+    /// As Python's `int`: exact however large, and an error of what is no integer.
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<PyInt>().call1((self.item(py)?,))
     }
 
     fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
         if !self.0.dtype().is_int() || self.0.numel() != 1 {
             return Err(PyTypeError::new_err("only a tensor of one integer can be an index"));
         }
-        self.__int__(py)
+        Ok(scalar(py, &self.0)?.to_i64())
     }
 
-    fn __complex__(&self, py: Python<'_>) -> PyResult<f64> {
-        self.__float__(py)
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyComplex>> {
+        Ok(PyComplex::from_doubles(py, self.__float__(py)?, 0.0))
     }
 
     /// Whether any element equals a number.

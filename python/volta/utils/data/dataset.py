@@ -112,6 +112,6 @@ def random_split(dataset: Any, lengths: Sequence[int | float], seed: int | None 
     if sum(counts) != total:
         raise ValueError(f"the lengths sum up to {sum(counts)}, and there are {total} samples")
     order = list(range(total))
-    random.Random(seed).shuffle(order)
+    random.Random(random.randrange(1 << 63) if seed is None else seed).shuffle(order)
     ends = list(accumulate(counts))
     return [Subset(dataset, order[end - count : end]) for count, end in zip(counts, ends)]
