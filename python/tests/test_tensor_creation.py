@@ -217,3 +217,13 @@ def test_evenly_spaced_numbers_end_where_they_should():
     assert volta.linspace(0, 2**53 + 2, 3, dtype=volta.int64)[-1].item() == 2**53 + 2
     assert volta.linspace(-3, 3, 7, dtype=volta.int32).tolist() == [-3, -2, -1, 0, 1, 2, 3]
     assert volta.linspace(0, 1, 0).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty", "rand", "randn"])
+def test_shapes_may_be_given_by_name(name):
+    make = getattr(volta, name)
+    assert make(size=(2, 3)).shape == (2, 3) and make(size=[4]).shape == (4,)
+    with pytest.raises(TypeError, match="size is given twice"):
+        make(2, size=(2,))
+    with pytest.raises(TypeError, match="integer"):
+        make(True)

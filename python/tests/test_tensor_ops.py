@@ -237,3 +237,25 @@ def test_a_number_less_bytes_may_be_negative():
     x = volta.tensor([1, 2], dtype=volta.uint8)
     assert x.rsub(0.5).tolist() == [-0.5, -1.5] and volta.rsub(x, 0.5).dtype == volta.float32
     assert x.rsub(1).tolist() == [0, 255]
+
+
+def test_dimensions_and_shapes_go_by_pytorchs_names():
+    x = volta.arange(6).reshape(shape=(2, 3))
+    assert x.shape == (2, 3) and x.view(size=(3, 2)).shape == (3, 2)
+    assert x.flip(dims=(0, 1)).tolist() == [[5, 4, 3], [2, 1, 0]] and x.flip(dims=1).tolist() == x.flip(1).tolist()
+    assert x.permute(dims=(1, 0)).shape == (3, 2) and volta.permute(x, dims=(1, 0)).shape == (3, 2)
+    assert x.tile(dims=(2,)).shape == (2, 6) and x.repeat(repeats=(2, 1)).shape == (4, 3)
+    assert x[:1].expand(size=(4, 3)).shape == (4, 3) and volta.broadcast_to(x, size=(5, 2, 3)).shape == (5, 2, 3)
+    with pytest.raises(TypeError, match="dims is given twice"):
+        x.flip(0, dims=1)
+
+
+def test_functions_take_their_first_argument_by_name():
+    x = volta.tensor([[1.0, -2.0], [3.0, 4.0]])
+    assert volta.abs(input=x).tolist() == [[1, 2], [3, 4]]
+    assert volta.sum(input=x, dim=1).tolist() == [-1, 7]
+    assert volta.permute(input=x, dims=(1, 0)).tolist() == x.T.tolist()
+    assert volta.add(x, other=1).tolist() == volta.add(input=x, other=1).tolist()
+    assert volta.exp.__name__ == "exp" and "e to the power" in volta.exp.__doc__
+    with pytest.raises(TypeError):
+        volta.abs(x, input=x)

@@ -5,6 +5,7 @@ python python/tools/make_stubs.py --check  # fails if they are not up to date
 """
 
 import inspect
+import re
 import sys
 import types
 from pathlib import Path
@@ -236,6 +237,9 @@ OVERLOADS = {
     for name in ("max", "min", "median")
 }
 
+# Ops whose sizes or dimensions come one by one, or together by the name they have.
+NAMED_SIZES = "broadcast_to empty expand flip ones permute rand randn repeat reshape tile view zeros".split()
+
 PROPERTIES = {
     "T": "Tensor",
     "mT": "Tensor",
@@ -313,15 +317,23 @@ def documented(head, doc, indent=""):
     return [f"{indent}{head}", f'{indent}    """{lines[0]}', *body, f'{indent}    """']
 
 
+def overloads(name, heads, doc, indent):
+    out = []
+    for head in heads:
+        out += [f"{indent}@overload", *documented(f"def {name}{head}:", doc, indent), ""]
+    return out
+
+
 def function(name, member, first="self", indent="", returns=None):
     if name in OVERLOADS:
         heads = [form.format(self=first).replace("(, ", "(") for form in OVERLOADS[name]]
-        out = []
-        for head in heads:
-            out += [f"{indent}@overload", *documented(f"def {name}{head}:", member.__doc__, indent), ""]
-        return out
+        return overloads(name, heads, member.__doc__, indent)
     kind = returns or RETURNS.get(name, "Tensor")
-    return [*documented(f"def {name}({parameters(name, member, first)}) -> {kind}:", member.__doc__, indent), ""]
+    listed = parameters(name, member, first)
+    if name in NAMED_SIZES:
+        by_name = re.sub(r"\*(\w+: Size)", r"*, \1", listed)
+        return overloads(name, [f"({form}) -> {kind}" for form in (listed, by_name)], member.__doc__, indent)
+    return [*documented(f"def {name}({listed}) -> {kind}:", member.__doc__, indent), ""]
 
 
 def klass(name, cls):

@@ -1,5 +1,7 @@
 """Functions that are methods of tensors too: `volta.exp(x)` is `x.exp()`."""
 
+import functools
+
 from ._volta import Tensor, cat
 
 # Methods that PyTorch has as functions as well.
@@ -34,8 +36,24 @@ _ALIASES = {
 for _alias, _name in _ALIASES.items():
     setattr(Tensor, _alias, getattr(Tensor, _name))
 
+
+def _function(name):
+    """The method as a function, whose first argument may also come by its name in PyTorch."""
+    method = getattr(Tensor, name)
+
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        if "input" in kwargs:
+            return method(kwargs.pop("input"), *args, **kwargs)
+        return method(*args, **kwargs)
+
+    call.__qualname__ = name
+    call.__module__ = "volta"
+    return call
+
+
 for _name in [*_METHODS, *_ALIASES]:
-    globals()[_name] = getattr(Tensor, _name)
+    globals()[_name] = _function(_name)
 
 concat = concatenate = cat
 

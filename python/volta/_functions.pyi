@@ -47,7 +47,12 @@ def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = F
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The matrix products of two batches of matrices."""
 
+@overload
 def broadcast_to(input: Tensor, *size: Size) -> Tensor:
+    """`expand` to a shape."""
+
+@overload
+def broadcast_to(input: Tensor, *, size: Size) -> Tensor:
     """`expand` to a shape."""
 
 def ceil(input: Tensor) -> Tensor:
@@ -125,7 +130,12 @@ def expm1(input: Tensor) -> Tensor:
 def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one."""
 
+@overload
 def flip(input: Tensor, *dims: Size) -> Tensor:
+    """Dimensions in reverse order of elements."""
+
+@overload
+def flip(input: Tensor, *, dims: Size) -> Tensor:
     """Dimensions in reverse order of elements."""
 
 def floor(input: Tensor) -> Tensor:
@@ -344,7 +354,12 @@ def pad(input: Tensor, pad: Sequence[builtins.int], mode: str = 'constant', valu
     cut.
     """
 
+@overload
 def permute(input: Tensor, *dims: Size) -> Tensor:
+    """The dimensions in another order."""
+
+@overload
+def permute(input: Tensor, *, dims: Size) -> Tensor:
     """The dimensions in another order."""
 
 def pow(input: Tensor, exponent: Operand) -> Tensor:
@@ -374,7 +389,12 @@ def remainder(input: Tensor, other: Operand) -> Tensor:
 def repeat_interleave(input: Tensor, repeats: builtins.int, dim: builtins.int | None = None) -> Tensor:
     """Every element repeated in place, along a dimension or of the flattened tensor."""
 
+@overload
 def reshape(input: Tensor, *shape: Size) -> Tensor:
+    """The same elements in order under another shape; one size may be -1 and follows from the others."""
+
+@overload
+def reshape(input: Tensor, *, shape: Size) -> Tensor:
     """The same elements in order under another shape; one size may be -1 and follows from the others."""
 
 def roll(input: Tensor, shifts: Size, dims: Size | None = None) -> Tensor:
@@ -462,7 +482,12 @@ def tan(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent."""
 
+@overload
 def tile(input: Tensor, *dims: Size) -> Tensor:
+    """`repeat` that takes fewer numbers than dimensions, for the last ones."""
+
+@overload
+def tile(input: Tensor, *, dims: Size) -> Tensor:
     """`repeat` that takes fewer numbers than dimensions, for the last ones."""
 
 def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> return_types.topk:

@@ -152,7 +152,12 @@ class Tensor:
     def bool(self) -> Tensor:
         """The same values as bool: whether they are not zero."""
 
+    @overload
     def broadcast_to(self, *size: Size) -> Tensor:
+        """`expand` to a shape."""
+
+    @overload
+    def broadcast_to(self, *, size: Size) -> Tensor:
         """`expand` to a shape."""
 
     def byte(self) -> Tensor:
@@ -275,7 +280,12 @@ class Tensor:
     def exp_(self) -> Tensor:
         """`exp` in place."""
 
-    def expand(self, *sizes: Size) -> Tensor:
+    @overload
+    def expand(self, *size: Size) -> Tensor:
+        """Repeats dimensions of size 1 (and new ones in front) without copying; -1 keeps a size."""
+
+    @overload
+    def expand(self, *, size: Size) -> Tensor:
         """Repeats dimensions of size 1 (and new ones in front) without copying; -1 keeps a size."""
 
     def expand_as(self, other: Tensor) -> Tensor:
@@ -293,7 +303,12 @@ class Tensor:
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """The dimensions from `start_dim` to `end_dim` as one."""
 
+    @overload
     def flip(self, *dims: Size) -> Tensor:
+        """Dimensions in reverse order of elements."""
+
+    @overload
+    def flip(self, *, dims: Size) -> Tensor:
         """Dimensions in reverse order of elements."""
 
     def float(self) -> Tensor:
@@ -636,7 +651,12 @@ class Tensor:
         cut.
         """
 
+    @overload
     def permute(self, *dims: Size) -> Tensor:
+        """The dimensions in another order."""
+
+    @overload
+    def permute(self, *, dims: Size) -> Tensor:
         """The dimensions in another order."""
 
     def pow(self, exponent: Operand) -> Tensor:
@@ -681,7 +701,12 @@ class Tensor:
     def remainder_(self, other: Operand) -> Tensor:
         """In-place form of `try_remainder` without its underscore: changes this tensor."""
 
+    @overload
     def repeat(self, *repeats: Size) -> Tensor:
+        """The whole tensor repeated along every dimension; more numbers than dimensions add some in front."""
+
+    @overload
+    def repeat(self, *, repeats: Size) -> Tensor:
         """The whole tensor repeated along every dimension; more numbers than dimensions add some in front."""
 
     def repeat_interleave(self, repeats: builtins.int, dim: builtins.int | None = None) -> Tensor:
@@ -697,7 +722,12 @@ class Tensor:
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
         """Makes a leaf collect gradients, or stop, and returns it."""
 
+    @overload
     def reshape(self, *shape: Size) -> Tensor:
+        """The same elements in order under another shape; one size may be -1 and follows from the others."""
+
+    @overload
+    def reshape(self, *, shape: Size) -> Tensor:
         """The same elements in order under another shape; one size may be -1 and follows from the others."""
 
     def reshape_as(self, other: Tensor) -> Tensor:
@@ -834,7 +864,12 @@ class Tensor:
     def tanh_(self) -> Tensor:
         """`tanh` in place."""
 
+    @overload
     def tile(self, *dims: Size) -> Tensor:
+        """`repeat` that takes fewer numbers than dimensions, for the last ones."""
+
+    @overload
+    def tile(self, *, dims: Size) -> Tensor:
         """`repeat` that takes fewer numbers than dimensions, for the last ones."""
 
     def to(self, *args: Any, device: DeviceLike | None = None, dtype: DTypeLike | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
@@ -891,7 +926,12 @@ class Tensor:
     def var(self, dim: Size | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: Number | None = None) -> Tensor:
         """The variance of all elements, or over dimensions, divided by their number less `correction` (1 by default)."""
 
-    def view(self, *shape: Size) -> Tensor:
+    @overload
+    def view(self, *size: Size) -> Tensor:
+        """`reshape`: views are values of their own, so every shape fits."""
+
+    @overload
+    def view(self, *, size: Size) -> Tensor:
         """`reshape`: views are values of their own, so every shape fits."""
 
     def view_as(self, other: Tensor) -> Tensor:
@@ -981,7 +1021,12 @@ def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
     """Sums of products by Einstein's rule: `einsum('bij,bjk->bik', a, b)`."""
 
 
+@overload
 def empty(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """A tensor whose values do not matter; they are zeros."""
+
+@overload
+def empty(*, size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor whose values do not matter; they are zeros."""
 
 
@@ -1054,7 +1099,12 @@ def manual_seed(seed: builtins.int) -> None:
     """Starts the random numbers anew: the same seed gives the same numbers, bit for bit, on every device."""
 
 
+@overload
 def ones(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Ones of a shape."""
+
+@overload
+def ones(*, size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Ones of a shape."""
 
 
@@ -1062,7 +1112,12 @@ def ones_like(input: Tensor, *, dtype: DTypeLike | None = None, device: DeviceLi
     """Ones of a tensor's shape and type."""
 
 
+@overload
 def rand(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Uniform random numbers in [0, 1)."""
+
+@overload
+def rand(*, size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform random numbers in [0, 1)."""
 
 
@@ -1080,7 +1135,12 @@ def randint_like(input: Tensor, low: builtins.int, high: builtins.int, *, dtype:
     """Uniform random integers from `low` up to, not including, `high`, of a tensor's shape and type."""
 
 
+@overload
 def randn(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Normal random numbers with mean 0 and deviation 1."""
+
+@overload
+def randn(*, size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal random numbers with mean 0 and deviation 1."""
 
 
@@ -1135,7 +1195,12 @@ def where(condition: Operand, input: Operand | None = None, other: Operand | Non
     """
 
 
+@overload
 def zeros(*size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Zeros of a shape."""
+
+@overload
+def zeros(*, size: Size, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Zeros of a shape."""
 
 

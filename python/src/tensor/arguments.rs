@@ -118,6 +118,19 @@ pub fn sizes(arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<isize>> {
     arguments.extract::<Dims>().map(|d| d.0)
 }
 
+/// Sizes by position, or by the name that PyTorch gives them: `f(2, 3)` or `f(size=(2, 3))`.
+pub fn sizes_or_named(
+    arguments: &Bound<'_, PyTuple>,
+    named: Option<Dims>,
+    name: &str,
+) -> PyResult<Vec<isize>> {
+    match named {
+        None => sizes(arguments),
+        Some(Dims(named)) if arguments.is_empty() => Ok(named),
+        Some(_) => Err(PyTypeError::new_err(format!("{name} is given twice: by position and by name"))),
+    }
+}
+
 /// Extents, none of which is negative.
 pub fn extents(sizes: &[isize]) -> PyResult<Vec<usize>> {
     let positive = |&s: &isize| {

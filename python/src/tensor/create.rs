@@ -1,6 +1,6 @@
 //! Making tensors: from data, by rules, at random.
 
-use super::arguments::{Dims, Number, extents, sizes};
+use super::arguments::{Dims, Number, extents, sizes_or_named};
 use super::device::{DeviceArg, integer, or_default};
 use super::dtype::DTypeArg;
 use super::elementwise::copied;
@@ -144,19 +144,24 @@ fn as_tensor<'py>(
     Ok(made.into_pyobject(py)?.into_any())
 }
 
-/// Functions of a shape: `f(2, 3)` or `f((2, 3))`.
+/// Functions of a shape: `f(2, 3)`, `f((2, 3))` or `f(size=(2, 3))`.
 macro_rules! shaped {
     ($($(#[doc = $doc:literal])* $name:ident = $make:expr;)*) => {$(
         $(#[doc = $doc])*
         #[pyfunction]
-        #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
+        #[pyo3(
+            signature = (*args, size=None, dtype=None, device=None, requires_grad=false),
+            text_signature = "(*size, dtype=None, device=None, requires_grad=False)"
+        )]
         fn $name(
-            size: &Bound<'_, PyTuple>,
+            args: &Bound<'_, PyTuple>,
+            size: Option<Dims>,
             dtype: Option<DTypeArg>,
             device: Option<DeviceArg>,
             requires_grad: bool,
         ) -> PyResult<PyTensor> {
-            let (shape, device) = (extents(&sizes(size)?)?, or_default(device)?);
+            let size = sizes_or_named(args, size, "size")?;
+            let (shape, device) = (extents(&size)?, or_default(device)?);
             let body: fn(&[usize], Option<DTypeArg>) -> Result<Tensor> = $make;
             make(device, requires_grad, || body(&shape, dtype))
         }

@@ -1,6 +1,6 @@
 //! Shapes: views, cuts, repetitions, padding, triangles, gathering.
 
-use super::arguments::{Dims, Number, axis, axis_or_none, extents, sizes};
+use super::arguments::{Dims, Number, axis, axis_or_none, extents, sizes_or_named};
 use super::{PyTensor, record, record_all};
 use crate::error::call;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -19,16 +19,16 @@ fn once_each(op: &str, dims: &[usize]) -> PyResult<()> {
 #[pymethods]
 impl PyTensor {
     /// The same elements in order under another shape; one size may be -1 and follows from the others.
-    #[pyo3(signature = (*shape))]
-    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let shape = sizes(shape)?;
+    #[pyo3(signature = (*args, shape=None), text_signature = "($self, *shape)")]
+    fn reshape(&self, args: &Bound<'_, PyTuple>, shape: Option<Dims>) -> PyResult<PyTensor> {
+        let shape = sizes_or_named(args, shape, "shape")?;
         record(|| self.0.try_reshape(&shape[..]))
     }
 
     /// `reshape`: views are values of their own, so every shape fits.
-    #[pyo3(signature = (*shape))]
-    fn view(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        self.reshape(shape)
+    #[pyo3(signature = (*args, size=None), text_signature = "($self, *size)")]
+    fn view(&self, args: &Bound<'_, PyTuple>, size: Option<Dims>) -> PyResult<PyTensor> {
+        self.reshape(args, size)
     }
 
     /// `reshape` to another tensor's shape.
@@ -42,9 +42,9 @@ impl PyTensor {
     }
 
     /// The dimensions in another order.
-    #[pyo3(signature = (*dims))]
-    fn permute(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let dims = sizes(dims)?;
+    #[pyo3(signature = (*args, dims=None), text_signature = "($self, *dims)")]
+    fn permute(&self, args: &Bound<'_, PyTuple>, dims: Option<Dims>) -> PyResult<PyTensor> {
+        let dims = sizes_or_named(args, dims, "dims")?;
         record(|| self.0.try_permute(&dims[..]))
     }
 
@@ -100,10 +100,10 @@ impl PyTensor {
     }
 
     /// Repeats dimensions of size 1 (and new ones in front) without copying; -1 keeps a size.
-    #[pyo3(signature = (*sizes))]
-    fn expand(&self, sizes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let sizes = self::sizes(sizes)?;
-        record(|| self.0.try_expand(&sizes[..]))
+    #[pyo3(signature = (*args, size=None), text_signature = "($self, *size)")]
+    fn expand(&self, args: &Bound<'_, PyTuple>, size: Option<Dims>) -> PyResult<PyTensor> {
+        let size = sizes_or_named(args, size, "size")?;
+        record(|| self.0.try_expand(&size[..]))
     }
 
     /// `expand` to another tensor's shape.
@@ -112,9 +112,9 @@ impl PyTensor {
     }
 
     /// `expand` to a shape.
-    #[pyo3(signature = (*size))]
-    fn broadcast_to(&self, size: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        self.expand(size)
+    #[pyo3(signature = (*args, size=None), text_signature = "($self, *size)")]
+    fn broadcast_to(&self, args: &Bound<'_, PyTuple>, size: Option<Dims>) -> PyResult<PyTensor> {
+        self.expand(args, size)
     }
 
     /// Without dimensions of size 1: all of them, one or several.
@@ -179,9 +179,9 @@ impl PyTensor {
     }
 
     /// Dimensions in reverse order of elements.
-    #[pyo3(signature = (*dims))]
-    fn flip(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let dims = sizes(dims)?;
+    #[pyo3(signature = (*args, dims=None), text_signature = "($self, *dims)")]
+    fn flip(&self, args: &Bound<'_, PyTuple>, dims: Option<Dims>) -> PyResult<PyTensor> {
+        let dims = sizes_or_named(args, dims, "dims")?;
         record(|| self.0.try_flip(&dims[..]))
     }
 
@@ -203,16 +203,16 @@ impl PyTensor {
     }
 
     /// The whole tensor repeated along every dimension; more numbers than dimensions add some in front.
-    #[pyo3(signature = (*repeats))]
-    fn repeat(&self, repeats: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let repeats = sizes(repeats)?;
+    #[pyo3(signature = (*args, repeats=None), text_signature = "($self, *repeats)")]
+    fn repeat(&self, args: &Bound<'_, PyTuple>, repeats: Option<Dims>) -> PyResult<PyTensor> {
+        let repeats = sizes_or_named(args, repeats, "repeats")?;
         record(|| self.0.try_repeat(&repeats[..]))
     }
 
     /// `repeat` that takes fewer numbers than dimensions, for the last ones.
-    #[pyo3(signature = (*dims))]
-    fn tile(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let dims = sizes(dims)?;
+    #[pyo3(signature = (*args, dims=None), text_signature = "($self, *dims)")]
+    fn tile(&self, args: &Bound<'_, PyTuple>, dims: Option<Dims>) -> PyResult<PyTensor> {
+        let dims = sizes_or_named(args, dims, "dims")?;
         record(|| self.0.try_tile(&dims[..]))
     }
 
