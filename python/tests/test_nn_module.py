@@ -269,3 +269,24 @@ def test_a_loaded_state_has_memory_of_its_own():
     other.load_state_dict(net.state_dict())
     net.weight.detach().numpy()[:] = 7
     assert other.weight.tolist() == [[0, 0], [0, 0]]
+
+
+def test_train_is_called_on_every_module_so_that_it_may_be_overridden():
+    class Frozen(nn.BatchNorm1d):
+        def train(self, mode=True):
+            return super().train(False)
+
+    class Watched(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.calls = Frozen(2), []
+
+        def train(self, mode=True):
+            self.calls.append(mode)
+            return super().train(mode)
+
+    net = nn.Sequential(Watched(), nn.Dropout())
+    net.train()
+    assert net.training and net[1].training and net[0].training and not net[0].norm.training
+    net.eval()
+    assert net[0].calls == [True, False] and not any(m.training for m in net.modules())

@@ -255,9 +255,13 @@ class Module:
     # Modes, places and gradients
 
     def train(self: Self, mode: bool = True) -> Self:
-        """Switches layers that behave differently while they train (dropout, batch norm) to training."""
-        for module in self.modules():
-            module.__dict__["training"] = bool(mode)
+        """Switches layers that behave differently while they train (dropout, batch norm) to training.
+
+        It calls `train` of the modules inside, so that a subclass may keep some of them from it.
+        """
+        self.training = bool(mode)
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self: Self) -> Self:
