@@ -290,3 +290,42 @@ def test_train_is_called_on_every_module_so_that_it_may_be_overridden():
     assert net.training and net[1].training and net[0].training and not net[0].norm.training
     net.eval()
     assert net[0].calls == [True, False] and not any(m.training for m in net.modules())
+
+
+def test_containers_with_tensors_of_their_own_walk_modules_only():
+    class Scaled(nn.Sequential):
+        def __init__(self, *modules):
+            super().__init__()
+            self.scale = nn.Parameter(volta.full((1,), 2.0))
+            self.register_buffer("seen", volta.zeros(1))
+            self.extend(modules)
+
+        def forward(self, input):
+            return super().forward(input) * self.scale
+
+    scaled = Scaled(nn.Identity(), nn.ReLU())
+    assert len(scaled) == 2 and names(scaled.named_children()) == ["0", "1"]
+    assert isinstance(scaled[0], nn.Identity) and isinstance(scaled[-1], nn.ReLU) and len(list(scaled)) == len(scaled[:]) == 2
+    assert scaled(volta.tensor([-1.0, 3.0])).tolist() == [0, 6]
+    scaled[0] = nn.Tanh()
+    assert isinstance(scaled[0], nn.Tanh) and isinstance(scaled.scale, nn.Parameter)
+
+    listed = nn.ModuleList([nn.ReLU()])
+    listed.weight = nn.Parameter(volta.ones(1))
+    listed.append(nn.Tanh())
+    listed.insert(0, nn.Identity())
+    assert len(listed) == 3 and [type(m).__name__ for m in listed] == ["Identity", "ReLU", "Tanh"]
+    assert isinstance(listed.pop(), nn.Tanh) and isinstance(listed[-1], nn.ReLU) and listed.weight.item() == 1
+
+    named = nn.ModuleDict({"a": nn.ReLU()})
+    named.register_buffer("b", volta.zeros(1))
+    assert len(named) == 1 and named.keys() == list(named) == ["a"] and "b" not in named
+    with pytest.raises(KeyError):
+        named["b"]
+    with pytest.raises(KeyError):
+        del named["b"]
+
+    several = nn.ParameterList([volta.ones(1)])
+    several.register_buffer("seen", volta.zeros(1))
+    several.append(volta.zeros(2))
+    assert len(several) == 2 and several[-1].shape == (2,)

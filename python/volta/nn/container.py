@@ -25,7 +25,7 @@ class Sequential(Module):
 
     def forward(self, input: Any) -> Any:
         fields = self.__dict__
-        for name in self._kinds:
+        for name in self._names(_MODULE):
             input = fields[name](input)
         return input
 
@@ -44,7 +44,7 @@ class Sequential(Module):
         return iter([m for _, m in self._own(_MODULE)])
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._names(_MODULE))
 
     @overload
     def __getitem__(self, index: int) -> Module: ...
@@ -53,10 +53,10 @@ class Sequential(Module):
     def __getitem__(self, index: int | slice) -> Module:
         if isinstance(index, slice):
             return Sequential(dict(list(self._own(_MODULE))[index]))
-        return self.__dict__[_at(list(self._kinds), index)]
+        return self.__dict__[_at(self._names(_MODULE), index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
-        self.register_module(_at(list(self._kinds), index), module)
+        self.register_module(_at(self._names(_MODULE), index), module)
 
 
 class ModuleList(Module):
@@ -91,7 +91,7 @@ class ModuleList(Module):
         return module
 
     def _replace(self, modules: list[Module]) -> None:
-        for name in list(self._kinds):
+        for name in self._names(_MODULE):
             delattr(self, name)
         self.extend(modules)
 
@@ -99,7 +99,7 @@ class ModuleList(Module):
         return iter([m for _, m in self._own(_MODULE)])
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._names(_MODULE))
 
     @overload
     def __getitem__(self, index: int) -> Module: ...
@@ -108,10 +108,10 @@ class ModuleList(Module):
     def __getitem__(self, index: int | slice) -> Module:
         if isinstance(index, slice):
             return ModuleList(list(self)[index])
-        return self.__dict__[_at(list(self._kinds), index)]
+        return self.__dict__[_at(self._names(_MODULE), index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
-        self.register_module(_at(list(self._kinds), index), module)
+        self.register_module(_at(self._names(_MODULE), index), module)
 
     def __contains__(self, module: object) -> bool:
         return any(m is module for m in self)
@@ -131,7 +131,7 @@ class ModuleDict(Module):
 
     def keys(self) -> list[str]:
         """All names, in order."""
-        return list(self._kinds)
+        return self._names(_MODULE)
 
     def values(self) -> list[Module]:
         """All modules, in order."""
@@ -148,24 +148,26 @@ class ModuleDict(Module):
         return module
 
     def __getitem__(self, name: str) -> Module:
-        if name not in self._kinds:
-            raise KeyError(f"there is no module {name!r}, only {', '.join(self._kinds) or 'none'}")
+        if name not in self:
+            raise KeyError(f"there is no module {name!r}, only {', '.join(self._names(_MODULE)) or 'none'}")
         return self.__dict__[name]
 
     def __setitem__(self, name: str, module: Module) -> None:
         self.register_module(name, module)
 
     def __delitem__(self, name: str) -> None:
+        if name not in self:
+            raise KeyError(name)
         delattr(self, name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._kinds))
+        return iter(self._names(_MODULE))
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._names(_MODULE))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._kinds
+        return name in self._names(_MODULE)
 
 
 class ParameterList(Module):
@@ -191,14 +193,14 @@ class ParameterList(Module):
         return iter([p for _, p in self._own(_PARAMETER)])
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._names(_PARAMETER))
 
     def __getitem__(self, index: int) -> Parameter:
-        return self.__dict__[_at(list(self._kinds), index)]
+        return self.__dict__[_at(self._names(_PARAMETER), index)]
 
     def __setitem__(self, index: int, value: Any) -> None:
         parameter = value if isinstance(value, Parameter) else Parameter(value)
-        self.register_parameter(_at(list(self._kinds), index), parameter)
+        self.register_parameter(_at(self._names(_PARAMETER), index), parameter)
 
     def extra_repr(self) -> str:
         return ", ".join(f"({name}): {list(p.shape)}" for name, p in self._own(_PARAMETER))
@@ -214,7 +216,7 @@ class ParameterDict(Module):
 
     def keys(self) -> list[str]:
         """All names, in order."""
-        return list(self._kinds)
+        return self._names(_PARAMETER)
 
     def values(self) -> list[Parameter]:
         """All parameters, in order."""
@@ -225,24 +227,26 @@ class ParameterDict(Module):
         return list(self._own(_PARAMETER))
 
     def __getitem__(self, name: str) -> Parameter:
-        if name not in self._kinds:
-            raise KeyError(f"there is no parameter {name!r}, only {', '.join(self._kinds) or 'none'}")
+        if name not in self:
+            raise KeyError(f"there is no parameter {name!r}, only {', '.join(self._names(_PARAMETER)) or 'none'}")
         return self.__dict__[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         self.register_parameter(name, value if isinstance(value, Parameter) else Parameter(value))
 
     def __delitem__(self, name: str) -> None:
+        if name not in self:
+            raise KeyError(name)
         delattr(self, name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._kinds))
+        return iter(self._names(_PARAMETER))
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._names(_PARAMETER))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._kinds
+        return name in self._names(_PARAMETER)
 
     def extra_repr(self) -> str:
         return ", ".join(f"({name}): {list(p.shape)}" for name, p in self._own(_PARAMETER))

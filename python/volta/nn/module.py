@@ -168,6 +168,10 @@ class Module:
                 if value is not None:
                     yield name, value
 
+    def _names(self, kind: str) -> list[str]:
+        """The names of one kind, in order; what is registered as `None` has one too."""
+        return [name for name, own in self._kinds.items() if own == kind]
+
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly inside, with their names; one that has two names comes once."""
         seen = set()
