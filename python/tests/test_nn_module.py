@@ -329,3 +329,13 @@ def test_containers_with_tensors_of_their_own_walk_modules_only():
     several.register_buffer("seen", volta.zeros(1))
     several.append(volta.zeros(2))
     assert len(several) == 2 and several[-1].shape == (2,)
+
+
+def test_a_hook_that_is_removed_twice_takes_no_other_away():
+    net, seen = nn.Identity(), []
+    first = net.register_forward_hook(lambda *_: seen.append("first"))
+    first.remove()
+    second = net.register_forward_hook(lambda *_: seen.append("second"))
+    first.remove()
+    net(volta.ones(1))
+    assert seen == ["second"] and first.id != second.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -37,9 +38,12 @@ class IncompatibleKeys(NamedTuple):
 class RemovableHandle:
     """Takes a hook away again: `handle.remove()`, or the end of a `with` block."""
 
+    _ids = itertools.count(1)
+
     def __init__(self, hooks: dict[int, Any]) -> None:
         self._hooks = hooks
-        self.id = max(hooks, default=0) + 1
+        # No two hooks have one, also not of a module from elsewhere: a handle that is removed twice takes nobody else's away.
+        self.id = next(k for k in RemovableHandle._ids if k not in hooks)
 
     def remove(self) -> None:
         """Takes the hook away; doing so twice does no harm."""
