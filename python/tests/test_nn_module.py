@@ -339,3 +339,15 @@ def test_a_hook_that_is_removed_twice_takes_no_other_away():
     first.remove()
     net(volta.ones(1))
     assert seen == ["second"] and first.id != second.id
+
+
+def test_a_module_moves_as_a_tensor_does():
+    net, x = nn.Linear(2, 2), volta.ones(1)
+    messages = []
+    for moved in (x, net):
+        with pytest.raises(ValueError) as caught:
+            moved.to("cuda")
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1] and "cuda" in messages[0]
+    assert net.to("cpu", non_blocking=True) is net and net.to("cpu", volta.float64, True).weight.dtype == volta.float64
+    assert net.to("float32").weight.dtype == volta.float32

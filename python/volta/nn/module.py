@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from .. import _volta
 from .._volta import Tensor
-from .._volta import device as device_type
 from .._volta import _nn as _native
 
 if TYPE_CHECKING:
@@ -276,18 +276,20 @@ class Module:
         """Switches them to evaluation."""
         return self.train(False)
 
-    def to(self: Self, *args: Any, device: Any = None, dtype: Any = None) -> Self:
+    def to(self: Self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Self:
         """Moves every parameter and buffer to a device, and floats to a type, in place.
 
         `to("gpu")`, `to(volta.float16)`, `to("gpu", volta.float16)` or `to(tensor)`, where and what that is. Optimizers
-        that hold the parameters go on with the moved ones.
+        that hold the parameters go on with the moved ones. `non_blocking` has no effect: nothing waits for a copy.
         """
         for given in args:
             if isinstance(given, Tensor):
                 device, dtype = given.device, given.dtype
+            elif given is None or isinstance(given, bool):
+                pass  # no device, and PyTorch's third argument, which is `non_blocking`
             elif _is_dtype(given):
                 dtype = given
-            elif given is not None:
+            else:
                 device = given
         own = [*self.parameters(), *self.buffers()]
         _native.move_tensors(own, device, dtype)
@@ -415,10 +417,10 @@ def _registered(hooks: dict[int, Any], entry: Any, prepend: bool) -> RemovableHa
 
 
 def _is_dtype(value: Any) -> bool:
-    """Whether it names an element type and not a device."""
+    """Whether it names an element type; any other text is taken for a device, which says what is wrong with it."""
     if isinstance(value, str):
-        return not value.startswith(("cpu", "gpu"))
-    return not isinstance(value, device_type)
+        return isinstance(getattr(_volta, value, None), _volta.dtype)
+    return not isinstance(value, _volta.device)
 
 
 def _as_tensor(value: Any) -> Tensor:
