@@ -231,3 +231,25 @@ def test_constants_have_all_digits_of_their_type():
     weight = nn.Parameter(volta.zeros(1, dtype=volta.float64))
     assert nn.init.constant_(weight, 0.1).item() == 0.1
     assert nn.PReLU(init=0.1, dtype=volta.float64).weight.item() == 0.1
+
+
+def test_an_empty_batch_leaves_the_averages_of_a_batch_norm_alone():
+    layer = nn.BatchNorm1d(3)
+    layer(volta.tensor(normal(8, 3)))
+    before = [array(layer.running_mean).copy(), array(layer.running_var).copy()]
+    assert layer(volta.zeros(0, 3)).shape == (0, 3)
+    np.testing.assert_array_equal([array(layer.running_mean), array(layer.running_var)], before)
+    assert layer.num_batches_tracked.item() == 2
+    mean, variance = volta.zeros(3), volta.ones(3)
+    F.batch_norm(volta.zeros(0, 3), mean, variance, training=True)
+    assert mean.tolist() == [0, 0, 0] and variance.tolist() == [1, 1, 1]
+
+
+def test_batch_norm_does_not_cut_steps_in_two():
+    layer = nn.BatchNorm1d(2)
+    optimizer = volta.optim.SGD(layer.parameters(), lr=0.1)
+    for _ in range(70):
+        optimizer.zero_grad()
+        layer(volta.tensor(normal(4, 2))).square().sum().backward()
+        assert not layer.running_mean.is_realized
+        optimizer.step()

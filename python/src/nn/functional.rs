@@ -2,7 +2,7 @@
 
 use crate::tensor::{PyTensor, record};
 use pyo3::prelude::*;
-use volta::{Interpolation, Result, Tensor, no_grad, try_realize_all};
+use volta::{Interpolation, Result, Tensor, no_grad};
 
 /// An optional tensor among a function's arguments.
 pub type Maybe<'py> = Option<PyRef<'py, PyTensor>>;
@@ -136,7 +136,7 @@ fn batch_norm_eval(
 }
 
 /// Normalization by the statistics of the batch, which are weighed into the running averages, if there are any: by
-/// `momentum`, or evenly over all batches that `batches` counts. `settle` computes what piled up there.
+/// `momentum`, or evenly over all batches that `batches` counts. A batch without values counts, and has no statistics.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the arguments of PyTorch's function")]
 fn batch_norm_train(
@@ -148,14 +148,21 @@ fn batch_norm_train(
     bias: Maybe<'_>,
     momentum: Option<f64>,
     eps: f64,
-    settle: bool,
 ) -> PyResult<PyTensor> {
     record(|| {
         let (y, seen_mean, seen_variance) = x.0.try_batch_norm_train(inner(&weight), inner(&bias), eps)?;
         let count = (x.0.numel() / seen_mean.numel().max(1)) as f64;
-        let unbiased = seen_variance.try_mul(count / (count - 1.0))?;
-        let seen = [(inner(&mean), &seen_mean), (inner(&variance), &unbiased)];
-        no_grad(|| take_in(&seen, inner(&batches), momentum, settle))?;
+        no_grad(|| {
+            if let Some(batches) = inner(&batches) {
+                batches.try_assign(&batches.try_add(1)?)?;
+            }
+            if count == 0.0 {
+                return Ok(());
+            }
+            let unbiased = seen_variance.try_mul(count / (count - 1.0))?;
+            let seen = [(inner(&mean), &seen_mean), (inner(&variance), &unbiased)];
+            take_in(&seen, inner(&batches), momentum)
+        })?;
         Ok(y)
     })
 }
@@ -165,11 +172,7 @@ fn take_in(
     seen: &[(Option<&Tensor>, &Tensor)],
     batches: Option<&Tensor>,
     momentum: Option<f64>,
-    settle: bool,
 ) -> Result<()> {
-    if let Some(batches) = batches {
-        batches.try_assign(&batches.try_add(1)?)?;
-    }
     for &(running, seen) in seen {
         let Some(running) = running else { continue };
         let change = seen.detach().try_to_dtype(running.dtype())?.try_sub(running)?;
@@ -179,10 +182,6 @@ fn take_in(
             (None, None) => change,
         };
         running.try_assign(&running.try_add(&part)?)?;
-    }
-    if settle {
-        let all = seen.iter().filter_map(|(running, _)| *running).chain(batches);
-        try_realize_all(&all.cloned().collect::<Vec<_>>())?;
     }
     Ok(())
 }

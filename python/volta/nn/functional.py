@@ -340,7 +340,7 @@ def batch_norm(
     """Normalizes every channel: by the batch while training, which the running averages take in; else by those."""
     if training:
         return _native.batch_norm_train(
-            input, running_mean, running_var, None, weight, bias, momentum, eps, False
+            input, running_mean, running_var, None, weight, bias, momentum, eps
         )
     if running_mean is None or running_var is None:
         raise ValueError("batch_norm outside of training needs running_mean and running_var")

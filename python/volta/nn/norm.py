@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._volta import Tensor
+from .._volta import Tensor, realize
 from .._volta import _nn as _native
 from .module import Module, Parameter
 
@@ -60,7 +60,7 @@ class _BatchNorm(Module):
             return _native.batch_norm_eval(
                 input, self.running_mean, self.running_var, self.weight, self.bias, self.eps
             )
-        waiting = self.__dict__["_waiting"] = (self._waiting + 1) % _MOST_WAITING
+        self._hold_back()
         return _native.batch_norm_train(
             input,
             self.running_mean,
@@ -70,8 +70,16 @@ class _BatchNorm(Module):
             self.bias,
             self.momentum,
             self.eps,
-            waiting == 0,
         )
+
+    def _hold_back(self) -> None:
+        """Computes the running averages if too many updates wait for it; mostly a step has done so."""
+        if self.running_mean is None or self.running_mean.is_realized:
+            self._waiting = 0
+            return
+        self._waiting += 1
+        if self._waiting > _MOST_WAITING:
+            realize(self.running_mean, self.running_var, self.num_batches_tracked)
 
     def extra_repr(self) -> str:
         return (
