@@ -208,3 +208,24 @@ def test_training_by_hand():
                 p.grad = None
         volta.realize(*parameters)
     assert loss.item() < 0.05
+
+
+def test_a_decorator_that_sets_the_mode_is_for_its_function_only():
+    x = volta.ones(1, requires_grad=True)
+    try:
+
+        @volta.set_grad_enabled(False)
+        def plain(x):
+            return x * 2
+
+        assert volta.is_grad_enabled() and (x * 2).requires_grad
+        assert not plain(x).requires_grad and volta.is_grad_enabled()
+        volta.set_grad_enabled(False)
+
+        @volta.set_grad_enabled(True)
+        def recorded(x):
+            return x * 2
+
+        assert not volta.is_grad_enabled() and recorded(x).requires_grad
+    finally:
+        volta.set_grad_enabled(True)

@@ -86,7 +86,7 @@ enable_grad = _mode(
 
 
 class set_grad_enabled(_GradMode):
-    """Records for gradients, or not, from now on; as a context manager, until its end."""
+    """Records for gradients, or not, from now on; as a context manager, until its end; as a decorator, in the function."""
 
     def __init__(self, mode):
         super().__init__(bool(mode))
@@ -95,6 +95,11 @@ class set_grad_enabled(_GradMode):
     def __enter__(self):
         _volta._set_grad_enabled(self._mode)
         return self
+
+    def __call__(self, function):
+        # As a decorator it is for the function, and not from now on.
+        _volta._set_grad_enabled(self._outer.pop())
+        return super().__call__(function)
 
 
 class _Context:
