@@ -278,3 +278,17 @@ def test_a_loaded_state_has_memory_of_its_own():
     ema.load_state_dict({"decay": 0.5, "averages": [volta.from_numpy(array)]})
     array += 1
     assert ema.averages()[0].tolist() == [1, 1]
+
+
+def test_an_option_that_was_refused_is_refused_again():
+    p, q = nn.Parameter(volta.ones(1)), nn.Parameter(volta.ones(1))
+    optimizer = optim.SGD([{"params": [p]}, {"params": [q], "lr": 0.5}], lr=0.1)
+    (p + q).sum().backward()
+    optimizer.param_groups[0]["lr"], optimizer.param_groups[1]["lr"] = 0.2, -1
+    for _ in range(2):
+        with pytest.raises(ValueError, match="learning rate"):
+            optimizer.step()
+        assert (p.item(), q.item()) == (1, 1)
+    optimizer.param_groups[1]["lr"] = 0.5
+    optimizer.step()
+    assert p.item() == pytest.approx(0.8) and q.item() == 0.5

@@ -47,11 +47,18 @@ impl<R: Rule + Default + Send> Engine for RuleOptimizer<R> {
     }
 
     fn set_options(&mut self, groups: &[Options]) -> Result<()> {
-        let mut groups = self.groups_mut().iter_mut().zip(groups);
-        groups.try_for_each(|(group, new)| match put(&mut group.options, new) {
-            true => group.options.check(),
-            false => Ok(()),
-        })
+        // All are checked before one is stored: the next step must not go by what this one refused.
+        let mut changed = Vec::new();
+        for (g, (group, new)) in self.groups().iter().zip(groups).enumerate() {
+            let mut options = group.options.clone();
+            if put(&mut options, new) {
+                options.check()?;
+                changed.push((g, options));
+            }
+        }
+        let all = self.groups_mut();
+        changed.into_iter().for_each(|(g, options)| all[g].options = options);
+        Ok(())
     }
 }
 
