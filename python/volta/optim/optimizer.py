@@ -43,8 +43,11 @@ class Optimizer:
         for p in params:
             if not isinstance(p, Tensor):
                 raise TypeError(f"an optimizer moves tensors, and got a {type(p).__name__}")
-            if not p.requires_grad:
-                raise ValueError(f"a parameter of shape {list(p.shape)} collects no gradients: it would never move")
+            # A frozen one may be thawed later; until then it has no gradient and stays.
+            if not p.is_leaf:
+                raise ValueError(
+                    f"a tensor of shape {list(p.shape)} is the result of an op and no leaf: it collects no gradient to move by"
+                )
         unknown = set(param_group) - set(self.defaults) - {"params", "name", "initial_lr"}
         if unknown:
             raise ValueError(f"{type(self).__name__} has no option {sorted(unknown)[0]!r}")
