@@ -12,6 +12,10 @@ from .._volta import _optim as _native
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
+# What a group may have beside the options: names, and what schedules keep there.
+_BESIDE = {"params", "name", "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
+
+
 class Optimizer:
     """Moves parameters along their gradients. All of a step, the backward pass included, is computed as one plan.
 
@@ -19,6 +23,8 @@ class Optimizer:
     Learning rates and the like are arguments of the plan: changing them compiles nothing.
     """
 
+    # Whether the groups have the rates of a saved state, so that schedules need not restore them.
+    _has_loaded = False
     # The engine's name of the optimizer.
     _rule: str
     # The options in the order of the engine's settings: names of `param_groups`, of the engine, and the parts of pairs.
@@ -48,7 +54,7 @@ class Optimizer:
                 raise ValueError(
                     f"a tensor of shape {list(p.shape)} is the result of an op and no leaf: it collects no gradient to move by"
                 )
-        unknown = set(param_group) - set(self.defaults) - {"params", "name", "initial_lr"}
+        unknown = set(param_group) - set(self.defaults) - _BESIDE
         if unknown:
             raise ValueError(f"{type(self).__name__} has no option {sorted(unknown)[0]!r}")
         group = {**self.defaults, **param_group, "params": params}
@@ -124,6 +130,7 @@ class Optimizer:
                     values[f"{number}.{name}"] = value
         self._core.load_state((values, tensors))
         self.param_groups = groups
+        self._has_loaded = True
 
     # Options that are whole numbers or flags.
     _whole = frozenset({"nesterov", "amsgrad", "centered", "iterations"})
