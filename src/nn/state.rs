@@ -78,15 +78,22 @@ pub(super) fn load(own: &StateDict, given: &StateDict, strict: bool) -> Result<L
     if !fits {
         bail!(Argument, "the state does not fit the module: {report}");
     }
-    let converted: Vec<(&Tensor, Tensor)> = pairs
-        .into_iter()
-        .map(|(t, new)| Ok((t, new.detach().try_to_device(t.device())?.try_to_dtype(t.dtype())?)))
-        .collect::<Result<_>>()?;
+    let converted: Vec<(&Tensor, Tensor)> =
+        pairs.into_iter().map(|(t, new)| Ok((t, fitted(new, t)?))).collect::<Result<_>>()?;
     for (t, new) in &converted {
         t.try_assign(new)?;
     }
     try_realize_all(&converted.into_iter().map(|(t, _)| t.clone()).collect::<Vec<_>>())?;
     Ok(report)
+}
+
+/// A value as a tensor of the type and on the device of `like`. The CPU has all types, so it is converted there.
+fn fitted(value: &Tensor, like: &Tensor) -> Result<Tensor> {
+    let (value, device, dtype) = (value.detach(), like.device(), like.dtype());
+    if value.device().is_gpu() {
+        return value.try_to_device(device)?.try_to_dtype(dtype);
+    }
+    value.try_to_dtype(dtype)?.try_to_device(device)
 }
 
 /// A tensor with two names needs only one of them to be given: files often leave the other out.

@@ -19,7 +19,7 @@ fn on_the_left(operand: Operand, right: &Tensor) -> Result<Tensor> {
     };
     let dtype = match (number, right.dtype()) {
         (Scalar::Float(_), dtype) if !dtype.is_float() => DType::F32,
-        (Scalar::Int(_), DType::Bool) => DType::I32,
+        (Scalar::Int(_), DType::Bool) => number.natural_dtype(),
         (_, dtype) => dtype,
     };
     volta::with_device(right.device(), || Tensor::try_full_of([0usize; 0], number, dtype))
