@@ -483,7 +483,8 @@ fn a_variable_that_was_assigned_to_is_still_the_input_of_what_was_computed_befor
 #[test]
 fn mixed_precision_does_not_overflow_behind_products() {
     let x = Tensor::full([64, 8], 3.0).requires_grad(true);
-    let table: [(&str, fn(&Tensor) -> Tensor, f32); 11] = [
+    type Row = (&'static str, fn(&Tensor) -> Tensor, f32);
+    let table: [Row; 11] = [
         ("sum", |h| (h * 30.0).sum(), 64.0 * 8.0 * 72.0 * 30.0),
         ("sum_dim", |h| (h * 100.0).sum_dim(0, false), 64.0 * 7200.0),
         ("pow", |h| h.pow(3.0), 72.0 * 72.0 * 72.0),
