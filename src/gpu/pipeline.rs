@@ -84,7 +84,7 @@ impl Context {
         }
         let kept = self.pipelines_on_disk().map(|kept| (kept, Instant::now()));
         if !new.is_empty() && known.len() >= MOST_IDLE {
-            known.retain(|_, pipeline| Arc::strong_count(pipeline) > 1);
+            forget_idle(&mut known, |source| shaders.iter().any(|s| s.source == *source));
         }
         let compiled = self.compile_all(&new)?;
         if let Some((kept, start)) = kept
@@ -151,6 +151,11 @@ impl Context {
             }
         }
     }
+}
+
+/// Forgets what nobody holds, unless it is wanted.
+fn forget_idle<T>(known: &mut HashMap<String, Arc<T>>, is_wanted: impl Fn(&String) -> bool) {
+    known.retain(|source, pipeline| Arc::strong_count(pipeline) > 1 || is_wanted(source));
 }
 
 /// Bytes of stack for a driver's compiler, which may recurse deeply: a thread that asks for a plan may have little left.
