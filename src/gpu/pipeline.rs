@@ -199,7 +199,18 @@ fn side_by_side<T>(count: usize, make: impl Fn(usize) -> T) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::side_by_side;
+    use super::*;
+
+    #[test]
+    fn what_is_held_or_wanted_is_not_forgotten() {
+        let held = Arc::new(1);
+        let all = [("held", held.clone()), ("wanted", Arc::new(2)), ("idle", Arc::new(3))];
+        let mut known: HashMap<String, Arc<i32>> = all.map(|(source, p)| (source.to_string(), p)).into();
+        forget_idle(&mut known, |source| source == "wanted");
+        let mut left: Vec<&String> = known.keys().collect();
+        left.sort();
+        assert_eq!(left, ["held", "wanted"]);
+    }
 
     #[test]
     fn what_is_made_side_by_side_comes_in_order() {
