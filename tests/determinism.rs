@@ -174,6 +174,7 @@ fn what_runs_again_is_bound_and_submitted_as_before() {
     assert_eq!(after.plans_replayed - before.plans_replayed, 20);
     assert_eq!(after.submissions - before.submissions, submissions);
     assert_eq!(after.bind_groups, before.bind_groups);
+    assert_eq!(after.shaders_compiled, before.shaders_compiled);
 }
 
 /// Normal numbers are made of the same bits, by each device's own logarithm and cosine.

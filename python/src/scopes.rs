@@ -100,6 +100,7 @@ fn counters() -> BTreeMap<&'static str, u64> {
         ("reads", c.reads),
         ("submissions", c.submissions),
         ("bind_groups", c.bind_groups),
+        ("shaders_compiled", c.shaders_compiled),
         ("pool_bytes", c.pool_bytes),
         ("peak_bytes", c.peak_bytes),
     ])

@@ -46,6 +46,7 @@ class Counters(NamedTuple):
     plans_replayed: int
     pool_bytes: int
     reads: int
+    shaders_compiled: int
     submissions: int
     uploads: int
 

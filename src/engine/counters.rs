@@ -9,6 +9,7 @@ static UPLOADS: AtomicU64 = AtomicU64::new(0);
 static READS: AtomicU64 = AtomicU64::new(0);
 static SUBMISSIONS: AtomicU64 = AtomicU64::new(0);
 static BIND_GROUPS: AtomicU64 = AtomicU64::new(0);
+static SHADERS: AtomicU64 = AtomicU64::new(0);
 static POOL_BYTES: AtomicI64 = AtomicI64::new(0);
 static PEAK_BYTES: AtomicU64 = AtomicU64::new(0);
 
@@ -29,6 +30,8 @@ pub struct Counters {
     pub submissions: u64,
     /// Bind groups made for plans on GPUs: a plan that runs again with the same memory needs no new ones.
     pub bind_groups: u64,
+    /// Shaders compiled for GPUs, those included that a plan gets when it has run often.
+    pub shaders_compiled: u64,
     /// Bytes that the devices' memory pools hold now, in use and free.
     pub pool_bytes: u64,
     /// The most bytes of one device that were in use at once, by tensors and inside of plans, since the program started or
@@ -46,6 +49,7 @@ pub fn counters() -> Counters {
         reads: READS.load(Relaxed),
         submissions: SUBMISSIONS.load(Relaxed),
         bind_groups: BIND_GROUPS.load(Relaxed),
+        shaders_compiled: SHADERS.load(Relaxed),
         pool_bytes: POOL_BYTES.load(Relaxed).max(0) as u64,
         peak_bytes: PEAK_BYTES.load(Relaxed),
     }
@@ -87,6 +91,10 @@ pub(crate) fn count_submission() {
 
 pub(crate) fn count_bind_group() {
     BIND_GROUPS.fetch_add(1, Relaxed);
+}
+
+pub(crate) fn count_shader() {
+    SHADERS.fetch_add(1, Relaxed);
 }
 
 /// A pool has taken so many bytes from its device, or given them back.

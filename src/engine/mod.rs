@@ -19,8 +19,8 @@ pub use by_op::{OpReport, OpTime};
 pub(crate) use collect::plans_of;
 pub use counters::{Counters, counters, reset_peak};
 pub(crate) use counters::{
-    change_pool_bytes, count_bind_group, count_kernels, count_read, count_submission, count_upload,
-    see_used_bytes,
+    change_pool_bytes, count_bind_group, count_kernels, count_read, count_shader, count_submission,
+    count_upload, see_used_bytes,
 };
 pub use peak::{Peak, measure_peak};
 pub use preview::plan_only;

@@ -83,7 +83,7 @@ impl Program for Lasting {
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests {
     use super::*;
-    use crate::engine::with_last_plan;
+    use crate::engine::{counters, with_last_plan};
     use crate::gpu::{context, now, transfer};
     use crate::tensor::{Tensor, realize_all};
     use crate::{DType, Device, default_device};
@@ -100,12 +100,15 @@ mod tests {
         let lasting = Lasting { many: 3, ..Lasting::new(context, &plan).expect("it is compiled") };
         let before = lasting.program().dispatches();
         for run in 0..8 {
+            let compiled = counters().shaders_compiled;
             let outputs =
                 lasting.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
             let bytes = now(transfer::read(outputs[0].clone(), DType::F32, 20)).expect("it is read");
             let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
             assert_eq!(values, result.to_vec::<f32>(), "run {run}");
             assert_eq!(lasting.program().dispatches() < before, run >= 3, "run {run}");
+            // Other tests compile shaders meanwhile.
+            assert!(run != 3 || counters().shaders_compiled > compiled, "what was compiled is counted");
         }
     }
 

@@ -4,6 +4,7 @@
 use super::context::Context;
 use super::disk_cache::DiskCache;
 use super::faults::Scopes;
+use crate::engine::count_shader;
 use crate::error::Result;
 use std::collections::HashMap;
 #[cfg(not(target_arch = "wasm32"))]
@@ -144,7 +145,10 @@ impl Context {
             cache: self.pipelines_on_disk().map(|kept| &kept.cache),
         });
         match scopes.fault() {
-            None => Ok(Pipeline { pipeline, layout }),
+            None => {
+                count_shader();
+                Ok(Pipeline { pipeline, layout })
+            }
             fault => {
                 let doing = format!("compiling {}", shader.what);
                 Err(self.faults.failure(fault, &doing).with_context(&shader.kernel))

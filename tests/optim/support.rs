@@ -28,6 +28,7 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> (T, Counters) {
         reads: after.reads - before.reads,
         submissions: after.submissions - before.submissions,
         bind_groups: after.bind_groups - before.bind_groups,
+        shaders_compiled: after.shaders_compiled - before.shaders_compiled,
         ..after
     };
     (value, spent)

@@ -26,7 +26,8 @@ pub struct Options {
     /// Precisions, separated by commas: f32, and f16 for mixed precision with a gradient scaler.
     #[arg(long, default_value = "f32")]
     modes: String,
-    /// Timed steps of each workload, after a quarter as many, and a second at least, to warm up.
+    /// Timed steps of each workload, or as many as a quarter of a second takes, after a quarter as many, and a second at
+    /// least, to warm up.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     iters: u32,
     /// Another batch size for the training workloads; 0 keeps each one's own.
@@ -43,6 +44,10 @@ pub struct Options {
 /// How long a workload runs before it is timed, at least: right after its shaders were compiled, or from idle clocks, a
 /// step can take three times as long for most of a second.
 const WARM_UP: Duration = Duration::from_secs(1);
+
+/// How long a workload is timed, at least: twenty steps of a tenth of a millisecond are over before the host or the device has
+/// changed its pace once.
+const TIMED: Duration = Duration::from_millis(250);
 
 /// What is compiled later than this does not make the warm-up longer.
 const MOST_COMPILING: Duration = Duration::from_secs(20);
@@ -167,12 +172,13 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, Failure>
     let ms = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
     step()?;
     let first = ms(start);
-    let (begun, mut compiled) = (Instant::now(), 0);
+    let (begun, mut compiled) = (Instant::now(), (0, 0));
     let mut warm = begun;
     for k in 0.. {
         step()?;
-        // A device that waited for shaders has to speed up again.
-        let known = counters().plans_compiled;
+        // A device that waited for shaders has to speed up again, for those as well that a plan gets when it has run often.
+        let known = counters();
+        let known = (known.plans_compiled, known.shaders_compiled);
         if std::mem::replace(&mut compiled, known) != known && begun.elapsed() < MOST_COMPILING {
             warm = Instant::now();
         }
@@ -181,9 +187,9 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, Failure>
         }
     }
     reset_peak();
-    let mut times = Vec::new();
+    let (timed, mut times) = (Instant::now(), Vec::new());
     let mut loss = None;
-    for _ in 0..options.iters {
+    while times.len() < options.iters as usize || timed.elapsed() < TIMED {
         let start = Instant::now();
         loss = step()?;
         times.push(ms(start));
