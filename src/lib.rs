@@ -29,6 +29,7 @@ pub mod data;
 mod device;
 mod dtype;
 mod engine;
+pub mod environment;
 mod error;
 pub mod gpu;
 mod graph;
@@ -44,12 +45,13 @@ mod state;
 mod tensor;
 pub mod text;
 pub mod train;
+mod warn;
 
 pub use autograd::{
     BackwardOptions, Function, apply, checkpoint, enable_grad, grad, is_grad_enabled, no_grad,
     set_grad_enabled, try_apply, try_checkpoint, try_grad,
 };
-pub use cpu::set_threads;
+pub use cpu::{set_threads, try_set_threads};
 pub use data::{DataLoader, Dataset};
 pub use device::{Device, default_device, set_default_device, set_thread_device, with_device};
 pub use dtype::{DType, Element, Scalar};

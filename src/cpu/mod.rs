@@ -17,7 +17,8 @@ mod special;
 mod threads;
 mod workers;
 
-pub use threads::set_threads;
+pub(crate) use threads::MAX_THREADS;
+pub use threads::{set_threads, try_set_threads};
 
 use crate::dtype::DType;
 use crate::engine::{count_read, count_upload};

@@ -75,6 +75,7 @@ fn engine() -> MutexGuard<'static, Engine> {
 }
 
 pub(crate) fn executor(device: Device) -> Result<&'static dyn Executor> {
+    crate::environment::check()?;
     match device {
         Device::Cpu => Ok(crate::cpu::executor()),
         Device::Gpu(index) => crate::gpu::executor(index),

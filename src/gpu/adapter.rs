@@ -81,7 +81,7 @@ pub(super) fn kind(info: &wgpu::AdapterInfo) -> AdapterKind {
 
 /// The part of an adapter's name that `VOLTA_ADAPTER` asks for.
 pub(super) fn asked_for() -> Option<String> {
-    std::env::var("VOLTA_ADAPTER").ok().filter(|name| !name.is_empty()).map(|name| name.to_lowercase())
+    crate::environment::values().adapter.clone()
 }
 
 /// What drivers answer when they are asked for adapters or devices, by one thread at a time: NVIDIA's was seen to crash where
@@ -166,6 +166,7 @@ fn describe(index: Option<usize>, adapter: &wgpu::Adapter) -> Adapter {
 
 /// The adapter that `gpu:index` means.
 pub(super) async fn find(index: usize) -> Result<wgpu::Adapter> {
+    crate::environment::check()?;
     let all = list().await;
     let names: Vec<String> = all.iter().map(|(_, a)| a.get_info().name).collect();
     let found = all.into_iter().find(|(i, _)| *i == Some(index)).map(|(_, a)| a);

@@ -121,7 +121,7 @@ pub(super) async fn open_if_needed(index: usize) -> Result<Arc<Context>> {
 
 /// `VOLTA_LIMITS=webgpu` opens devices with the limits and features that every WebGPU implementation has.
 fn only_webgpu() -> bool {
-    std::env::var("VOLTA_LIMITS").is_ok_and(|v| v == "webgpu")
+    crate::environment::values().webgpu_limits
 }
 
 const ADVICE: Advice = Advice {
@@ -132,7 +132,7 @@ const ADVICE: Advice = Advice {
 
 /// `VOLTA_BLOCK_BYTES` makes the pieces smaller that large tensors are split into, to test the splitting.
 fn block_bytes(limits: &wgpu::Limits) -> usize {
-    let asked = std::env::var("VOLTA_BLOCK_BYTES").ok().and_then(|v| v.parse().ok()).unwrap_or(u64::MAX);
+    let asked = crate::environment::values().block_bytes.unwrap_or(u64::MAX);
     let most = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(asked).min(1 << 31);
     (most as usize & !4095).max(4096)
 }

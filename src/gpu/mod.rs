@@ -85,6 +85,7 @@ impl Device {
     #[track_caller]
     pub fn gpu() -> Result<Device> {
         let _call = crate::call::Call::enter("Device::gpu");
+        crate::environment::check()?;
         context::open(0)?;
         Ok(Device::Gpu(0))
     }
@@ -113,6 +114,7 @@ impl Device {
 
 /// Opens `gpu:index` where opening waits for the browser; natively a device opens when it is first used.
 pub async fn open(index: usize) -> Result<Device> {
+    crate::environment::check()?;
     context::open_async(index).await?;
     Ok(Device::Gpu(index))
 }

@@ -61,6 +61,7 @@ pub(crate) use functions;
 #[track_caller]
 pub(crate) fn answer<T: Given>(name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let call = Call::enter(name);
+    crate::environment::check()?;
     let result = body();
     if call.is_outermost() { result.given() } else { result }
 }

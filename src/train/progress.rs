@@ -3,6 +3,7 @@
 use super::event::Event;
 use super::history::Row;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::io::Write;
 
 /// Shows events as they come.
 pub(super) struct Progress {
@@ -42,7 +43,8 @@ impl Progress {
 
     fn say(&self, line: &str) {
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            // Where nobody reads standard error there is nobody to tell, and no reason to end a training.
+            let _ = writeln!(std::io::stderr(), "{line}");
         } else {
             self.bar.println(line);
         }

@@ -1,8 +1,8 @@
 //! `volta eval`: how well a model predicts a text.
 
 use super::model_file::{self, find, stem};
+use crate::cli::device::DeviceFlag;
 use crate::cli::download::corpus;
-use crate::cli::lm::device;
 use crate::cli::output::{Failure, Outcome, Output};
 use serde_json::json;
 use std::path::PathBuf;
@@ -28,9 +28,8 @@ pub struct Options {
     /// Sequences at once.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
-    /// Where to run: auto, cpu, gpu or gpu:N.
-    #[arg(long, default_value = "auto")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceFlag,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -44,8 +43,8 @@ enum Part {
 
 /// Prints loss and perplexity.
 pub fn run(options: &Options, output: Output) -> Outcome {
+    let device = options.device.open()?;
     let path = find(options.model.as_deref(), &options.models)?;
-    let device = device(&options.device)?;
     let model = model_file::load(&path, device)?;
     let data = options.data.as_deref().unwrap_or(&model.config.data);
     let text = text(data, options.part, model.config.valid_fraction, output)?;

@@ -24,16 +24,12 @@ pub mod train;
 mod watch;
 mod writing;
 
+use super::device::{self, DeviceName};
 use super::output::Failure;
 use volta::Device;
 
 /// The device of a name: auto, cpu, gpu or gpu:N.
 pub fn device(name: &str) -> Result<Device, Failure> {
-    let device = match name {
-        "auto" => Device::auto(),
-        "gpu" => Device::gpu()?,
-        name => name.parse().map_err(|e: volta::Error| Failure::Usage(e.message().to_string()))?,
-    };
-    volta::set_default_device(device);
-    Ok(device)
+    let name: DeviceName = name.parse().map_err(Failure::Usage)?;
+    device::open(Some(name), name)
 }

@@ -89,8 +89,11 @@ fn source(url: &str, options: &Download) -> Result<String> {
     else {
         bail!(Argument, "{url:?} is no URL that begins with http:// or https://");
     };
-    let from_environment = || std::env::var("VOLTA_MIRROR").ok();
-    Ok(match options.mirror.clone().or_else(from_environment).filter(|base| !base.is_empty()) {
+    let mirror = match &options.mirror {
+        Some(mirror) => Some(mirror),
+        None => crate::environment::get()?.mirror.as_ref(),
+    };
+    Ok(match mirror.filter(|base| !base.is_empty()) {
         Some(base) => format!("{}/{place}", base.trim_end_matches('/')),
         None => format!("{scheme}://{place}"),
     })

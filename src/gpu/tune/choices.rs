@@ -107,7 +107,7 @@ impl Kept {
         static WARNED: Once = Once::new();
         let read = self.file.as_ref().map(|file| Choices::read(file, &self.owner));
         read.unwrap_or_else(|| Ok(Choices::default())).unwrap_or_else(|error| {
-            WARNED.call_once(|| eprintln!("warning: {}", error.message()));
+            WARNED.call_once(|| crate::warn::warn(error.message()));
             Choices::default()
         })
     }
