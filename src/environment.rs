@@ -17,11 +17,15 @@
 //!
 //! An empty variable is as good as none.
 
-use crate::cpu::MAX_THREADS;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::sync::OnceLock;
+
+/// More threads than any processor has; a system that starts many times as many may run out of memory maps, which ends the
+/// program.
+pub(crate) const MAX_THREADS: usize = 1024;
 
 /// What the variables say; `None` and `false` where they say nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,6 +81,9 @@ impl Environment {
     /// What `variable` gives for each name; everything that is wrong with it, a line each.
     fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Environment, String> {
         let mut reader = Reader { variable, problems: Vec::new() };
+        // Folders are asked for where they are used; they may be made there.
+        reader.folder("VOLTA_DATA", "a folder", |_| false);
+        reader.folder("VOLTA_CACHE", "a folder, or off", |value| value == "off");
         let environment = Environment {
             device: reader.value("VOLTA_DEVICE", "cpu, gpu or gpu:N", |text| text.parse().ok()),
             adapter: reader
@@ -130,13 +137,26 @@ impl<F: Fn(&str) -> Option<OsString>> Reader<F> {
         (self.variable)(name).filter(|value| !value.is_empty())
     }
 
+    /// A variable that names a folder, there or not, unless it is one of a few words: what is there and is none is a problem.
+    fn folder(&mut self, name: &str, allowed: &str, is_word: impl FnOnce(&OsStr) -> bool) {
+        let Some(value) = self.raw(name) else { return };
+        let path = Path::new(&value);
+        if !is_word(&value) && path.exists() && !path.is_dir() {
+            self.problem(name, &value, allowed);
+        }
+    }
+
+    fn problem(&mut self, name: &str, value: &OsStr, allowed: &str) {
+        let written = value.to_string_lossy();
+        self.problems.push(format!("the variable {name} = {written:?}: must be {allowed}"));
+    }
+
     /// What `parse` makes of a variable's text; nothing is a problem, for which `allowed` says what it must be.
     fn value<T>(&mut self, name: &str, allowed: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let raw = self.raw(name)?;
         let value = raw.to_str().and_then(|text| parse(text.trim()));
         if value.is_none() {
-            let written = raw.to_string_lossy();
-            self.problems.push(format!("the variable {name} = {written:?}: must be {allowed}"));
+            self.problem(name, &raw, allowed);
         }
         value
     }
@@ -210,6 +230,18 @@ mod tests {
         }
         let said = read(&[("VOLTA_THREADS", "x"), ("VOLTA_GUARDS", "y")]).unwrap_err();
         assert_eq!(said.lines().count(), 2, "{said}");
+    }
+
+    #[test]
+    fn folders_are_folders_or_not_there_yet() {
+        let (folder, file) = (env!("CARGO_MANIFEST_DIR"), concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        for value in [folder, "/nowhere/at/all", "off"] {
+            assert!(read(&[("VOLTA_CACHE", value), ("VOLTA_DATA", value)]).is_ok(), "{value}");
+        }
+        for name in ["VOLTA_CACHE", "VOLTA_DATA"] {
+            let said = read(&[(name, file)]).unwrap_err();
+            assert!(said.contains(name) && said.contains("a folder"), "{said}");
+        }
     }
 
     #[cfg(unix)]

@@ -82,8 +82,8 @@ pub use state::{State, StateDict, Stateful, Value};
 pub use tensor::{
     AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, HostMemory,
     Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range,
-    Reduction, RngState, Tensor, TripletMarginOptions, autocast, manual_seed, realize_all, try_realize_all,
-    try_set_autocast,
+    Reduction, RngState, Tensor, TripletMarginOptions, assume_computed, autocast, manual_seed, realize_all,
+    try_realize_all, try_set_autocast,
 };
 pub use tensor::{
     bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cosine_embedding_loss,

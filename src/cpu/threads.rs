@@ -3,13 +3,10 @@
 
 use super::workers::Workers;
 use crate::call::Call;
+use crate::environment::{self, MAX_THREADS};
 use crate::error::{Result, bail};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// More threads than any processor has; a system that starts many times as many may run out of memory maps, which ends the
-/// program.
-pub(crate) const MAX_THREADS: usize = 1024;
 
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
@@ -41,7 +38,7 @@ pub(crate) fn count() -> usize {
             return set;
         }
         let available = || std::thread::available_parallelism().map_or(1, |n| n.get());
-        crate::environment::values().threads.unwrap_or_else(available).min(MAX_THREADS)
+        environment::values().threads.unwrap_or_else(available).min(MAX_THREADS)
     })
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Context {
     /// What was tuned.
     kept: Mutex<Kept>,
     pub faults: Faults,
+    /// The bytes of its own memory, if its driver tells.
+    pub memory: Option<u64>,
     /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub given: Arc<AtomicU64>,
     pub used: AtomicU64,
@@ -206,6 +208,7 @@ impl Context {
             on_trial: AtomicBool::new(false),
             kept: Mutex::new(Kept::open(&info, &caps)),
             to_encode: Mutex::default(),
+            memory: adapter::memory(&adapter),
             name: info.name,
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,

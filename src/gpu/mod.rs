@@ -104,6 +104,14 @@ impl Device {
         Ok(crate::engine::executor(self)?.refuses(dtype).is_none())
     }
 
+    /// The bytes of memory that can be had there, if the system tells: on the CPU what is free, with swap space and within a
+    /// container's limit; on a GPU all that it has.
+    #[track_caller]
+    pub fn memory(self) -> Result<Option<u64>> {
+        let _call = crate::call::Call::enter("memory");
+        crate::engine::executor(self)?.memory()
+    }
+
     /// Waits until everything that was asked of the device is done: for measuring, as nothing else needs it.
     #[track_caller]
     pub fn synchronize(self) -> Result<()> {
@@ -177,6 +185,10 @@ impl Executor for Gpu {
 
     fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
         Box::pin(transfer::read(storage, dtype, count))
+    }
+
+    fn memory(&self) -> Result<Option<u64>> {
+        Ok(context::open(self.0)?.memory)
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -66,7 +66,7 @@ pub use metric_loss::{
 pub use movement::Range;
 pub use pool::PoolOptions;
 pub(crate) use read::readings;
-pub use read::{realize_all, try_realize_all};
+pub use read::{assume_computed, realize_all, try_realize_all};
 pub use resize::Interpolation;
 
 use crate::autograd;

@@ -100,7 +100,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DeviceArg {
 pub fn or_default(device: Option<DeviceArg>) -> PyResult<Device> {
     match device {
         Some(device) => Ok(device.0),
-        None => call(|| Ok(volta::default_device())),
+        None => call(|| {
+            volta::environment::check()?;
+            Ok(volta::default_device())
+        }),
     }
 }
 

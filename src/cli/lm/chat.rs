@@ -1,6 +1,6 @@
 //! `volta chat`: taking turns with a model.
 
-use super::model_file::{self, find, stem};
+use super::model_file::{self, DEFAULT_FOLDER, find, stem};
 use super::writing::{Sampling, write};
 use crate::cli::device::DeviceFlag;
 use crate::cli::output::{Failure, Outcome, Output, check, say_error, say_part};
@@ -14,7 +14,7 @@ pub struct Options {
     /// The model: its name or its file; without one, the newest.
     model: Option<String>,
     /// The folder that models are in.
-    #[arg(long, default_value = "models")]
+    #[arg(long, default_value = DEFAULT_FOLDER)]
     models: PathBuf,
     /// The most tokens of an answer.
     #[arg(long, short, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]

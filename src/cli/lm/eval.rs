@@ -1,6 +1,6 @@
 //! `volta eval`: how well a model predicts a text.
 
-use super::model_file::{self, find, stem};
+use super::model_file::{self, DEFAULT_FOLDER, find, stem};
 use crate::cli::device::DeviceFlag;
 use crate::cli::download::corpus;
 use crate::cli::output::{Failure, Outcome, Output};
@@ -18,7 +18,7 @@ pub struct Options {
     #[arg(long, short)]
     model: Option<String>,
     /// The folder that models are in.
-    #[arg(long, default_value = "models")]
+    #[arg(long, default_value = DEFAULT_FOLDER)]
     models: PathBuf,
     /// The text: a data set's name, a file or a folder; without one, the model's own.
     data: Option<String>,

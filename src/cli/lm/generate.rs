@@ -1,6 +1,6 @@
 //! `volta generate`: text from a prompt.
 
-use super::model_file::{self, find};
+use super::model_file::{self, DEFAULT_FOLDER, find};
 use super::writing::{Sampling, beginning, write};
 use crate::cli::device::DeviceFlag;
 use crate::cli::output::{Failure, Outcome, Output, check, say_error, say_part};
@@ -16,7 +16,7 @@ pub struct Options {
     #[arg(long, short)]
     model: Option<String>,
     /// The folder that models are in.
-    #[arg(long, default_value = "models")]
+    #[arg(long, default_value = DEFAULT_FOLDER)]
     models: PathBuf,
     /// What to go on from; `-` or nothing reads standard input, unless that is a terminal.
     prompt: Option<String>,

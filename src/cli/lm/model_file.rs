@@ -1,6 +1,6 @@
 //! A trained model in one file: weights, and in the metadata what it takes to use them.
 
-use super::config::{self, Config};
+use super::config::{self, Config, quoted};
 use crate::cli::output::Failure;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use volta::{Device, Module, with_device};
 const FORMAT: &str = "volta-language-model";
 /// Grows when files can no longer be read by the programs before.
 const VERSION: u32 = 1;
+/// The folder that models are in unless another one is named.
+pub const DEFAULT_FOLDER: &str = "models";
 /// The ending of model files.
 pub const ENDING: &str = "safetensors";
 
@@ -142,24 +144,33 @@ pub fn find(name: Option<&str>, folder: &Path) -> Result<PathBuf, Failure> {
     let there = list(folder)?;
     let Some(name) = name else {
         return there.last().map(|m| m.0.clone()).ok_or_else(|| {
-            let folder = folder.display();
+            let (folder, training) = (folder.display(), training_in(folder));
             Failure::Failed(format!(
-                "there is no model in {folder}: train one with `volta train`, or name a file"
+                "there is no model in {folder}: train one with `{training}`, or name a file"
             ))
         });
     };
-    let path = PathBuf::from(name);
-    if path.is_file() {
-        return Ok(path);
-    }
+    // A model's name comes first: a file of the same name may lie here for other reasons.
     let named = folder.join(format!("{name}.{ENDING}"));
     if named.is_file() {
         return Ok(named);
+    }
+    let path = PathBuf::from(name);
+    if path.is_file() {
+        return Ok(path);
     }
     let names: Vec<String> = there.iter().map(|m| stem(&m.0)).collect();
     let known =
         if names.is_empty() { "none is there".into() } else { format!("there are: {}", names.join(", ")) };
     Err(Failure::Failed(format!("{name} is neither a file nor a model in {}; {known}", folder.display())))
+}
+
+/// The command that makes a model in a folder, for a shell.
+pub fn training_in(folder: &Path) -> String {
+    if folder == Path::new(DEFAULT_FOLDER) {
+        return "volta train".to_string();
+    }
+    format!("volta train {}", quoted(&format!("--output={}", folder.display())))
 }
 
 /// The name of a model: its file's without the ending.

@@ -1,6 +1,6 @@
 //! `volta models`: what was trained.
 
-use super::model_file::{list, stem};
+use super::model_file::{DEFAULT_FOLDER, list, stem, training_in};
 use crate::cli::output::{Outcome, Output};
 use serde_json::json;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Options {
     /// The folder to look in.
-    #[arg(default_value = "models")]
+    #[arg(default_value = DEFAULT_FOLDER)]
     folder: PathBuf,
 }
 
@@ -16,7 +16,8 @@ pub struct Options {
 pub fn run(options: &Options, output: Output) -> Outcome {
     let all = list(&options.folder)?;
     if all.is_empty() {
-        output.note(format_args!("No models in {}: train one with `volta train`.", options.folder.display()));
+        let (folder, training) = (options.folder.display(), training_in(&options.folder));
+        output.note(format_args!("No models in {folder}: train one with `{training}`."));
         return Ok(());
     }
     let width = all.iter().map(|m| stem(&m.0).chars().count()).max().unwrap_or(0).max(4);

@@ -5,7 +5,7 @@ use super::clock::{now, span};
 use super::config::{Config, Duration, Flags};
 use super::model_file::{self, About};
 use super::page::Page;
-use super::places::Places;
+use super::places::{self, Places};
 use super::plan::StepPlan;
 use super::prepare::{self, Prepared, prepare};
 use super::report::Times;
@@ -13,7 +13,7 @@ use super::steps::half;
 use super::watch::Watch;
 use super::writing::{Sampling, beginning, sample};
 use super::{device, log};
-use crate::cli::output::{Failure, Outcome, Output};
+use crate::cli::output::{Failure, Outcome, Output, check, say_error};
 use serde_json::json;
 use std::cell::RefCell;
 use std::path::Path;
@@ -23,7 +23,7 @@ use std::time::Instant;
 use volta::nn::{num_parameters, summary};
 use volta::text::Sampler;
 use volta::train::{Event, History, Outcome as BatchOutcome, Trainer, TrainerOptions};
-use volta::{DType, Module, Tensor};
+use volta::{DType, Module, Tensor, try_realize_all};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -53,6 +53,7 @@ const PROFILE_EVERY: u64 = 50;
 /// Trains.
 pub fn run(options: &Options, output: Output) -> Outcome {
     let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
+    places::check(&config)?;
     let device = device(&config.device)?;
     let mut prepared = prepare(&config, device, output)?;
     let steps = prepared.pace.steps(config.duration());
@@ -62,7 +63,11 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     }
     let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
     // Before anything is written: what does not fit into memory is found here.
-    let peak_bytes = StepPlan::new(&config, &prepared)?.map_or(0, |plan| plan.peak_bytes());
+    let plan = StepPlan::new(&config, &prepared)?;
+    plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
+    let peak_bytes = plan.map_or(0, |plan| plan.peak_bytes());
+    try_realize_all(&prepared.gpt.parameters())?;
+    log::prepare(&places::log(&config)).map_err(|e| cannot_write(&places::log(&config), &e))?;
     let begun = Begun::now(&name, &config, &prepared);
     let places = if options.resume { last(&config, &begun, output)? } else { Places::new(&config, &name)? };
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
@@ -93,28 +98,32 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         progress: false,
         ..TrainerOptions::default()
     };
-    let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options)
-        .with_schedule(prepare::schedule(&config, steps))
-        .with_observer(|event| {
-            watch.borrow_mut().see(event);
-            if let Event::Profiled { step, profile, .. } = event {
-                times.borrow_mut().add(profile, pace.tokens_of(*step));
-            }
-            if let Event::Step { step } = event
-                && config.sample_interval > 0
-                && step.is_multiple_of(config.sample_interval)
-                && *step < steps
-            {
-                let text = sample_or_reason(gpt, tokenizer, &config, *step);
-                watch.borrow().say(&format!("--- after step {step}:\n{}\n---", text.trim_end()));
-                samples.borrow_mut().push((*step, text));
-                gpt.train();
-            }
-            Ok(())
-        });
+    let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options);
+    let stop = trainer.stop_switch();
+    let trainer = trainer.with_schedule(prepare::schedule(&config, steps)).with_observer(|event| {
+        watch.borrow_mut().see(event);
+        // As at Ctrl-C: what is learnt is saved.
+        if check().is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if let Event::Profiled { step, profile, .. } = event {
+            times.borrow_mut().add(profile, pace.tokens_of(*step));
+        }
+        if let Event::Step { step } = event
+            && config.sample_interval > 0
+            && step.is_multiple_of(config.sample_interval)
+            && *step < steps
+        {
+            let text = sample_or_reason(gpt, tokenizer, &config, *step);
+            watch.borrow().say(&format!("--- after step {step}:\n{}\n---", text.trim_end()));
+            samples.borrow_mut().push((*step, text));
+            gpt.train();
+        }
+        Ok(())
+    });
     let notes = begun.notes().into_iter();
     let mut trainer = notes.fold(trainer, |trainer, (name, text)| trainer.with_note(name, &text));
-    let interrupted = stop_on_interrupt(trainer.stop_switch())?;
+    let interrupted = stop_on_interrupt(stop.clone())?;
     let started = Instant::now();
     let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| {
         Ok(BatchOutcome::from(gpt.try_loss(x, y)?).with_perplexity().with_units("tokens", x.numel()))
@@ -131,14 +140,14 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let ended =
         Ended { config: &config, prepared: &prepared, places: &places, history: &fitted, times, samples };
     ended.keep(output, started.elapsed())?;
-    if interrupted.load(Ordering::Relaxed) {
-        eprintln!(
-            "Stopped after step {last}. Go on with: volta train --resume {}",
-            options.flags.command_line()
-        );
-        return Err(Failure::Interrupted);
+    let is_interrupted = interrupted.load(Ordering::Relaxed);
+    if is_interrupted || (last < steps && stop.load(Ordering::Relaxed)) {
+        say_error(format_args!(
+            "Stopped after step {last}. Go on with: {}",
+            config.command("train --resume", &options.flags)
+        ));
     }
-    Ok(())
+    if is_interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// A run that has ended.
@@ -184,9 +193,7 @@ impl Ended<'_> {
             samples,
             config: &config.effective(),
         };
-        let failed =
-            |path: &Path, e: std::io::Error| Failure::Failed(format!("cannot write {}: {e}", path.display()));
-        std::fs::write(&places.page, page.html()).map_err(|e| failed(&places.page, e))?;
+        std::fs::write(&places.page, page.html()).map_err(|e| cannot_write(&places.page, &e))?;
         let epochs = prepared.pace.epochs(about.steps);
         let walked = epochs - prepared.pace.epochs(about.steps.saturating_sub(times.steps));
         let line = log::Line {
@@ -202,17 +209,17 @@ impl Ended<'_> {
             valid_loss: about.valid_loss,
             path: &places.model,
         };
-        log::add(&places.log, &line).map_err(|e| failed(&places.log, e))?;
+        log::add(&places.log, &line).map_err(|e| cannot_write(&places.log, &e))?;
         if let Some((_, text)) = samples.last() {
             output.note(format_args!("\n--- it writes now:\n{}\n---\n", text.trim_end()));
         }
         output.note(times);
         let text = format!(
-            "\n{summary} {} in all.\nModel {}\nReport {}\nTalk with it: volta chat {}",
+            "\n{summary} {} in all.\nModel {}\nReport {}\nTalk with it: {}",
             span(whole),
             places.model.display(),
             places.page.display(),
-            places.name
+            places.chat(&config.output)
         );
         let json = json!({
             "event": "finished", "name": places.name, "model": places.model, "report": places.page,
@@ -226,6 +233,10 @@ impl Ended<'_> {
         }
         Ok(())
     }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", path.display()))
 }
 
 /// What will be trained, in a few lines.
@@ -261,6 +272,7 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
         &json!({
             "parameters": summary.parameters, "kernels": plan.kernels(), "flops": plan.flops(),
             "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(),
+            "available_bytes": prepared.device.memory()?,
         }),
         format_args!(
             "{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
@@ -269,7 +281,7 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
             plan.flops() as f64 / 1e9
         ),
     );
-    Ok(())
+    plan.check_memory(prepared.device)
 }
 
 /// The places of the run to go on with.
@@ -313,7 +325,7 @@ fn stop_on_interrupt(stop: Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Failure> 
         if seen.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\nFinishing the step and saving; press Ctrl-C again to end at once.");
+        say_error("\nFinishing the step and saving; press Ctrl-C again to end at once.");
         stop.store(true, Ordering::Relaxed);
     });
     set.map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;

@@ -8,16 +8,16 @@ use volta::text::{Sampler, SamplerOptions, Tokenizer};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Sampling {
     /// How freely tokens are drawn; 0 takes the likeliest [the model's configuration]
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     temperature: Option<f64>,
     /// Choose among so many of the likeliest tokens; 0 among all.
     #[arg(long)]
     top_k: Option<usize>,
     /// Choose among the likeliest tokens of this probability together.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     top_p: Option<f64>,
     /// Avoid recent tokens if it is more than 1.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     repetition_penalty: Option<f64>,
     /// Where the random numbers start; without it every run writes something else.
     #[arg(long)]

@@ -74,7 +74,10 @@ impl Choices {
 }
 
 fn unusable(file: &Path, why: &str) -> Error {
-    let message = format!("the file of tuned choices {} {why}; `volta tune` makes it anew", file.display());
+    let message = format!(
+        "the file of tuned choices {} {why}; delete it, or tune again (`volta tune --help`)",
+        file.display()
+    );
     Error::new(ErrorKind::Data, message)
 }
 

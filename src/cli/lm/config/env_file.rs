@@ -1,7 +1,7 @@
 //! RustyFlow's `config.env`: assignments as a shell reads them, with RustyFlow's names.
 //!
 //! RustyFlow's models read words, so such a file means the tokenizer of words unless something says otherwise.
-//! `MODEL_PATH` is the model's file: its folder becomes `output`, its name `name`.
+//! `MODEL_PATH` is the model's file: its folder becomes `output`, its name `name`. Without an ending it is the folder.
 
 use super::keys::{KEYS, Key};
 use super::sources::{Assignment, Origin, Reading, unknown};
@@ -40,6 +40,10 @@ pub fn read(text: &str, path: &Path, environment: &[(String, String)]) -> Readin
         known.insert(0, (name.to_string(), value.clone()));
         if name == MODEL_PATH {
             let path = Path::new(&value);
+            if path.extension().is_none() || value.ends_with('/') {
+                assign(&mut reading.assignments, "output", value, line);
+                continue;
+            }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.map_or(".".into(), |folder| folder.to_string_lossy().into());
             let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();

@@ -121,6 +121,17 @@ fn plain(value: &DeValue) -> Option<String> {
     })
 }
 
+/// The device that `VOLTA_DEVICE` names, unless anything says more of this run.
+pub fn device(environment: &[(String, String)]) -> Reading {
+    const NAME: &str = "VOLTA_DEVICE";
+    let named = environment.iter().find(|(name, text)| name == NAME && !text.is_empty());
+    let assignment = named.and_then(|(_, text)| {
+        let text = text.trim().to_lowercase();
+        Some(Assignment { key: Key::find("device")?, text, origin: Origin::Variable(NAME.to_string()) })
+    });
+    Reading { assignments: assignment.into_iter().collect(), problems: Vec::new() }
+}
+
 /// Reads the variables that begin with [`PREFIX`].
 pub fn variables(environment: &[(String, String)]) -> Reading {
     let mut reading = Reading::default();
