@@ -18,7 +18,7 @@ thread_local! {
 /// stays pending, so it should work on tensors of its own.
 ///
 /// ```
-/// use volta::{Adam, Linear, Module, Optimizer, Tensor, plan_only};
+/// use volta::{Adam, Linear, Module, Tensor, plan_only};
 /// let model = Linear::new(784, 10, true);
 /// volta::realize_all(&model.parameters());
 /// let mut adam = Adam::new(model.parameters(), 0.001, (0.9, 0.999), 1e-8, 0.0);

@@ -7,6 +7,7 @@
 mod activation;
 pub(crate) mod attention;
 mod autocast;
+mod band;
 mod conv;
 mod create;
 mod cross_entropy;
@@ -136,12 +137,7 @@ impl Tensor {
     /// The extent of one axis, counted from the end when negative.
     #[track_caller]
     pub fn size(&self, axis: isize) -> usize {
-        let shape = self.shape();
-        match shape.axis(axis) {
-            Ok(k) if shape.rank() > 0 => shape[k],
-            Ok(_) => 1,
-            Err(e) => e.raise(),
-        }
+        self.shape().size(axis)
     }
 
     /// The number of axes.

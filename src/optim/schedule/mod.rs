@@ -86,7 +86,7 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
 ///
 /// ```
 /// use volta::optim::{CosineAnnealingLR, Scheduler, WarmupLR};
-/// use volta::{Optimizer, SGD, Tensor};
+/// use volta::{SGD, Tensor};
 /// let w = Tensor::ones([3]).requires_grad(true);
 /// let mut sgd = SGD::new(vec![w.clone()], 0.1, 0.9, 0.0);
 /// let mut scheduler = Scheduler::new(WarmupLR::new(4, CosineAnnealingLR::new(96, 0.0)), &mut sgd);
