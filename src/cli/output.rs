@@ -112,6 +112,8 @@ pub enum Failure {
     Usage(String),
     /// It was asked for something that did not work: exit code 1.
     Failed(String),
+    /// Its numbers are not finite: exit code 3.
+    NotFinite(String),
     /// Somebody pressed Ctrl-C, and all is saved: exit code 130, as shells have it.
     Interrupted,
     /// Whoever read its output has gone, as `head` does: it ends quietly, with 141, as shells have it for a program that
@@ -135,7 +137,7 @@ impl Failure {
     /// Why it ended.
     pub fn message(&self) -> &str {
         match self {
-            Failure::Usage(message) | Failure::Failed(message) => message,
+            Failure::Usage(message) | Failure::Failed(message) | Failure::NotFinite(message) => message,
             Failure::Interrupted => "it was interrupted",
             Failure::NobodyReads => "nobody reads what it writes",
         }
@@ -146,6 +148,7 @@ impl Failure {
         let code = match self {
             Failure::Usage(_) => ExitCode::from(2),
             Failure::Failed(_) => ExitCode::FAILURE,
+            Failure::NotFinite(_) => ExitCode::from(3),
             Failure::Interrupted => return ExitCode::from(130),
             Failure::NobodyReads => return ExitCode::from(141),
         };

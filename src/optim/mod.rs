@@ -47,6 +47,8 @@ pub use schedule::{
     ReduceLROnPlateau, Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
 };
 pub use sgd::{SGD, SGDOptions};
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use total::try_all_finite;
 
 use crate::error::Result;
 use crate::state::Stateful;

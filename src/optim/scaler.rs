@@ -148,6 +148,14 @@ impl GradScaler {
         optimizer.try_step_if(Some(&finite))
     }
 
+    /// Whether all gradients of an optimizer are finite, once they are [unscaled](Self::unscale) and until it steps: it will
+    /// skip its step if they are not.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn finite(&self, optimizer: &dyn Optimizer) -> Option<&Tensor> {
+        let who = identity(optimizer);
+        self.unscaled.iter().find(|(known, _)| *known == who).and_then(|(_, finite)| finite.as_ref())
+    }
+
     /// A round is over when a loss was scaled behind its steps, or the optimizer has made one of them.
     fn leave_round_before(&mut self, optimizer: usize) {
         let is_in_use = self.is_in_use.load(Ordering::Relaxed);

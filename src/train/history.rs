@@ -2,6 +2,7 @@
 
 use super::chart::{Chart, Series};
 use crate::error::{Error, ErrorKind, Result, bail};
+use crate::io::atomic;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -96,11 +97,11 @@ impl CsvLog {
     }
 
     fn write(path: &Path, history: &History) -> Result<CsvLog> {
-        let failed = |e: &std::io::Error| Error::io(path, e, "write the log");
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(|e| failed(&e))?;
         let lines: String = history.rows.iter().map(line).collect();
-        file.write_all(format!("{HEADER}\n{lines}").as_bytes()).map_err(|e| failed(&e))?;
+        // Whoever is killed here leaves the log as it was.
+        atomic::write(path, |sink| sink(format!("{HEADER}\n{lines}").as_bytes()))?;
+        let file = OpenOptions::new().append(true).open(path);
+        let file = file.map_err(|e| Error::io(path, &e, "write the log"))?;
         Ok(CsvLog { file, path: path.to_path_buf() })
     }
 

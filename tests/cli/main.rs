@@ -1,6 +1,9 @@
 //! The program as its users run it: commands, files, errors, exit codes, interruption.
 
+mod diverging;
 mod download;
+#[cfg(unix)]
+mod kills;
 mod learning;
 mod output;
 mod runs;

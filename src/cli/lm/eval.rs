@@ -63,6 +63,13 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     })?;
     let count = meter.samples() * model.config.context;
     let loss = meter.read()?.first().map_or(f64::NAN, |m| m.1);
+    if !loss.is_finite() {
+        return Err(Failure::NotFinite(format!(
+            "the loss of {} on {data} is {loss}: the model has diverged, and no number about it means anything. Where \
+             it was trained, best.safetensors and the checkpoints may still be good",
+            path.display()
+        )));
+    }
     let speed = count as f64 / started.elapsed().as_secs_f64();
     output.result(
         &json!({

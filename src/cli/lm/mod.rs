@@ -2,12 +2,13 @@
 //!
 //! `config` says what to train, `prepare` makes it, `pace` and `plan` tell what a step of it is, `places` where it goes,
 //! and `begun` whether it can go on. `train` runs it while `watch` shows it, and `report`, `page` and `log` say how it
-//! went. `model_file` is what stays; `generate`, `chat`, `eval`, `models` and `steps` use it.
+//! went, or `diverged` why it was stopped. `model_file` is what stays; `generate`, `chat`, `eval`, `models` and `steps` use it.
 
 mod begun;
 pub mod chat;
 mod clock;
 pub mod config;
+mod diverged;
 pub mod eval;
 pub mod generate;
 mod log;

@@ -6,6 +6,8 @@ use super::model_file::{self, DEFAULT_FOLDER};
 use crate::cli::output::{Failure, Outcome};
 use std::io::ErrorKind;
 use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
+use volta::io::clear_unfinished;
+use volta::train::RunLock;
 
 /// The files of a run.
 pub struct Places {
@@ -17,13 +19,19 @@ pub struct Places {
     pub log: PathBuf,
 }
 
+/// Places that no other process writes to for as long as this lives.
+pub struct Locked {
+    pub places: Places,
+    pub lock: RunLock,
+}
+
 /// The ending of pages.
 const PAGE: &str = "html";
 
 impl Places {
     /// Those of a new run: of the number after all that are there, and with a folder that it has made itself, so that
     /// no other run takes the same.
-    pub fn new(config: &Config, name: &str) -> Result<Places, Failure> {
+    pub fn new(config: &Config, name: &str) -> Result<Locked, Failure> {
         let cannot = |folder: &Path, e| Failure::Failed(format!("cannot make {}: {e}", folder.display()));
         let taken = numbers(config, name, |_| true);
         let mut number = taken.last().map_or(1, |&last| last + 1);
@@ -32,7 +40,7 @@ impl Places {
             let parent = places.folder.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(parent).map_err(|e| cannot(parent, e))?;
             match std::fs::create_dir(&places.folder) {
-                Ok(()) => return Ok(places),
+                Ok(()) => return places.locked(),
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => number += 1,
                 Err(e) => return Err(cannot(&places.folder, e)),
             }
@@ -40,20 +48,31 @@ impl Places {
     }
 
     /// Those of the last run of a name, and what it began with as far as its checkpoint says.
-    pub fn last(config: &Config, name: &str) -> Result<(Places, Option<Begun>), Failure> {
+    pub fn last(config: &Config, name: &str) -> Result<(Locked, Option<Begun>), Failure> {
         for number in numbers(config, name, Path::is_dir).into_iter().rev() {
             let places = Places::at(config, name, number);
-            let begun = Begun::read(&places.folder)?;
+            let begun = Begun::read(&places.folder);
             // A number may also be a part of another run's own name.
-            if number == 1 || begun.as_ref().is_none_or(|begun| begun.name == name) {
-                return Ok((places, begun));
+            let is_other = |begun: &Option<Begun>| begun.as_ref().is_some_and(|begun| begun.name != name);
+            if number > 1 && begun.as_ref().is_ok_and(is_other) {
+                continue;
             }
+            let locked = places.locked()?;
+            // Whoever had the lock until now may have written meanwhile.
+            let begun = Begun::read(&locked.places.folder)?;
+            [&locked.places.model, &locked.places.page].into_iter().try_for_each(clear_unfinished)?;
+            return Ok((locked, begun));
         }
         Err(Failure::Usage(format!(
             "there is no run to go on with: {} does not exist; leave out --resume to start one, or name the run by \
              --name",
             Path::new(&config.output).join(name).display()
         )))
+    }
+
+    fn locked(self) -> Result<Locked, Failure> {
+        let lock = RunLock::acquire(&self.folder)?;
+        Ok(Locked { places: self, lock })
     }
 
     fn at(config: &Config, name: &str, number: u64) -> Places {

@@ -2,7 +2,7 @@
 
 use super::begun::fingerprint;
 use super::config::{self, Config, TokenizerSource};
-use super::model_file::shape;
+use super::model_file::{Model, shape};
 use super::pace::Pace;
 use crate::cli::download::corpus;
 use crate::cli::output::{Failure, Output};
@@ -31,13 +31,20 @@ pub struct Prepared {
     pub name: String,
 }
 
-/// Reads the text, makes the tokenizer, the model and the loaders.
-pub fn prepare(config: &Config, device: Device, output: Output) -> Result<Prepared, Failure> {
+/// Reads the text, makes the tokenizer, the model and the loaders. A run that begins with another model has its tokenizer and
+/// its weights.
+pub fn prepare(
+    config: &Config,
+    from: Option<Model>,
+    device: Device,
+    output: Output,
+) -> Result<Prepared, Failure> {
     let options = CorpusOptions { valid_fraction: config.valid_fraction, ..CorpusOptions::default() };
     let corpus = corpus(&config.data, &options, output)?;
-    let tokenizer = match &config.tokenizer {
-        TokenizerSource::File(path) => Tokenizer::from_file(path)?,
-        TokenizerSource::Train(kind) => {
+    let tokenizer = match (&from, &config.tokenizer) {
+        (Some(model), _) => model.tokenizer.clone(),
+        (None, TokenizerSource::File(path)) => Tokenizer::from_file(path)?,
+        (None, TokenizerSource::Train(kind)) => {
             let options = TokenizerOptions { vocabulary: config.vocabulary };
             Tokenizer::train(*kind, &corpus.train, &options)?
         }
@@ -50,6 +57,9 @@ pub fn prepare(config: &Config, device: Device, output: Output) -> Result<Prepar
     config.check_data(count, valid.len()).map_err(|e| Failure::Usage(e.to_string()))?;
     manual_seed(config.seed);
     let gpt = Gpt::try_new(shape(config, tokenizer.vocabulary_size()))?;
+    if let Some(model) = from {
+        gpt.load_state_dict(&model.gpt.state_dict(), true)?;
+    }
     let sequences = count / config.context;
     let windows = TokenWindows::try_new(train, config.context)?.at_random(sequences);
     let train = DataLoader::try_over(windows, config.batch)?

@@ -1,11 +1,12 @@
 //! `volta train`: a language model from a text.
 
 use super::begun::Begun;
-use super::clock::{now, span};
+use super::clock::span;
 use super::config::{Config, Duration, Flags};
-use super::model_file::{self, About};
+use super::diverged::Diverged;
+use super::model_file::{self, About, TOKENIZER_NOTE};
 use super::page::Page;
-use super::places::{self, Places};
+use super::places::{self, Locked, Places};
 use super::plan::StepPlan;
 use super::prepare::{self, Prepared, prepare};
 use super::report::Times;
@@ -20,6 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use volta::io::write_file;
 use volta::nn::{num_parameters, summary};
 use volta::text::Sampler;
 use volta::train::{Event, History, Outcome as BatchOutcome, Trainer, TrainerOptions};
@@ -55,7 +57,16 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
     places::check(&config)?;
     let device = device(&config.device)?;
-    let mut prepared = prepare(&config, device, output)?;
+    let from = config
+        .from
+        .as_deref()
+        .map(|name| model_file::load(&model_file::find(Some(name), Path::new(&config.output))?, device));
+    let from = from.transpose()?;
+    let config = match &from {
+        Some(model) => config.beginning_with(&model.config).map_err(|e| Failure::Usage(e.to_string()))?,
+        None => config,
+    };
+    let mut prepared = prepare(&config, from, device, output)?;
     let steps = prepared.pace.steps(config.duration());
     describe(&config, &prepared, steps, output);
     if options.dry_run {
@@ -69,7 +80,8 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     try_realize_all(&prepared.gpt.parameters())?;
     log::prepare(&places::log(&config)).map_err(|e| cannot_write(&places::log(&config), &e))?;
     let begun = Begun::now(&name, &config, &prepared);
-    let places = if options.resume { last(&config, &begun, output)? } else { Places::new(&config, &name)? };
+    let Locked { places, lock } =
+        if options.resume { last(&config, &begun, output)? } else { Places::new(&config, &name)? };
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
 
     let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;
@@ -78,6 +90,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let watch = RefCell::new(Watch::new(output, steps, pace));
     let times = RefCell::new(Times::default());
     let samples = RefCell::new(Vec::new());
+    let diverged = RefCell::new(None);
     // An interval of 0 means at the end only, where there are a validation and a checkpoint anyway.
     let every = |interval: u64| Some(if interval == 0 { u64::MAX } else { interval });
     let trainer_options = TrainerOptions {
@@ -100,37 +113,56 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     };
     let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options);
     let stop = trainer.stop_switch();
-    let trainer = trainer.with_schedule(prepare::schedule(&config, steps)).with_observer(|event| {
-        watch.borrow_mut().see(event);
-        // As at Ctrl-C: what is learnt is saved.
-        if check().is_err() {
-            stop.store(true, Ordering::Relaxed);
-        }
-        if let Event::Profiled { step, profile, .. } = event {
-            times.borrow_mut().add(profile, pace.tokens_of(*step));
-        }
-        if let Event::Step { step } = event
-            && config.sample_interval > 0
-            && step.is_multiple_of(config.sample_interval)
-            && *step < steps
-        {
-            let text = sample_or_reason(gpt, tokenizer, &config, *step);
-            watch.borrow().say(&format!("--- after step {step}:\n{}\n---", text.trim_end()));
-            samples.borrow_mut().push((*step, text));
-            gpt.train();
-        }
-        Ok(())
-    });
+    let trainer = trainer
+        .with_schedule(prepare::schedule(&config, steps))
+        .with_observer(|event| {
+            watch.borrow_mut().see(event);
+            // As at Ctrl-C: what is learnt is saved.
+            if check().is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            if let Event::NonFinite { step, what, checkpoint, best } = event {
+                let path = |path: &Option<&Path>| path.map(Path::to_path_buf);
+                let (checkpoint, best) = (path(checkpoint), path(best));
+                *diverged.borrow_mut() =
+                    Some(Diverged { step: *step, what: what.to_string(), checkpoint, best });
+            }
+            if let Event::Profiled { step, profile, .. } = event {
+                times.borrow_mut().add(profile, pace.tokens_of(*step));
+            }
+            if let Event::Step { step } = event
+                && config.sample_interval > 0
+                && step.is_multiple_of(config.sample_interval)
+                && *step < steps
+            {
+                let text = sample_or_reason(gpt, tokenizer, &config, *step);
+                watch.borrow().say(&format!("--- after step {step}:\n{}\n---", text.trim_end()));
+                samples.borrow_mut().push((*step, text));
+                gpt.train();
+            }
+            Ok(())
+        })
+        .with_note(TOKENIZER_NOTE, &tokenizer.to_json())
+        .with_best_metadata(|history| {
+            let steps = history.rows.last().map_or(0, |row| row.step);
+            model_file::metadata(tokenizer, &config, &About::of(history, steps, device))
+        })
+        .with_lock(&lock);
     let notes = begun.notes().into_iter();
     let mut trainer = notes.fold(trainer, |trainer, (name, text)| trainer.with_note(name, &text));
     let interrupted = stop_on_interrupt(stop.clone())?;
     let started = Instant::now();
     let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| {
         Ok(BatchOutcome::from(gpt.try_loss(x, y)?).with_perplexity().with_units("tokens", x.numel()))
-    })?;
+    });
     let (done, trained) = trainer.speed();
     let tokens = trainer.units();
     drop(trainer);
+    if let Some(diverged) = diverged.into_inner() {
+        output.event(&diverged.json());
+        return Err(Failure::NotFinite(diverged.message(&options.flags, &config)));
+    }
+    let fitted = fitted?;
     let mut times = times.into_inner();
     (times.steps, times.training, times.waiting) = (done, trained, train.waited());
     (times.tokens, times.peak_bytes) = (tokens, peak_bytes);
@@ -164,14 +196,8 @@ impl Ended<'_> {
     /// Writes the model, the page and the line of the log, and says how it went.
     fn keep(&self, output: Output, whole: std::time::Duration) -> Outcome {
         let Ended { config, prepared, places, history, times, samples } = self;
-        let date = now();
-        let about = About {
-            steps: samples.last().map_or(0, |s| s.0),
-            train_loss: history.last("train/loss"),
-            valid_loss: history.last("validation/loss"),
-            device: prepared.device.to_string(),
-            date: date.clone(),
-        };
+        let about = About::of(history, samples.last().map_or(0, |s| s.0), prepared.device);
+        let date = about.date.clone();
         model_file::save(&places.model, &prepared.gpt, &prepared.tokenizer, config, &about)?;
         let loss = |l: Option<f64>| l.map_or("-".to_string(), |l| format!("{l:.4}"));
         let summary = format!(
@@ -193,7 +219,7 @@ impl Ended<'_> {
             samples,
             config: &config.effective(),
         };
-        std::fs::write(&places.page, page.html()).map_err(|e| cannot_write(&places.page, &e))?;
+        write_file(&places.page, page.html())?;
         let epochs = prepared.pace.epochs(about.steps);
         let walked = epochs - prepared.pace.epochs(about.steps.saturating_sub(times.steps));
         let line = log::Line {
@@ -221,7 +247,15 @@ impl Ended<'_> {
             places.page.display(),
             places.chat(&config.output)
         );
+        let skipped: f64 = history.series("skipped_steps").iter().map(|row| row.1).sum();
+        if skipped > 0.0 {
+            output.note(format_args!(
+                "\n{skipped} of {} steps were skipped: their gradients were not finite in half precision.",
+                about.steps
+            ));
+        }
         let json = json!({
+            "skipped_steps": skipped,
             "event": "finished", "name": places.name, "model": places.model, "report": places.page,
             "steps": about.steps, "train_loss": about.train_loss, "valid_loss": about.valid_loss,
             "profile": times.json(), "sample": samples.last().map(|s| &s.1),
@@ -285,15 +319,15 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
 }
 
 /// The places of the run to go on with.
-fn last(config: &Config, now: &Begun, output: Output) -> Result<Places, Failure> {
-    let (places, begun) = Places::last(config, &now.name)?;
+fn last(config: &Config, now: &Begun, output: Output) -> Result<Locked, Failure> {
+    let (locked, begun) = Places::last(config, &now.name)?;
     match begun {
-        Some(begun) => begun.check(now, &places.folder)?,
+        Some(begun) => begun.check(now, &locked.places.folder)?,
         None => output.note(
             "The checkpoint does not say what the run began with: whether the flags are the same is not known.",
         ),
     }
-    Ok(places)
+    Ok(locked)
 }
 
 /// What the model writes after a step, or why it does not: a model that has diverged is still worth keeping.

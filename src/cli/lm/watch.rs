@@ -54,6 +54,14 @@ impl Watch {
                 self.say(&format!("Going on after step {step}."));
                 self.output.event(&json!({"event": "resumed", "step": step}));
             }
+            Event::PassedOver { path, reason } => {
+                let path = path.display();
+                // Also if nothing but errors is asked for: some steps are made again.
+                self.bar.suspend(|| eprintln!("warning: passing over {path}, which is damaged: {reason}"));
+                self.output
+                    .event(&json!({"event": "damaged", "checkpoint": path.to_string(), "reason": reason}));
+            }
+            Event::NonFinite { .. } => self.bar.finish_and_clear(),
             Event::Step { step } => self.bar.set_position(*step),
             Event::Profiled { step, profile, .. } => {
                 self.kernels = Some(profile.total().as_secs_f64() / self.pace.tokens_of(*step) as f64);
@@ -78,8 +86,10 @@ impl Watch {
     fn measured(&mut self, step: u64, rows: &[Row]) {
         let share = self.kernels.map(|seconds| (seconds * value(rows, "per_second")).min(1.0));
         let busy = share.map_or(String::new(), |share| format!(", {:.0}% in kernels", 100.0 * share));
+        let skipped = rows.iter().find(|row| row.name == "skipped_steps" && row.value > 0.0);
+        let skipped = skipped.map_or(String::new(), |row| format!(", {} steps skipped", row.value));
         let text = format!(
-            "loss {:.4}, rate {:.1e}, {:.0} tokens/s{busy}",
+            "loss {:.4}, rate {:.1e}, {:.0} tokens/s{busy}{skipped}",
             value(rows, "loss"),
             value(rows, "learning_rate"),
             value(rows, "per_second")

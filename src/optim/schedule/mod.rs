@@ -154,6 +154,14 @@ impl Scheduler {
         self.step
     }
 
+    /// Multiplies the rates that the groups started from, and so those of all steps to come.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn scale_rates(&mut self, factor: f64, optimizer: &mut dyn Optimizer) {
+        self.apply(optimizer);
+        self.base.iter_mut().for_each(|base| *base *= factor);
+        self.apply(optimizer);
+    }
+
     /// Sets the rates of the step that comes next.
     pub(crate) fn apply(&mut self, optimizer: &mut dyn Optimizer) {
         // Groups that were added meanwhile start from the rate that they were added with.

@@ -30,6 +30,14 @@ impl Args for Flags {
 }
 
 impl Flags {
+    /// With another value of a key.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Flags {
+        self.values.retain(|(key, _)| *key != name);
+        self.values.push((name, value.into()));
+        self
+    }
+
     /// The flags as one would give them to a shell again.
     pub fn command_line(&self) -> String {
         let config = self.config.iter().map(|path| format!("--config={}", path.display()));

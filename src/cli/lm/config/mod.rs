@@ -7,6 +7,7 @@ mod check;
 mod choices;
 mod env_file;
 mod flags;
+mod inherit;
 mod keys;
 mod rule;
 mod sources;
@@ -132,13 +133,17 @@ impl Config {
             }
         }
         later_duration_wins(&mut settings);
-        let values = Values::collect(settings.iter().map(|setting| setting.value.clone()));
-        let config = Config { values, settings };
+        let config = Config::of(settings);
         // Combinations of values that are wrong themselves would only confuse.
         if problems.is_empty() {
             problems = check::combinations(&config);
         }
         if problems.is_empty() { Ok(config) } else { Err(ConfigError(problems)) }
+    }
+
+    /// From settings in the order of the table.
+    fn of(settings: Vec<Setting>) -> Config {
+        Config { values: Values::collect(settings.iter().map(|setting| setting.value.clone())), settings }
     }
 
     /// How long to train: epochs or steps, whichever was given; one epoch if neither was.
