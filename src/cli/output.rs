@@ -4,16 +4,23 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
+use volta::text::{printable, printable_json};
 
-/// Writes a line to standard output. Whoever reads it may have gone, which is no reason to end a training.
+/// Writes a line to standard output, with control characters of files as escapes. Whoever reads it may have gone, which is
+/// no reason to end a training.
 pub fn say(line: impl Display) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    let _ = writeln!(std::io::stdout(), "{}", printable(&line.to_string()));
 }
 
-/// Writes a part of a line at once; false if nobody reads it any more.
+/// Writes a line of JSON.
+fn say_json(json: &Value) {
+    let _ = writeln!(std::io::stdout(), "{}", printable_json(&json.to_string()));
+}
+
+/// Writes a part of a text at once, with control characters as escapes; false if nobody reads it any more.
 pub fn say_part(text: &str) -> bool {
     let mut out = std::io::stdout();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()).is_ok()
 }
 
 /// How much is said, and how.
@@ -38,7 +45,7 @@ impl Output {
     /// A result: as JSON for machines, as text for people.
     pub fn result(&self, json: &Value, text: impl Display) {
         if self.json {
-            say(json);
+            say_json(json);
         } else {
             say(text);
         }
@@ -47,7 +54,7 @@ impl Output {
     /// Something that happened, for machines only.
     pub fn event(&self, json: &Value) {
         if self.json {
-            say(json);
+            say_json(json);
         }
     }
 }
@@ -85,7 +92,7 @@ impl Failure {
             Failure::Failed(_) => ExitCode::FAILURE,
             Failure::Interrupted => return ExitCode::from(130),
         };
-        eprintln!("error: {}", self.message());
+        eprintln!("error: {}", printable(self.message()));
         code
     }
 }

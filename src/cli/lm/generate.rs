@@ -38,7 +38,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let prompt = prompt(options)?;
     let path = find(options.model.as_deref(), &options.models)?;
     let model = model_file::load(&path, device(&options.device)?)?;
-    let mut tokens = model.tokenizer.encode(&prompt);
+    let mut tokens = model.tokenizer.try_encode(&prompt)?;
     if tokens.is_empty() {
         tokens = beginning(&model.tokenizer);
     }
