@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use volta::text::{printable, printable_json};
 
 /// Why standard output takes nothing any more.
 static BROKEN: OnceLock<Failure> = OnceLock::new();
@@ -34,14 +35,19 @@ fn write(bytes: &[u8]) -> bool {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| broken(&error)).is_ok()
 }
 
-/// Writes a line to standard output.
+/// Writes a line to standard output, with control characters of files as escapes.
 pub fn say(line: impl Display) {
-    write(format!("{line}\n").as_bytes());
+    write(format!("{}\n", printable(&line.to_string())).as_bytes());
 }
 
-/// Writes a part of a line; false if standard output takes nothing any more.
+/// Writes a line of JSON.
+fn say_json(json: &Value) {
+    write(format!("{}\n", printable_json(&json.to_string())).as_bytes());
+}
+
+/// Writes a part of a text at once, with control characters as escapes; false if standard output takes nothing any more.
 pub fn say_part(text: &str) -> bool {
-    write(text.as_bytes())
+    write(printable(text).as_bytes())
 }
 
 /// Writes a line to standard error. If that takes nothing there is nobody left to tell.
@@ -91,7 +97,7 @@ impl Output {
     /// A result: as JSON for machines, as text for people.
     pub fn result(&self, json: &Value, text: impl Display) {
         if self.json {
-            say(json);
+            say_json(json);
         } else {
             say(text);
         }
@@ -100,7 +106,7 @@ impl Output {
     /// Something that happened, for machines only.
     pub fn event(&self, json: &Value) {
         if self.json {
-            say(json);
+            say_json(json);
         }
     }
 }
@@ -152,7 +158,7 @@ impl Failure {
             Failure::Interrupted => return ExitCode::from(130),
             Failure::NobodyReads => return ExitCode::from(141),
         };
-        say_error(format_args!("error: {}", self.message()));
+        say_error(format_args!("error: {}", printable(self.message())));
         code
     }
 }

@@ -3,6 +3,7 @@
 use super::chart::{Chart, Series};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::io::atomic;
+use crate::regular_file;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,9 @@ impl History {
     }
 }
 
+/// Longer logs are not read.
+const MAX_LOG_BYTES: usize = 1 << 30;
+
 const HEADER: &str = "step,epoch,name,value";
 
 /// A CSV file that grows with the run: `step,epoch,name,value`.
@@ -123,7 +127,8 @@ fn line(row: &Row) -> String {
 /// Reads what a [`CsvLog`] wrote. A last line that was cut off is passed over.
 pub fn read_csv(path: impl AsRef<Path>) -> Result<History> {
     let path = path.as_ref();
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, &e, "read the log"))?;
+    let text =
+        regular_file::read_text(path, MAX_LOG_BYTES).map_err(|e| Error::io(path, &e, "read the log"))?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut history = History::default();
     for (k, line) in whole.lines().enumerate().skip(1) {

@@ -64,7 +64,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         if said.is_empty() && is_first {
             continue;
         }
-        let tokens = model.tokenizer.encode(said);
+        let tokens = model.tokenizer.try_encode(said)?;
         if !said.is_empty() && tokens.is_empty() {
             continue;
         }

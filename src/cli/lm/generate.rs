@@ -38,7 +38,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let path = find(options.model.as_deref(), &options.models)?;
     let prompt = prompt(options)?;
     let model = model_file::load(&path, device)?;
-    let mut tokens = model.tokenizer.encode(&prompt);
+    let mut tokens = model.tokenizer.try_encode(&prompt)?;
     if tokens.is_empty() {
         tokens = beginning(&model.tokenizer);
     }

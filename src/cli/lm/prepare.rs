@@ -6,14 +6,20 @@ use super::model_file::{Model, shape};
 use super::pace::Pace;
 use crate::cli::download::corpus;
 use crate::cli::output::{Failure, Output};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 use volta::data::{DataLoader, TokenWindows};
 use volta::models::Gpt;
 use volta::optim::{
     AdamOptions, AdamWOptions, Both, CosineAnnealingLR, ExponentialLR, LinearLR, LionOptions, MuonOptions,
     OneCycleLR, SGDOptions, Schedule, WarmupLR,
 };
-use volta::text::{CorpusOptions, Tokenizer, TokenizerOptions};
+use volta::text::{CorpusOptions, Tokenizer, TokenizerKind, TokenizerOptions};
 use volta::{Adam, AdamW, Device, Lion, Module, Muon, Optimizer, SGD, Tensor, manual_seed};
+
+/// Lines about progress, where there is no terminal, are this far apart.
+const SECONDS_BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// A model, its data and where it runs.
 pub struct Prepared {
@@ -46,7 +52,7 @@ pub fn prepare(
         (None, TokenizerSource::File(path)) => Tokenizer::from_file(path)?,
         (None, TokenizerSource::Train(kind)) => {
             let options = TokenizerOptions { vocabulary: config.vocabulary };
-            Tokenizer::train(*kind, &corpus.train, &options)?
+            train_tokenizer(*kind, &corpus.train, &options, output)?
         }
     };
     let ids = |text: &str| -> volta::Result<Vec<i32>> {
@@ -78,6 +84,30 @@ pub fn prepare(
     let kind = if device.is_gpu() { "gpu" } else { "cpu" };
     let name = format!("{}-L{}-H{}-E{}-{kind}", corpus.name, config.layers, config.heads, config.width);
     Ok(Prepared { device, tokenizer, gpt, train, valid, pace, tokens: count, text, name })
+}
+
+/// Trains a tokenizer, and shows how far it is where that takes a while.
+fn train_tokenizer(
+    kind: TokenizerKind,
+    text: &str,
+    options: &TokenizerOptions,
+    output: Output,
+) -> Result<Tokenizer, Failure> {
+    let bar = if output.quiet || output.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} tokens of the vocabulary [{elapsed}]");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let mut last = Instant::now();
+    let trained = Tokenizer::train_watched(kind, text, options, |found, most| {
+        bar.set_length(most as u64);
+        bar.set_position(found as u64);
+        if bar.is_hidden() && last.elapsed() >= SECONDS_BETWEEN_LINES {
+            last = Instant::now();
+            output.note(format_args!("The vocabulary has {found} of {most} tokens."));
+        }
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    trained?.ok_or_else(|| Failure::Failed("the training of the tokenizer was stopped".to_string()))
 }
 
 /// The first batches of the text, the same every time.

@@ -6,6 +6,7 @@ use crate::cli::output::{Output, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use volta::text::printable;
 use volta::train::{Event, Row};
 
 /// Shows events as they come.
@@ -41,7 +42,7 @@ impl Watch {
         if self.bar.is_hidden() {
             say(text);
         } else {
-            self.bar.println(text);
+            self.bar.println(printable(text));
         }
     }
 

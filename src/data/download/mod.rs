@@ -7,7 +7,7 @@ mod transfer;
 use crate::call::Call;
 use crate::error::{Error, Result, bail};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -111,7 +111,7 @@ fn remove(path: &Path) -> Result<()> {
 /// Whether a file has this SHA-256.
 fn check(path: &Path, sum: &str, help: &str) -> Result<()> {
     let failed = |e| Error::io(path, &e, "check a file");
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = crate::regular_file::open(path).map_err(failed)?;
     let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
         match file.read(&mut block).map_err(failed)? {

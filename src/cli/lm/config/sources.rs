@@ -5,11 +5,16 @@ use super::env_file;
 use super::keys::{KEYS, Key};
 use super::suggest::did_you_mean;
 use std::fmt;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// What the variables of `volta train` begin with.
 pub const PREFIX: &str = "VOLTA_TRAIN_";
+
+/// A configuration is never longer.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,9 +69,20 @@ impl Reading {
     }
 }
 
+/// The text of a file, if it is as short as a configuration is.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let length = File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if length as u64 > MAX_FILE_BYTES {
+        let what = format!("it is longer than {MAX_FILE_BYTES} bytes");
+        return Err(Error::new(ErrorKind::InvalidData, what));
+    }
+    Ok(text)
+}
+
 /// Reads a file: `.env` as RustyFlow's shell-like format, anything else as TOML.
 pub fn file(path: &Path, environment: &[(String, String)]) -> Reading {
-    match std::fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) if path.extension().is_some_and(|e| e == "env") => env_file::read(&text, path, environment),
         Ok(text) => toml_text(&text, path),
         Err(error) => Reading::problem(format!("cannot read the configuration {}: {error}", path.display())),
