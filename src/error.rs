@@ -26,8 +26,10 @@ pub enum ErrorKind {
     Argument,
     /// NaN or infinity found by the guards.
     NonFinite,
-    /// An index outside its table, found by the guards.
+    /// An index outside its axis. Where a kernel finds it, whoever waits for the device next is told.
     Index,
+    /// An integer that was divided by zero, of which the same holds.
+    ZeroDivision,
     /// Memory that could not be had.
     Memory,
     /// A file, folder or connection that could not be read or written.

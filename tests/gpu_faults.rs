@@ -7,7 +7,7 @@ use volta::gpu::{
     device_bytes, fail_next_map, limit_memory, lose_device, report_out_of_memory, spoil_next_run,
     spoil_next_shader,
 };
-use volta::{DType, Device, Error, ErrorKind, SGD, Tensor, mse_loss, with_device};
+use volta::{DType, Device, Element, Error, ErrorKind, SGD, Tensor, mse_loss, with_device};
 
 /// The device, for one test at a time.
 fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
@@ -39,6 +39,12 @@ fn assert_names(error: &Error, kind: ErrorKind, words: &[&str]) {
     for word in words {
         assert!(error.to_string().contains(word), "{word:?} is missing: {error}");
     }
+}
+
+/// What is read once it was reported that an index was out of bounds.
+fn after_its_error<T: Element + std::fmt::Debug>(t: &Tensor) -> Vec<T> {
+    assert_eq!(t.try_to_vec::<T>().expect_err("an index is out of bounds").kind(), ErrorKind::Index);
+    t.to_vec()
 }
 
 fn works_again() {
@@ -220,15 +226,15 @@ on_gpu! {
             let before = Tensor::from_vec(vec![7f32; 32], [4, 8]).realize().clone();
             let table = (Tensor::zeros([4, 8]) + 3.0).realize().clone();
             let behind = Tensor::from_vec(vec![9f32; 32], [4, 8]).realize().clone();
-            let rows = table.embedding(index).to_vec::<f32>();
+            let rows: Vec<f32> = after_its_error(&table.embedding(index));
             assert!(rows.iter().all(|x| x.is_nan()), "{}: {rows:?}", index.dtype());
-            let picked = table.gather(0, &index.unsqueeze(1)).to_vec::<f32>();
+            let picked: Vec<f32> = after_its_error(&table.gather(0, &index.unsqueeze(1)));
             assert!(picked.iter().all(|x| x.is_nan()), "{}: {picked:?}", index.dtype());
-            let whole = table.to_dtype(DType::I32).index_select(0, index).to_vec::<i32>();
+            let whole: Vec<i32> = after_its_error(&table.to_dtype(DType::I32).index_select(0, index));
             assert!(whole.iter().all(|x| *x == 0), "{}: {whole:?}", index.dtype());
             let spread = index.unsqueeze(1).expand([6, 8]);
             let added = table.scatter_add(0, &spread, &Tensor::full([6, 8], 100.0));
-            assert_eq!(added.to_vec::<f32>(), [3.0; 32], "{}", index.dtype());
+            assert_eq!(after_its_error::<f32>(&added), [3.0; 32], "{}", index.dtype());
             // With one place inside, so many values as are looked at one by one, and enough for the lists that large tables sort.
             let expected: Vec<f32> = (0..32).map(|k| if k / 8 == 2 { 1.0 } else { 0.0 }).collect();
             for times in [100, 200] {
@@ -236,8 +242,8 @@ on_gpu! {
                 let many = Tensor::cat(&[&index.repeat([times]), &inside], 0);
                 let all = [6 * times + 1, 8];
                 let spread = many.unsqueeze(1).expand(all);
-                let added = Tensor::zeros([4, 8]).scatter_add(0, &spread, &Tensor::ones(all)).to_vec::<f32>();
-                assert_eq!(added, expected, "{}", index.dtype());
+                let added = Tensor::zeros([4, 8]).scatter_add(0, &spread, &Tensor::ones(all));
+                assert_eq!(after_its_error::<f32>(&added), expected, "{}", index.dtype());
             }
             assert_eq!(before.to_vec::<f32>(), [7.0; 32]);
             assert_eq!(table.to_vec::<f32>(), [3.0; 32]);

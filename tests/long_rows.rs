@@ -154,9 +154,6 @@ fn cross_entropy_picks_unsigned_classes_as_it_does_signed_ones() {
     let [unsigned, signed] = [DType::U32, DType::I32]
         .map(|dtype| cross_entropy_with(&logits, &targets.to_dtype(dtype), options).to_vec::<f32>());
     assert_eq!(unsigned, signed);
-    let outside = Tensor::full_of([rows], -100, DType::U32);
-    let lost = cross_entropy_with(&logits, &outside, options).to_vec::<f32>();
-    assert!(lost.iter().all(|x| x.is_nan()), "{lost:?}");
 }
 
 #[test]

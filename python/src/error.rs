@@ -1,6 +1,8 @@
 //! What the engine reports, as Python's exceptions; and the two ways to call it, neither of which lets a panic through.
 
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError, PyZeroDivisionError,
+};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -30,6 +32,7 @@ pub fn raise(error: Error) -> PyErr {
     let message = format!("{}: {}", name(error.op()), error.message());
     match error.kind() {
         ErrorKind::Index => PyIndexError::new_err(message),
+        ErrorKind::ZeroDivision => PyZeroDivisionError::new_err(message),
         ErrorKind::Shape if message.contains(OUT_OF_RANGE) => PyIndexError::new_err(message),
         ErrorKind::Shape | ErrorKind::Argument | ErrorKind::Data => PyValueError::new_err(message),
         ErrorKind::DType => PyTypeError::new_err(message),

@@ -141,3 +141,19 @@ def test_positions_never_leave_32_bits_unseen_where_there_is_no_int64():
 def test_the_gpu_is_listed():
     assert any(device == volta.device("gpu:0") for device, _ in volta.devices())
     volta.synchronize("gpu")
+
+
+def test_whoever_waits_for_all_devices_computes_and_is_told():
+    x = volta.ones(4, device="gpu") * 2
+    assert volta.get_default_device().type == "cpu" and not x.is_realized
+    volta.synchronize()
+    assert x.is_realized
+    found = volta.ones(3, device="gpu").gather(0, volta.tensor([0, 3], dtype=volta.int32, device="gpu"))
+    with pytest.raises(IndexError, match="gather: index 3 is out of bounds for an axis of 3"):
+        volta.synchronize()
+    volta.synchronize()
+    assert found.tolist()[0] == 1.0
+    halves = volta.tensor([6, 7], device="gpu") // volta.tensor([2, 0], device="gpu")
+    with pytest.raises(ZeroDivisionError, match="floor_divide"):
+        halves.tolist()
+    assert halves.tolist() == [3, 0]

@@ -1181,7 +1181,10 @@ def stack(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
 
 
 def synchronize(device: DeviceLike | None = None) -> None:
-    """Waits until everything that was asked of a device is done: for measuring, as nothing else needs it."""
+    """Computes what is pending, and waits until all devices that were used, or the one that is named, have done everything: for
+    measuring, as nothing else needs it. An index that was out of bounds, or a division of integers by zero, is the error of
+    whoever waits for the device next.
+    """
 
 
 def tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:

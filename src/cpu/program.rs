@@ -1,6 +1,6 @@
 //! A plan on this processor: memory for its slots, then its kernels one after the other.
 
-use super::map::{Bindings, Faults, Map, SlotPointer};
+use super::map::{Bindings, Failures, Map, SlotPointer};
 use super::pool::HostBuffer;
 use super::{block, special};
 use crate::device::Device;
@@ -9,7 +9,7 @@ use crate::engine::{is_profiled, record_time, trace_kernel};
 use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
-use crate::plan::executor::{Argument, Program};
+use crate::plan::executor::{Argument, Outcome, Program};
 use crate::plan::guard;
 use crate::plan::kernel::{Kernel, Slot, Work};
 use crate::plan::memory::Place;
@@ -54,7 +54,7 @@ impl Program for CpuProgram {
         inputs: &[Storage],
         arguments: &[Argument],
         begun: &Cell<bool>,
-    ) -> Result<Vec<Storage>> {
+    ) -> Result<Outcome> {
         let layout = &plan.layout;
         let arena = HostBuffer::new(layout.arena_bytes())?;
         let mut outputs: Vec<Storage> = Vec::with_capacity(layout.outputs.len());
@@ -72,8 +72,8 @@ impl Program for CpuProgram {
             Place::Arena(at) => unsafe { arena.as_ptr().add(at) },
         };
         let slots: Vec<SlotPointer> = layout.places.iter().map(|p| SlotPointer(pointer(p))).collect();
-        let faults = Faults::default();
-        let bind = Bindings { slots: &slots, arguments, faults: &faults };
+        let failures = Failures::default();
+        let bind = Bindings { slots: &slots, arguments, failures: &failures };
         let mut bad = vec![0; if self.guarded { slots.len() } else { 0 }];
         let count = |slot: Slot| nonfinite(slots[slot], plan.slot_bytes[slot], plan.slot_dtypes[slot]) as u64;
         if self.guarded {
@@ -95,10 +95,12 @@ impl Program for CpuProgram {
             }
             if self.guarded {
                 guard::results(kernel).for_each(|slot| bad[slot] = count(slot));
-                guard::verdict(kernel, arguments, faults.found(), |slot| bad[slot])?;
+                let failed = failures.take().map(|(site, number)| plan.sites.all[site].error(number));
+                guard::verdict(kernel, arguments, failed, |slot| bad[slot])?;
             }
         }
-        Ok(outputs)
+        let failed = failures.take().map(|(site, number)| plan.sites.all[site].error(number));
+        Ok(Outcome { outputs, failed })
     }
 }
 

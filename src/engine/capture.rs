@@ -1,6 +1,7 @@
 //! Collects what must be computed, and writes down its structure: the key under which plans are found.
 
 use super::check_values;
+use crate::call::Origin;
 use crate::error::Result;
 use crate::graph::{Node, Sources, Storage};
 use crate::op::{BinaryOp, Op};
@@ -294,6 +295,11 @@ impl Capture {
             key.extend(node.shape.iter().map(|&e| e as u64));
             if self.inputs[n].is_none() {
                 node.op.encode(key);
+                if let Op::Assert(_) = node.op {
+                    // The plan names the call, whichever made the same nodes before.
+                    let Origin { name, location, .. } = node.origin;
+                    key.extend([name.as_ptr() as u64, std::ptr::from_ref(location) as u64]);
+                }
                 key.extend(self.sources[n].iter().map(|&s| u64::from(s)));
             }
         }

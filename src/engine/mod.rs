@@ -33,7 +33,7 @@ use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Buffer, Node, Storage, forget_recorded, recorded, recycle, register, take_pending};
 use crate::plan::Plan;
-use crate::plan::executor::{Executor, Program};
+use crate::plan::executor::{Executor, Outcome, Program};
 use crate::plan::report::PlanReport;
 use cache::Cache;
 use capture::Capture;
@@ -237,16 +237,29 @@ fn compute(
     let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();
     let arguments: Vec<_> = plan.arguments.iter().map(|&n| capture::argument(&capture.nodes[n].op)).collect();
     count_kernels(plan.kernels.len() as u64);
-    let outputs = {
+    let Outcome { outputs, failed } = {
         let _running = span("run");
         let lent = Lent::by(capture);
-        let outputs = prepared.program.run(plan, &inputs, &arguments, &lent.begun)?;
+        let outcome = prepared.program.run(plan, &inputs, &arguments, &lent.begun)?;
         lent.returned();
-        outputs
+        outcome
     };
     drop(inputs);
     capture.hand_out(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
-    Ok(())
+    // What was computed is there, though not what was meant.
+    failed.map_or(Ok(()), Err)
+}
+
+/// Computes what this thread has recorded and still holds, and waits until all devices that were used have done everything: for
+/// measuring, as nothing else needs it. An index that was out of bounds, or a division of integers by zero, is the error of
+/// whoever waits for the device next.
+#[track_caller]
+pub fn synchronize() -> Result<()> {
+    let _call = crate::call::Call::enter("synchronize");
+    let computed = realize_with_pending(&[]);
+    // All are waited for, also if one has failed.
+    let waited: Vec<Result<()>> = crate::gpu::in_use().into_iter().map(Device::synchronize).collect();
+    waited.into_iter().fold(computed, Result::and)
 }
 
 thread_local! {

@@ -2,6 +2,7 @@
 
 use super::adapter;
 use super::ahead::Dispatches;
+use super::assertions::Assertions;
 use super::disk_cache::DiskCache;
 use super::dispatch::Caps;
 use super::faults::{Advice, Faults};
@@ -48,6 +49,8 @@ pub(super) struct Context {
     pub faults: Faults,
     /// The bytes of its own memory, if its driver tells.
     pub memory: Option<u64>,
+    /// Indices and divisors that kernels have found fault with.
+    pub assertions: Assertions,
     /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub given: Arc<AtomicU64>,
     pub used: AtomicU64,
@@ -66,8 +69,7 @@ fn opened(index: usize) -> Option<Arc<Context>> {
     contexts().get(index)?.clone().filter(|c| !c.is_lost())
 }
 
-/// All that are open.
-#[cfg(unix)]
+/// All that were opened.
 pub(super) fn all_opened() -> Vec<Arc<Context>> {
     contexts().iter().flatten().cloned().collect()
 }
@@ -135,7 +137,9 @@ const ADVICE: Advice = Advice {
 /// `VOLTA_BLOCK_BYTES` makes the pieces smaller that large tensors are split into, to test the splitting.
 fn block_bytes(limits: &wgpu::Limits) -> usize {
     let asked = crate::environment::values().block_bytes.unwrap_or(u64::MAX);
-    let most = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(asked).min(1 << 31);
+    // Memory of the host for a piece has room for a few words besides.
+    let buffer = limits.max_buffer_size.saturating_sub(4096);
+    let most = limits.max_storage_buffer_binding_size.min(buffer).min(asked).min(1 << 31);
     (most as usize & !4095).max(4096)
 }
 
@@ -218,6 +222,7 @@ impl Context {
             pool: Mutex::default(),
             arena: Mutex::default(),
             pipelines: Mutex::default(),
+            assertions: Assertions::default(),
             given: Arc::default(),
             used: AtomicU64::new(0),
             injected: Injected::default(),

@@ -15,8 +15,6 @@ pub(crate) enum Memory {
     Slot(Slot),
     /// Memory of the kernel's own, between its dispatches: its number in [`Lowered::scratch`].
     Scratch(usize),
-    /// Where the guards note what they find.
-    Guard,
 }
 
 /// The type a body computes in.

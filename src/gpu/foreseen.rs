@@ -1,6 +1,7 @@
 //! Reads that are foreseen. A small result that the host has read after one run of a plan is copied for it at the end of the
 //! next run, in the same submission: whoever looks at a loss in every step does not submit anything for that.
 
+use super::assertions::{self, Epoch};
 use super::context::Context;
 use super::memory::GpuBuffer;
 use crate::graph::Storage;
@@ -25,17 +26,24 @@ pub(super) fn host_memory(context: &Context, bytes: u64) -> HostMemory {
     }))
 }
 
+/// What is in memory of the host, or on its way there.
+pub(super) struct Copied {
+    pub memory: HostMemory,
+    /// When the words behind it were copied that tell which assertion failed, if they were.
+    pub assertions: Option<Epoch>,
+}
+
 /// What is known about reading a tensor's memory.
 #[derive(Default)]
 pub(super) struct Outlook {
     /// Whoever computed it wants to know.
     read: Option<Arc<AtomicBool>>,
-    copy: Mutex<Option<HostMemory>>,
+    copy: Mutex<Option<Copied>>,
 }
 
 impl Outlook {
     /// The host reads it now: the copy of what is in it, if there is one.
-    pub fn read(&self) -> Option<HostMemory> {
+    pub fn read(&self) -> Option<Copied> {
         if let Some(read) = &self.read {
             read.store(true, Relaxed);
         }
@@ -43,11 +51,11 @@ impl Outlook {
     }
 
     /// The copy is not what will be in it.
-    pub fn take(&self) -> Option<HostMemory> {
+    pub fn take(&self) -> Option<Copied> {
         self.copy.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn give(&self, copy: HostMemory) {
+    fn give(&self, copy: Copied) {
         *self.copy.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
     }
 }
@@ -88,19 +96,28 @@ struct Copy {
 #[derive(Default)]
 pub(super) struct Copies {
     all: Vec<Copy>,
+    /// Where it is noted which assertion failed: that is copied, too.
+    assertions: Option<wgpu::Buffer>,
+    /// Where that goes for somebody who waits for the device and reads nothing.
+    words: Option<HostMemory>,
     /// Runs since something was read.
     unread: u32,
 }
 
 impl Copies {
     /// Makes these the copies for a run, after which the host will read what it has `read` before; whether they already were.
-    pub fn foresee(&mut self, read: &[usize], outputs: &[Storage], context: &Context) -> bool {
+    /// The run may assert something.
+    pub fn foresee(&mut self, read: &[usize], outputs: &[Storage], context: &Context, asserts: bool) -> bool {
+        let same_words = !asserts || context.assertions.begin_run(context, &mut self.words);
         self.unread = if read.is_empty() { self.unread.saturating_add(1) } else { 0 };
         let is_free = |copy: &Copy| Arc::strong_count(&copy.to) == 1;
         let stay = self.all.is_empty() || (self.unread < PATIENCE && self.all.iter().all(is_free));
         let foreseen = |output: &usize| self.all.iter().any(|copy| copy.output == *output);
-        if stay && read.iter().all(foreseen) {
-            return true;
+        let assertions = context.assertions.memory();
+        let asserts_alike = self.all.is_empty() || self.assertions.is_some() == assertions.is_some();
+        self.assertions = assertions.map(|piece| piece.buffer.clone());
+        if stay && asserts_alike && read.iter().all(foreseen) {
+            return same_words;
         }
         let mut wanted: SmallVec<[usize; 4]> = read.into();
         if stay {
@@ -108,7 +125,7 @@ impl Copies {
         }
         let copy = |output: usize| {
             let from = GpuBuffer::of(&*outputs[output]).pieces[0].buffer.clone();
-            Copy { output, from, to: host_memory(context, BYTES) }
+            Copy { output, from, to: host_memory(context, BYTES + assertions::BYTES) }
         };
         self.all = wanted.into_iter().map(copy).collect();
         false
@@ -117,13 +134,23 @@ impl Copies {
     pub fn encode(&self, encoder: &mut wgpu::CommandEncoder) {
         for Copy { from, to, .. } in &self.all {
             encoder.copy_buffer_to_buffer(from, 0, to, 0, BYTES);
+            if let Some(failed) = &self.assertions {
+                encoder.copy_buffer_to_buffer(failed, 0, to, BYTES, assertions::BYTES);
+            }
+        }
+        if let (Some(failed), Some(words)) = (&self.assertions, &self.words) {
+            encoder.copy_buffer_to_buffer(failed, 0, words, 0, assertions::BYTES);
         }
     }
 
-    /// Tells the results that the copies are submitted.
-    pub fn hand_out(&self, outputs: &[Storage]) {
+    /// Tells the results that the copies are submitted, of a run that began in that epoch.
+    pub fn hand_out(&self, outputs: &[Storage], context: &Context, epoch: Epoch, asserts: bool) {
+        if asserts {
+            context.assertions.end_run(self.words.as_ref(), epoch);
+        }
         for Copy { output, to, .. } in &self.all {
-            GpuBuffer::of(&*outputs[*output]).outlook.give(to.clone());
+            let assertions = self.assertions.as_ref().map(|_| epoch);
+            GpuBuffer::of(&*outputs[*output]).outlook.give(Copied { memory: to.clone(), assertions });
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The guards on a GPU: after every kernel, small dispatches count NaN and infinity in what it wrote and look for
-//! indices out of bounds. They note what they find in one buffer, which is read after the plan has run.
+//! The guards on a GPU: after every kernel, small dispatches count NaN and infinity in what it wrote. They note what they find
+//! in one buffer, which is read after the plan has run, with what its kernels noted of their assertions.
 
 use super::context::Context;
 use super::memory::{Piece, create};
@@ -8,8 +8,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::plan::executor::Argument;
-use crate::plan::guard::{self, Index};
-use crate::plan::kernel::Kernel;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::plan::{assertion, guard};
 
 /// Counts the elements that are not finite in one piece of memory. The first argument is the number of elements,
 /// the second the word to add to; then a mask of the exponent of a word's element, and of its second one, if any.
@@ -37,9 +37,6 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) nwg: vec3
 /// Workgroups that count together.
 const MOST_GROUPS: usize = 1024;
 
-/// Words that a check of an index notes its finding in.
-const INDEX_WORDS: usize = 4;
-
 /// The exponents of a word's elements: none are looked at where the type has none.
 pub(super) fn masks(dtype: DType, f16: bool) -> [u32; 2] {
     match Stored::of(dtype, f16) {
@@ -56,63 +53,30 @@ pub(super) fn groups(count: usize) -> u32 {
     count.div_ceil(1024).clamp(1, MOST_GROUPS) as u32
 }
 
-/// Where a plan's checks note what they find: a word a slot, and a few for every index.
-pub(super) struct Notes {
-    slots: usize,
-    /// The kernel and the extent of every index that is checked.
-    indices: Vec<(usize, usize)>,
-}
-
-impl Notes {
-    pub fn of(plan: &Plan) -> Notes {
-        let of_kernel = |(k, kernel): (usize, &Kernel)| -> Vec<(usize, usize)> {
-            guard::indices(kernel).iter().map(|index| (k, index.extent)).collect()
-        };
-        let indices: Vec<_> = plan.kernels.iter().enumerate().flat_map(of_kernel).collect();
-        Notes { slots: plan.slot_bytes.len(), indices }
-    }
-
-    /// The indices of kernel `k`, each with its first word.
-    pub fn indices_of(&self, k: usize, kernel: &Kernel) -> Vec<(Index, u32)> {
-        let first = self.indices.iter().take_while(|(other, _)| *other < k).count();
-        let word = |n: usize| (self.slots + INDEX_WORDS * (first + n)) as u32;
-        guard::indices(kernel).into_iter().enumerate().map(|(n, index)| (index, word(n))).collect()
-    }
-
-    fn bytes(&self) -> u64 {
-        4 * (self.slots + INDEX_WORDS * self.indices.len()) as u64
-    }
-}
-
-/// The memory of the notes.
+/// The memory that checks note what they find in: a word a slot.
 pub(super) struct Guard {
     pub memory: Piece,
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a tab cannot wait for what is noted"))]
-    notes: Notes,
 }
 
 impl Guard {
-    pub fn new(context: &Context, notes: Notes) -> Result<Guard> {
-        Ok(Guard { memory: create(context, notes.bytes())?, notes })
+    pub fn new(context: &Context, plan: &Plan) -> Result<Guard> {
+        Ok(Guard { memory: create(context, 4 * plan.slot_bytes.len() as u64)? })
     }
 
-    /// The first error that the checks of a run have found.
+    /// The first error that the checks of a run have found, or its assertions.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn verdict(&self, context: &Context, plan: &Plan, arguments: &[Argument]) -> Result<()> {
         let bytes = super::transfer::read_raw(context, &self.memory.buffer)?;
         let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|&b| u32::from_le_bytes(b)).collect();
-        let Notes { slots, indices } = &self.notes;
-        let mut bad: Vec<Option<(i64, usize)>> = vec![None; plan.kernels.len()];
-        for (n, &(k, extent)) in indices.iter().enumerate() {
-            let [hit, low, high] = [0, 1, 2].map(|w| words[slots + INDEX_WORDS * n + w]);
-            if hit != 0 {
-                bad[k].get_or_insert(((u64::from(high) << 32 | u64::from(low)) as i64, extent));
-            }
+        let mut failed = super::transfer::failed_assertion(context)?;
+        // The kernel that it failed in; one of another plan comes before all of this one.
+        let site = failed.as_ref().and_then(|(number, _)| plan.sites.place(*number));
+        for kernel in &plan.kernels {
+            let here = site.is_none_or(|site| assertion::asserts(kernel, site));
+            let error = failed.take_if(|_| here).map(|(_, error)| error);
+            guard::verdict(kernel, arguments, error, |slot| u64::from(words[slot]))?;
         }
-        for (kernel, bad_index) in plan.kernels.iter().zip(bad) {
-            guard::verdict(kernel, arguments, bad_index, |slot| u64::from(words[slot]))?;
-        }
-        Ok(())
+        failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// A tab cannot wait for what they find.

@@ -7,7 +7,7 @@ use super::program::GpuProgram;
 use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
-use crate::plan::executor::{Argument, Program};
+use crate::plan::executor::{Argument, Outcome, Program};
 use crate::warn::warn;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -72,7 +72,7 @@ impl Program for Lasting {
         inputs: &[Storage],
         arguments: &[Argument],
         begun: &Cell<bool>,
-    ) -> Result<Vec<Storage>> {
+    ) -> Result<Outcome> {
         if self.many > 0 && self.runs.fetch_add(1, Relaxed) == self.many {
             self.settle(plan);
         }
@@ -102,7 +102,7 @@ mod tests {
         let before = lasting.program().dispatches();
         for run in 0..8 {
             let compiled = counters().shaders_compiled;
-            let outputs =
+            let Outcome { outputs, .. } =
                 lasting.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
             let bytes = now(transfer::read(outputs[0].clone(), DType::F32, 20)).expect("it is read");
             let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();

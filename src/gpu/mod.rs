@@ -6,7 +6,7 @@
 //! `math` the functions they use, picked by the `library`; `assemble` does so for a whole plan, in `parts` where tensors
 //! are in too many `pieces`, in `stages` or with copies `aside` (and a `long_sort` with many) where that is not enough, and in the
 //! ways that were found by whoever wanted to `tune`. `program` binds a plan's memory to them and submits it, in pieces that
-//! `pace` cuts, with a `profile` of its times and what the `guard` found, if asked; a plan that is `lasting` gets a better one.
+//! `pace` cuts, with a `profile` of its times and what the `guard` found, if asked; which `assertions` failed is told whoever waits; a plan that is `lasting` gets a better one.
 //! `transfer` moves values to and from the host, as an `answer` to wait for, unless the reading was `foreseen`. `inject` makes
 //! faults, for tests. `face` is apart from all this: a device, buffers and tensors
 //! without the engine.
@@ -16,6 +16,7 @@ mod ahead;
 mod answer;
 mod aside;
 mod assemble;
+mod assertions;
 mod attention;
 mod context;
 mod disk_cache;
@@ -112,7 +113,8 @@ impl Device {
         crate::engine::executor(self)?.memory()
     }
 
-    /// Waits until everything that was asked of the device is done: for measuring, as nothing else needs it.
+    /// Waits until everything that was asked of the device is done: for measuring, as nothing else needs it. What kernels found
+    /// wrong is an error, as for [`synchronize`](crate::synchronize), which waits for all devices.
     #[track_caller]
     pub fn synchronize(self) -> Result<()> {
         let _call = crate::call::Call::enter("synchronize");
@@ -125,6 +127,12 @@ pub async fn open(index: usize) -> Result<Device> {
     crate::environment::check()?;
     context::open_async(index).await?;
     Ok(Device::Gpu(index))
+}
+
+/// The GPUs that are open, and were not lost.
+pub(crate) fn in_use() -> Vec<Device> {
+    let all = context::all_opened();
+    all.iter().filter(|context| !context.is_lost()).map(|context| Device::Gpu(context.index)).collect()
 }
 
 /// Natively what wgpu answers is there at once.
@@ -193,7 +201,7 @@ impl Executor for Gpu {
 
     fn synchronize(&self) -> Result<()> {
         let context = context::open(self.0)?;
-        transfer::wait(&context)
+        transfer::synchronize(&context)
     }
 
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {

@@ -20,7 +20,7 @@ use crate::engine::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use crate::plan::Plan;
-use crate::plan::executor::{Argument, Program};
+use crate::plan::executor::{Argument, Outcome, Program};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -50,14 +50,18 @@ impl GpuProgram {
         let Context { caps, rules, pace, .. } = &*context;
         let target = Target { who: context.who(), caps, rules, choices, pace: *pace };
         let assembly = assemble(plan, &target, usage)?;
-        let Assembly { drafts, shaders, arena, words, uniform_bytes, notes } = assembly;
+        let Assembly { drafts, shaders, arena, words, uniform_bytes } = assembly;
         let estimates = estimates(&drafts, plan, &context);
         let [cuts, long] = [true, false].map(|early| cuts(&estimates, context.pace.longest, early));
         let pipelines = context.pipelines(&shaders)?.into_iter().zip(drafts);
         let ready = |(pipeline, draft)| Ready { pipeline, draft, remembered: Mutex::default() };
         let dispatches = Dispatches::new(pipelines.map(ready).collect(), long);
         let named = |error: Error| error.with_context(&describe_plan(plan));
-        let guard = notes.map(|notes| Guard::new(&context, notes)).transpose().map_err(named)?;
+        let guard =
+            (usage == Usage::Guarded).then(|| Guard::new(&context, plan)).transpose().map_err(named)?;
+        if !plan.sites.all.is_empty() {
+            context.assertions.expect(&context, &plan.sites).map_err(named)?;
+        }
         let uniforms = (uniform_bytes > 0).then(|| {
             context.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("arguments"),
@@ -82,6 +86,7 @@ impl GpuProgram {
         for &(at, uniform) in &self.words {
             let words = match uniform {
                 Uniform::Count(n) => [n, 0],
+                Uniform::Site(_) => unreachable!("the plan has numbered its assertions"),
                 Uniform::Argument(k, dtype) => argument_words(arguments[k], dtype),
             };
             bytes[at..at + 4].copy_from_slice(&words[0].to_le_bytes());
@@ -137,7 +142,7 @@ impl Program for GpuProgram {
         inputs: &[Storage],
         arguments: &[Argument],
         begun: &Cell<bool>,
-    ) -> Result<Vec<Storage>> {
+    ) -> Result<Outcome> {
         let context = &self.context;
         let named = |error: Error| error.with_context(&describe_plan(plan));
         if let Some(k) = inputs.iter().position(|i| !Arc::ptr_eq(&GpuBuffer::of(&**i).context, context)) {
@@ -184,9 +189,11 @@ impl Program for GpuProgram {
             let ready = self.dispatches.ready.iter();
             ready.map(|ready| self.bind_group(ready, inputs, &outputs, blocks)).collect()
         });
-        if !bound.copies.foresee(&self.readers.take(), &outputs, context) {
+        let asserts = !plan.sites.all.is_empty();
+        if !bound.copies.foresee(&self.readers.take(), &outputs, context, asserts) {
             bound.commands.clear();
         }
+        let epoch = context.assertions.epoch();
         let again = bound.again && stopwatch.is_none() && self.guard.is_none();
         let mut times = None;
         begun.set(true);
@@ -217,7 +224,7 @@ impl Program for GpuProgram {
                 context.submit(commands);
             }
         }
-        bound.copies.hand_out(&outputs);
+        bound.copies.hand_out(&outputs, context, epoch, asserts);
         if again {
             self.dispatches.again(context);
         }
@@ -247,7 +254,7 @@ impl Program for GpuProgram {
         if let Some(guard) = &self.guard {
             guard.verdict(context, plan, arguments)?;
         }
-        Ok(outputs)
+        Ok(Outcome { outputs, failed: None })
     }
 }
 
@@ -293,6 +300,7 @@ impl GpuProgram {
             Source::Output(k, p) => &GpuBuffer::of(&*outputs[k]).pieces[p],
             Source::Arena { block, .. } => blocks[block].as_ref().expect("reserved"),
             Source::Guard => &self.guard.as_ref().expect("made for checks").memory,
+            Source::FailedAssertion => self.context.assertions.memory().expect("expected"),
         };
         let ids: SmallVec<[u64; 12]> = ready.draft.sources.iter().map(|s| piece(s).id).collect();
         let mut remembered = ready.remembered.lock().unwrap_or_else(PoisonError::into_inner);

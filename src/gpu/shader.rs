@@ -7,6 +7,26 @@ use super::{library, math};
 use crate::dtype::DType;
 use std::fmt::Write;
 
+/// The function that a body calls with the number of an assertion that does not hold, and the low and the high word of the
+/// number that it does not hold of. What calls it sees the memory for that besides its own.
+pub(super) const ASSERTION_FAILED: &str = "assertion_failed";
+
+/// Notes what failed first: a flag, then what the function was called with.
+const NOTE_FAILURE: &str = "\
+fn assertion_failed(site: u32, low: u32, high: u32) {
+    if (atomicOr(&failed_assertion[0], 1u) == 0u) {
+        atomicStore(&failed_assertion[1], site);
+        atomicStore(&failed_assertion[2], low);
+        atomicStore(&failed_assertion[3], high);
+    }
+}
+";
+
+/// Whether a body may report that an assertion failed.
+pub(super) fn asserts(body: &str) -> bool {
+    body.contains("assertion_failed(")
+}
+
 /// A piece of memory as the shader declares it: one binding, or several where it is larger than a binding may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Declared {
@@ -84,6 +104,14 @@ impl Frame<'_> {
                 binding += 1;
             }
         }
+        if asserts(body) {
+            let words = "array<atomic<u32>, 4>";
+            let _ = writeln!(
+                text,
+                "@group(0) @binding({binding}) var<storage, read_write> failed_assertion: {words};"
+            );
+            binding += 1;
+        }
         if self.arguments > 0 {
             let words = self.arguments.div_ceil(2);
             let _ = writeln!(
@@ -96,8 +124,10 @@ impl Frame<'_> {
             self.write_accessor(&mut functions, a);
         }
         let rest = library::needed(&[&functions], body) + body;
-        text +=
-            &library::needed(&[&self.unknown_zero(), &conversions(self.caps), math::definitions()], &rest);
+        text += &library::needed(
+            &[&self.unknown_zero(), &conversions(self.caps), math::definitions(), NOTE_FAILURE],
+            &rest,
+        );
         text += &rest;
         let mut extensions = String::new();
         for (word, extension) in [("f16", "f16"), ("coop_mat", "wgpu_cooperative_matrix")] {

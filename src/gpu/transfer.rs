@@ -3,8 +3,11 @@
 #[cfg(not(target_arch = "wasm32"))]
 use super::ahead::encode_one;
 use super::answer::{Answer, answer};
+#[cfg(not(target_arch = "wasm32"))]
+use super::assertions::Latest;
+use super::assertions::{self, Epoch};
 use super::context::Context;
-use super::foreseen::{HostMemory, host_memory};
+use super::foreseen::{Copied, HostMemory, host_memory};
 use super::memory::GpuBuffer;
 use super::storage::Stored;
 use crate::dtype::DType;
@@ -55,6 +58,8 @@ pub(super) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Resu
 struct Staged {
     memory: HostMemory,
     mapped: Answer<Result<(), wgpu::BufferAsyncError>>,
+    /// When the last words of it were copied that tell which assertion failed, if they were.
+    assertions: Option<Epoch>,
     /// Whether its memory will be written to again.
     lent: bool,
 }
@@ -68,29 +73,34 @@ impl Drop for Staged {
 }
 
 /// Asks for what was copied.
-fn map(memory: HostMemory, lent: bool) -> Staged {
+fn map(Copied { memory, assertions }: Copied, lent: bool) -> Staged {
     let (giver, mapped) = answer();
     memory.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
-    Staged { memory, mapped, lent }
+    Staged { memory, mapped, assertions, lent }
 }
 
-/// Copies the first bytes of buffers, so many of each. Every copy has memory of its own: for all of them, one buffer may be too
-/// small.
+/// Copies the first bytes of buffers, so many of each, and behind the first of them which assertion failed. Every copy has
+/// memory of its own: for all of them, one buffer may be too small.
 fn stage<'a>(
     context: &Context,
     parts: impl Iterator<Item = (&'a wgpu::Buffer, usize)>,
 ) -> Result<Vec<Staged>> {
     let mut encoder = context.device.create_command_encoder(&Default::default());
     let (mut copies, mut all) = (Vec::new(), 0);
+    let mut failed = context.assertions.memory();
     for (buffer, bytes) in parts {
         let size = bytes.next_multiple_of(4).max(4) as u64;
-        let memory = host_memory(context, size);
+        let (failed, epoch) = (failed.take(), context.assertions.epoch());
+        let memory = host_memory(context, size + failed.map_or(0, |_| assertions::BYTES));
         encoder.copy_buffer_to_buffer(buffer, 0, &memory, 0, size);
-        copies.push(memory);
+        if let Some(failed) = failed {
+            encoder.copy_buffer_to_buffer(&failed.buffer, 0, &memory, size, assertions::BYTES);
+        }
+        copies.push(Copied { memory, assertions: failed.map(|_| epoch) });
         all += bytes;
     }
     context.submit(encoder.finish());
-    let staged = copies.into_iter().map(|memory| map(memory, false)).collect();
+    let staged = copies.into_iter().map(|copied| map(copied, false)).collect();
     context.faults.check(|| format!("reading {all} bytes"))?;
     Ok(staged)
 }
@@ -120,6 +130,12 @@ impl Staged {
             return Err(failed("it is not mapped".into()));
         }
         let view = self.memory.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
+        if let Some(epoch) = self.assertions {
+            let words = &view[view.len() - assertions::BYTES as usize..];
+            if let Some((_, error)) = context.assertions.report(context, words, epoch) {
+                return Err(error);
+            }
+        }
         Ok(look(&view))
     }
 }
@@ -152,12 +168,40 @@ pub(super) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<
     }
 }
 
-/// The bytes of a buffer that can be copied from, for measuring.
+/// The bytes of a buffer that can be copied from, for measuring. What failed is left to others.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) fn read_raw(context: &Context, buffer: &wgpu::Buffer) -> Result<Vec<u8>> {
-    let staged = stage(context, [(buffer, buffer.size() as usize)].into_iter())?.remove(0);
+    let mut staged = stage(context, [(buffer, buffer.size() as usize)].into_iter())?.remove(0);
+    staged.assertions = None;
     count_read();
-    super::now(staged.bytes(context, <[u8]>::to_vec))
+    super::now(staged.bytes(context, |bytes| bytes[..buffer.size() as usize].to_vec()))
+}
+
+/// Waits for all that was submitted, and tells which assertion failed, with its number.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn failed_assertion(context: &Context) -> Result<Option<(u32, Error)>> {
+    let (staged, epoch) = match (context.assertions.look(), context.assertions.memory()) {
+        (Latest::Copied(memory, epoch), _) => (map(Copied { memory, assertions: None }, true), epoch),
+        (Latest::OnDevice, Some(failed)) => {
+            let epoch = context.assertions.epoch();
+            let mut encoder = context.device.create_command_encoder(&Default::default());
+            let memory = host_memory(context, assertions::BYTES);
+            encoder.copy_buffer_to_buffer(&failed.buffer, 0, &memory, 0, assertions::BYTES);
+            context.submit(encoder.finish());
+            (map(Copied { memory, assertions: None }, false), epoch)
+        }
+        _ => return wait(context).map(|()| None),
+    };
+    let look = |words: &[u8]| context.assertions.report(context, words, epoch);
+    super::now(staged.bytes(context, look))
+}
+
+/// Waits for all that was submitted; an error if an assertion failed in it.
+pub(super) fn synchronize(context: &Context) -> Result<()> {
+    #[cfg(not(target_arch = "wasm32"))]
+    return failed_assertion(context)?.map_or(Ok(()), |(_, error)| Err(error));
+    #[cfg(target_arch = "wasm32")]
+    wait(context)
 }
 
 /// Waits for all that was submitted.

@@ -70,6 +70,15 @@ impl BinaryOp {
     }
 }
 
+/// What must hold of every integer that an [`Op::Assert`] passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Assertion {
+    /// It names a place of an axis of this extent.
+    InBounds { extent: usize },
+    /// It divides.
+    NonZero,
+}
+
 /// Ways to fold many values into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the tensor methods")]
@@ -167,6 +176,9 @@ pub(crate) enum Op {
     Cast,
     /// Many of these at once; it has no gradient.
     Formula(Arc<Formula>),
+    /// The value of its source. A kernel that computes an integer of which it does not hold reports that to whoever waits
+    /// for the device next.
+    Assert(Assertion),
     /// (table, index): picks along an axis; an index outside reads NaN (or 0).
     Gather {
         axis: u8,
@@ -303,6 +315,7 @@ impl Op {
             Op::Where => "where",
             Op::Cast => "cast",
             Op::Formula(_) => "formula",
+            Op::Assert(_) => "assert",
             Op::Gather { .. } => "gather",
             Op::Reduce { op, .. } => match op {
                 ReduceOp::Sum => "reduce_sum",
@@ -418,6 +431,8 @@ impl Op {
             Op::Alias | Op::Own(_) => (26, 0),
             Op::Formula(formula) => (27, formula.id),
             Op::FirstPosition => (28, 0),
+            Op::Assert(Assertion::InBounds { .. }) => (29, 0),
+            Op::Assert(Assertion::NonZero) => (30, 0),
         };
         key.push(tag | detail << 8);
         let pairs = |key: &mut Vec<u64>, pairs: &[(usize, usize)]| {
@@ -437,6 +452,7 @@ impl Op {
             Op::Conv(_, a) => fields(key, &[a.stride, a.padding, a.dilation, [a.groups, 0]]),
             Op::MaxPoolIndex(a) => fields(key, &[a.kernel, a.stride, a.padding, a.dilation]),
             Op::Attention { scale, .. } | Op::AttentionGrad { scale, .. } => key.push(scale.to_bits()),
+            Op::Assert(Assertion::InBounds { extent }) => key.push(*extent as u64),
             _ => {}
         }
     }

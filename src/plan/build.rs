@@ -266,6 +266,13 @@ impl<'a> Builder<'a> {
                 Ok(values[values.len() - 1])
             }
             Op::Gather { axis } => self.gather(n, *axis as usize, view),
+            // Where a check fails, nobody asks for the value, which is a fill.
+            Op::Assert(_) if !view.checks.is_empty() => Err(Obstacle::Materialize(n)),
+            Op::Assert(assertion) => {
+                let of = self.value(node.sources[0], view)?;
+                let rank = self.code[of].rank;
+                Ok(self.push(Step::Assert { of, assertion: *assertion, site: n }, node.dtype, rank))
+            }
             Op::Reduce { op, axes } => {
                 let (op, axes) = (*op, *axes);
                 self.reduce(n, axes, view, |v| Step::Reduce(op, v)).or_else(|o| self.total(n, op, o))

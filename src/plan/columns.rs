@@ -64,10 +64,11 @@ impl Fusion<'_> {
         let mut shared = column.reads().map(|a| a.slot).filter(large).peekable();
         let slots = maps.iter().chain(columns).flat_map(MapKernel::slots);
         let folds = column.code.iter().filter(|i| i.step.is_fold()).count();
+        let asserts = usize::from(maps.iter().chain(columns).any(MapKernel::asserts));
         !waits
             && shared.peek().is_some()
             && shared.all(known)
-            && distinct(slots) + folds <= self.rules.slots
+            && distinct(slots) + folds + asserts <= self.rules.slots
             && is_written_in_order(rows, column)
     }
 }

@@ -3,7 +3,7 @@
 use super::Plan;
 use super::memory::MemoryRules;
 use crate::dtype::{DType, Scalar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Storage;
 use std::cell::Cell;
 use std::future::Future;
@@ -57,7 +57,7 @@ pub(crate) trait Program: Send + Sync {
         false
     }
 
-    /// Runs it; the result holds the plan's outputs in order. From where `begun` is set on, inputs that the plan was given may
+    /// Runs it. From where `begun` is set on, inputs that the plan was given may
     /// have been written.
     fn run(
         &self,
@@ -65,5 +65,13 @@ pub(crate) trait Program: Send + Sync {
         inputs: &[Storage],
         arguments: &[Argument],
         begun: &Cell<bool>,
-    ) -> Result<Vec<Storage>>;
+    ) -> Result<Outcome>;
+}
+
+/// What comes of a run.
+pub(crate) struct Outcome {
+    /// The plan's outputs, in order.
+    pub outputs: Vec<Storage>,
+    /// An assertion that did not hold, if that is known already.
+    pub failed: Option<Error>,
 }

@@ -92,7 +92,7 @@ impl<'a> Fusion<'a> {
                     debug_assert!(!stored[missing], "node {missing} is stored already");
                     stored[missing] = true;
                     if fuse {
-                        store::crowd_out(graph, &mut stored, rules.slots);
+                        store::crowd_out(graph, &mut stored, graph.most_slots(rules.slots));
                     }
                 }
                 None => {
@@ -263,7 +263,7 @@ impl<'a> Fusion<'a> {
         let reads = distinct(kernel.reads().map(|a| a.slot));
         let writes = kernel.stores.len();
         let most_reads = if kernel.iterations() > 1 { MOST_READS } else { MOST_READS_OF_ONE };
-        if kernel.code.len() > MOST_CODE || reads > most_reads || reads + writes > self.rules.slots {
+        if kernel.code.len() > MOST_CODE || reads > most_reads || !self.sees_few(&kernel, reads + writes) {
             return false;
         }
         /// Rows enough to keep a device busy, however long they are.
@@ -289,6 +289,11 @@ impl<'a> Fusion<'a> {
         group.members = members;
         group.body = Body::Map { domain, maps: vec![kernel] };
         true
+    }
+
+    /// Whether a kernel may see so many slots, and what it reports failed assertions to.
+    fn sees_few(&self, kernel: &MapKernel, slots: usize) -> bool {
+        slots.saturating_add(usize::from(kernel.asserts())) <= self.rules.slots
     }
 
     /// The loops that could serve for all: whoever reduces decides them, the larger first.
@@ -400,6 +405,7 @@ impl<'a> Fusion<'a> {
             let follows = |&e: &usize| match &self.groups[e].body {
                 Body::Map { domain, maps } => {
                     domain.reduced == 0
+                        && !maps[0].asserts()
                         && maps[0].stores.len() <= 2
                         && maps[0].reads().count() <= MOST_READS / 2
                         && self.slots_with(s, &maps[0]) <= self.rules.slots
@@ -570,6 +576,7 @@ impl Pattern {
                 }
                 Step::Argument(n) => *n = 0,
                 Step::Gather { .. }
+                | Step::Assert { .. }
                 | Step::Iota(_)
                 | Step::Random { .. }
                 | Step::Valid(_)

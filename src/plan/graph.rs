@@ -66,6 +66,12 @@ impl PlanGraph {
         self.resolve(self.nodes[n].sources[k])
     }
 
+    /// The slots that a kernel may see of `slots`: where something is asserted, one is for what failed.
+    pub fn most_slots(&self, slots: usize) -> usize {
+        let asserts = |n: &PlanNode| !n.input && matches!(n.op, Op::Assert(_));
+        slots - usize::from(self.nodes.iter().any(asserts))
+    }
+
     /// Whether a kernel computes it (it is neither there already nor a name, a movement or a rule).
     pub fn computes(&self, n: usize) -> bool {
         let node = &self.nodes[n];

@@ -4,7 +4,7 @@
 use super::view::{Affine, Check};
 use crate::call::Origin;
 use crate::dtype::{DType, Scalar};
-use crate::op::{BinaryOp, ConvAttrs, ConvKind, PoolAttrs, RandomKind, ReduceOp, UnaryOp};
+use crate::op::{Assertion, BinaryOp, ConvAttrs, ConvKind, PoolAttrs, RandomKind, ReduceOp, UnaryOp};
 use crate::shape::Shape;
 use std::ops::Range;
 
@@ -86,6 +86,12 @@ pub(crate) enum Step {
     Cast(Value),
     /// The same value at a higher rank.
     Broadcast(Value),
+    /// The same value, which is reported if the assertion, the plan's of number `site`, does not hold of it.
+    Assert {
+        of: Value,
+        assertion: Assertion,
+        site: usize,
+    },
     /// Folds the reduced loops of a row.
     Reduce(ReduceOp, Value),
     /// The position in a row of its first extremum.
@@ -111,7 +117,7 @@ impl Step {
             | Step::Broadcast(a)
             | Step::Reduce(_, a)
             | Step::Total(_, a) => [*a].into_iter().collect(),
-            Step::ArgReduce { of, .. } => [*of].into_iter().collect(),
+            Step::ArgReduce { of, .. } | Step::Assert { of, .. } => [*of].into_iter().collect(),
             Step::Gather { index, .. } => [*index].into_iter().collect(),
             Step::Binary(_, a, b) => [*a, *b].into_iter().collect(),
             Step::Where(a, b, c) | Step::MulAdd(a, b, c) => [*a, *b, *c].into_iter().collect(),
@@ -126,7 +132,7 @@ impl Step {
             | Step::Broadcast(a)
             | Step::Reduce(_, a)
             | Step::Total(_, a) => [a].into_iter().collect(),
-            Step::ArgReduce { of, .. } => [of].into_iter().collect(),
+            Step::ArgReduce { of, .. } | Step::Assert { of, .. } => [of].into_iter().collect(),
             Step::Gather { index, .. } => [index].into_iter().collect(),
             Step::Binary(_, a, b) => [a, b].into_iter().collect(),
             Step::Where(a, b, c) | Step::MulAdd(a, b, c) => [a, b, c].into_iter().collect(),
@@ -166,24 +172,14 @@ impl MapKernel {
         self.extents.iter().product()
     }
 
+    /// Whether it asserts something, for which it sees memory that is none of its slots.
+    pub fn asserts(&self) -> bool {
+        self.code.iter().any(|i| matches!(i.step, Step::Assert { .. }))
+    }
+
     /// Whether something in every iteration needs what was folded of the whole row.
     pub fn is_staged(&self) -> bool {
         self.code.iter().zip(stages_of(&self.code)).any(|(i, stage)| stage > 0 && i.rank == Rank::Full)
-    }
-
-    /// The program of one value alone, without stores and the loops it does not depend on. The value is the last.
-    pub fn only(&self, value: Value) -> MapKernel {
-        let mut map = self.clone();
-        let position = Affine::constant(map.extents.len(), 0);
-        map.stores = vec![Store { value, access: Access { slot: 0, position } }];
-        map.remove_unused();
-        map.stores.clear();
-        for l in 0..map.extents.len() {
-            if map.forms_mut().iter().all(|form| form.coefficients[l] == 0) {
-                map.extents[l] = map.extents[l].min(1);
-            }
-        }
-        map.simplified()
     }
 
     /// Drops values that no store needs.
@@ -403,6 +399,17 @@ pub(crate) enum Work {
     /// A program over rows, and others that fold the columns of what it reads and writes: at once, or one after the other.
     Rows(Vec<MapKernel>),
     Special(Box<SpecialKernel>),
+}
+
+impl Work {
+    /// Its programs.
+    pub fn maps_mut(&mut self) -> impl Iterator<Item = &mut MapKernel> {
+        let (maps, prologues): (&mut [MapKernel], &mut [Prologue]) = match self {
+            Work::Map(maps) | Work::Rows(maps) => (maps, &mut []),
+            Work::Special(s) => (s.epilogue.as_mut_slice(), &mut s.prologues),
+        };
+        maps.iter_mut().chain(prologues.iter_mut().map(|p| &mut p.map))
+    }
 }
 
 /// A kernel with what the reports and the guards say of it.

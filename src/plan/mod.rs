@@ -6,9 +6,10 @@
 //! `prologue` has a product compute what it reads;
 //! `order` is the one they run in, with products that are `narrow` together; `memory` places what they write, in an `arena`
 //! where nobody asks for it later; `kernel` is the result, which executors read. `report` tells it to people, `guard` what
-//! went wrong in it.
+//! went wrong in it, `assertion` which integers it must not compute with.
 
 mod arena;
+pub(crate) mod assertion;
 pub(crate) mod build;
 pub(crate) mod columns;
 pub(crate) mod executor;
@@ -29,10 +30,12 @@ pub(crate) mod view;
 
 use crate::dtype::DType;
 use crate::op::Op;
+use assertion::Sites;
 use fuse::{Body, Fusion};
 use graph::PlanGraph;
 use kernel::{Kernel, MapKernel, Part, Rank, Special, SpecialKernel, Step, Work};
 use memory::{Layout, MemoryRules};
+use std::sync::Arc;
 
 /// A compiled graph: kernels in order, and where their slots are.
 #[derive(Clone)]
@@ -44,6 +47,8 @@ pub(crate) struct Plan {
     /// Bytes and type of each slot, by node.
     pub slot_bytes: Vec<usize>,
     pub slot_dtypes: Vec<DType>,
+    /// What its kernels assert.
+    pub sites: Arc<Sites>,
 }
 
 /// Compiles `graph`; `age` orders kernels that do not depend on each other.
@@ -56,7 +61,7 @@ pub(crate) fn compile(
     if fuse {
         rejoin::run(&mut graph);
     }
-    let stored = store::choose(&graph, fuse, rules.slots);
+    let stored = store::choose(&graph, fuse, graph.most_slots(rules.slots));
     saved::keep(&mut graph, &stored);
     let graph = &graph;
     let fusion = Fusion::run(graph, stored, fuse, rules);
@@ -73,21 +78,14 @@ pub(crate) fn compile(
             Body::Special(s) => Work::Special(s.clone()),
             Body::Gone => continue,
         };
-        match &mut work {
-            Work::Map(maps) | Work::Rows(maps) => {
-                maps.iter_mut().for_each(|m| number_arguments(m, &mut arguments))
-            }
-            Work::Special(s) => {
-                let prologues = s.prologues.iter_mut().map(|p| &mut p.map);
-                s.epilogue.iter_mut().chain(prologues).for_each(|m| number_arguments(m, &mut arguments));
-            }
-        }
+        work.maps_mut().for_each(|m| number_arguments(m, &mut arguments));
         kernels.push(Kernel { turn, ..describe(graph, work, &group.members, &group.outputs) });
     }
+    let sites = Sites::number(kernels.iter_mut().flat_map(|k: &mut Kernel| k.work.maps_mut()), graph);
     let layout = memory::lay_out(graph, &kernels, rules);
     let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(graph, n)).collect();
     let slot_dtypes = graph.nodes.iter().map(|n| n.dtype).collect();
-    Plan { kernels, layout, arguments, slot_bytes, slot_dtypes }
+    Plan { kernels, layout, arguments, slot_bytes, slot_dtypes, sites: Arc::new(sites) }
 }
 
 fn number_arguments(map: &mut MapKernel, arguments: &mut Vec<usize>) {

@@ -96,8 +96,8 @@ fn own_cost(op: &Op) -> u32 {
             _ => 8,
         },
         Op::Binary(BinaryOp::Pow | BinaryOp::Mod) => 16,
-        // An argument is there already.
-        Op::Const(_) => 0,
+        // An argument is there already, and what is asserted is computed anyway.
+        Op::Const(_) | Op::Assert(_) => 0,
         Op::Random { .. } => CHEAP,
         Op::Gather { .. } => 4,
         Op::Formula(formula) => formula

@@ -9,7 +9,6 @@ use super::loss::{Reduction, over_batch};
 use super::record::functions;
 use super::softmax::shifted;
 use crate::dtype::DType;
-use crate::engine::guards_enabled;
 use crate::error::{Result, bail};
 use crate::op::ReduceOp;
 use crate::shape::Shape;
@@ -121,21 +120,15 @@ struct Hits {
     flaws: Tensor,
 }
 
-/// Zero where a target is one of the classes, NaN where it is none: the loss of such a target is none, either. The guards
-/// name it.
+/// Zero where a target is one of the classes. One that is none is asserted not to be, and its loss is NaN.
 pub(super) fn flaws(
     target: &Tensor,
     classes: usize,
     counts: Option<&Tensor>,
     dtype: DType,
 ) -> Result<Tensor> {
-    if guards_enabled() {
-        let index = counts.map_or(Ok(target.clone()), |c| c.try_where_(target, 0))?;
-        let table = target.constant(0.0, Shape::of(&[classes]), dtype);
-        let found = table.try_index_select(0, &index.reshape_to(Shape::of(&[target.numel()]))?)?;
-        return found.reshape_to(target.shape());
-    }
-    let inside = target.try_ge(0)?.try_logical_and(&target.try_lt(classes)?)?;
+    let index = counts.map_or(Ok(target.clone()), |c| c.try_where_(target, 0))?.in_bounds(classes)?;
+    let inside = index.try_ge(0)?.try_logical_and(&index.try_lt(classes)?)?;
     inside.try_where_(0.0, f64::NAN)?.try_to_dtype(dtype)
 }
 
@@ -234,7 +227,7 @@ fn with_probabilities(scores: &Scores, target: &Tensor, options: &CrossEntropyOp
 functions! {
     /// The mean cross entropy of logits (batch, classes, …), or (classes) alone. The target holds either class
     /// indices, of the same shape without the classes, or probabilities, of the same shape. An index that is no class
-    /// makes the loss NaN; the guards name it.
+    /// is an error, as for [`gather`](Tensor::gather), and makes the loss NaN.
     ///
     /// ```
     /// use volta::{Tensor, cross_entropy};

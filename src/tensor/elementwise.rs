@@ -226,7 +226,12 @@ fn binary_of_equals(a: &Tensor, b: &Tensor, op: BinaryOp, dtype: DType, shape: S
         }
     }
     let out = if op.compares() { DType::Bool } else { dtype };
-    record(Op::Binary(op), &[a, b], shape, out)
+    record(Op::Binary(op), &[a, &divisor(b, op)?], shape, out)
+}
+
+/// The second operand: of integers that are divided, none is to be zero.
+fn divisor(b: &Tensor, op: BinaryOp) -> Result<Tensor> {
+    if matches!(op, BinaryOp::Mod | BinaryOp::FloorDiv) { b.non_zero() } else { Ok(b.clone()) }
 }
 
 fn is_one(t: &Tensor) -> bool {
@@ -244,7 +249,7 @@ pub(super) fn scalar_left(s: Scalar, b: &Tensor, op: BinaryOp) -> Result<Tensor>
         dtype = DType::F32;
     }
     let b = b.cast(dtype)?;
-    record(Op::Binary(op), &[&b.constant_like(s), &b], b.shape(), dtype)
+    record(Op::Binary(op), &[&b.constant_like(s), &divisor(&b, op)?], b.shape(), dtype)
 }
 
 fn logical(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
@@ -355,9 +360,10 @@ binary_ops! {
     maximum | try_maximum = binary(Max);
     /// The smaller one, elementwise; NaN wins.
     minimum | try_minimum = binary(Min);
-    /// a − b·⌊a/b⌋: has the sign of `b`. Integers by zero give 0.
+    /// a − b·⌊a/b⌋: has the sign of `b`. Integers by zero are an error, at once where that is known, else of whoever waits for
+    /// the device next, and give 0.
     remainder | try_remainder = binary(Mod);
-    /// ⌊a/b⌋. Integers by zero give 0.
+    /// ⌊a/b⌋. Integers by zero are an error, as for [`remainder`](Self::remainder), and give 0.
     floor_divide | try_floor_divide = binary(FloorDiv);
     /// aᵇ
     pow | try_pow = power();

@@ -32,6 +32,16 @@ impl Tensor {
         record(Op::Gather { axis: axis as u8 }, &[self, index], index.shape(), self.dtype())
     }
 
+    /// Slices of an axis at the positions of a vector.
+    pub(crate) fn pick(&self, axis: usize, positions: &Tensor) -> Result<Tensor> {
+        let mut extents = vec![1; self.rank()];
+        extents[axis] = positions.numel();
+        let spread = positions.reshape_to(Shape::of(&extents))?;
+        let mut wanted = self.shape().to_vec();
+        wanted[axis] = positions.numel();
+        self.gather_primitive(axis, &spread.expand_to(Shape::of(&wanted))?)
+    }
+
     /// Sums `self` into zeros of `shape` at `index` along `axis`.
     pub(crate) fn scatter_primitive(&self, axis: usize, index: &Tensor, shape: Shape) -> Result<Tensor> {
         record(Op::ScatterAdd { axis: axis as u8 }, &[index, self], shape, self.dtype())
@@ -81,14 +91,16 @@ impl Tensor {
 
 ops! {
     /// Picks along an axis: `out[i][j] = self[index[i][j]][j]` for axis 0. The index may be smaller than the
-    /// tensor along the other axes. An index out of bounds reads NaN (0 for integers); the guards name it.
+    /// tensor along the other axes. An index out of bounds is an error: at once where it is known, else of whoever waits for the
+    /// device next, and it reads NaN (0 for integers).
     fn gather | try_gather(&self, axis: isize, index: &Tensor) -> Tensor {
         self.check_same_rank(index)?;
         let index = &narrowed(index);
         let (shape, wanted) = (self.shape(), index.shape());
         let k = shape.axis(axis)?;
         if shape.rank() == 0 {
-            return self.try_unsqueeze(0)?.gather_primitive(0, &index.try_unsqueeze(0)?)?.try_squeeze(0);
+            let index = index.in_bounds(1)?.try_unsqueeze(0)?;
+            return self.try_unsqueeze(0)?.gather_primitive(0, &index)?.try_squeeze(0);
         }
         let mut parts: Vec<(usize, usize, usize)> = shape.iter().map(|&e| (0, 1, e)).collect();
         for j in (0..shape.rank()).filter(|&j| j != k) {
@@ -97,11 +109,11 @@ ops! {
             }
             parts[j].2 = wanted[j];
         }
-        self.slice_parts(&parts)?.gather_primitive(k, index)
+        self.slice_parts(&parts)?.gather_primitive(k, &index.in_bounds(shape[k])?)
     }
 
     /// A copy with `values` added at `index` along an axis; repeated indices add up, in a fixed order. An
-    /// index out of bounds adds nothing; the guards name it.
+    /// index out of bounds is an error, as for [`gather`](Self::gather), and adds nothing.
     fn scatter_add | try_scatter_add(&self, axis: isize, index: &Tensor, values: &Tensor) -> Tensor {
         self.check_same_rank(index)?;
         self.check_same_rank_of(values)?;
@@ -134,7 +146,8 @@ ops! {
             }
         }
         let values = values.slice_parts(&parts)?;
-        let scattered = values.scatter_primitive(k, index, Shape::of(&target))?;
+        let index = index.in_bounds(shape[k])?;
+        let scattered = values.scatter_primitive(k, &index, Shape::of(&target))?;
         self.try_add(&scattered.pad_with(&pads, 0.0.into())?)
     }
 
@@ -176,7 +189,8 @@ ops! {
         self.try_scatter_add(axis, &spread, values)
     }
 
-    /// Whole slices of an axis, picked by a vector of positions.
+    /// Whole slices of an axis, picked by a vector of positions. One that is out of bounds is an error, as for
+    /// [`gather`](Self::gather).
     fn index_select | try_index_select(&self, axis: isize, index: &Tensor) -> Tensor {
         check_index(index)?;
         let index = &narrowed(index);
@@ -185,15 +199,11 @@ ops! {
         if index.rank() != 1 || shape.rank() == 0 {
             bail!(Shape, "the index has shape {}: it must be a vector", index.shape());
         }
-        let mut extents = vec![1; shape.rank()];
-        extents[k] = index.numel();
-        let spread = index.reshape_to(Shape::of(&extents))?;
-        let mut wanted = shape.to_vec();
-        wanted[k] = index.numel();
-        self.gather_primitive(k, &spread.expand_to(Shape::of(&wanted))?)
+        self.pick(k, &index.in_bounds(shape[k])?)
     }
 
-    /// Rows of this table, one for every index: the index's shape with the row's behind it.
+    /// Rows of this table, one for every index: the index's shape with the row's behind it. An index out of bounds is an
+    /// error, as for [`gather`](Self::gather).
     fn embedding | try_embedding(&self, index: &Tensor) -> Tensor {
         check_index(index)?;
         let index = &narrowed(index);
@@ -201,8 +211,8 @@ ops! {
         if table.rank() != 2 {
             bail!(Shape, "the table has shape {table}: it must be a matrix");
         }
-        let flat = index.reshape_to(Shape::of(&[index.numel()]))?;
-        let rows = self.try_index_select(0, &flat)?;
+        let flat = index.in_bounds(table[0])?.reshape_to(Shape::of(&[index.numel()]))?;
+        let rows = self.pick(0, &flat)?;
         rows.reshape_to(Shape::new(&[&wanted[..], &[table[1]]].concat())?)
     }
 

@@ -151,7 +151,7 @@ fn target_weights(
     let weights = match options.weight {
         Some(weight) => {
             let inside = target.try_ge(0)?.try_logical_and(&target.try_lt(weight.numel())?)?;
-            weight.try_to_dtype(dtype)?.try_gather(0, &inside.try_where_(target, 0)?)?
+            weight.try_to_dtype(dtype)?.gather_primitive(0, &inside.try_where_(target, 0)?)?
         }
         None => target.constant(1.0, target.shape(), dtype),
     };

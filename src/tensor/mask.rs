@@ -52,8 +52,8 @@ ops! {
         mask.try_where_(value, self)
     }
 
-    /// A row of `classes` for every index, 1 at the index and 0 elsewhere; a new last axis. An index out of
-    /// range gives a row of zeros.
+    /// A row of `classes` for every index, 1 at the index and 0 elsewhere; a new last axis. An index that is no class is an
+    /// error, as for [`gather`](Self::gather), and gives a row of zeros.
     fn one_hot | try_one_hot(&self, classes: usize) -> Tensor {
         if !self.dtype().is_int() {
             bail!(DType, "the index is {}: it must be an integer type", self.dtype());
@@ -62,7 +62,7 @@ ops! {
         let dtype = self.dtype().of_positions();
         let shape = Shape::new(&[&self.shape()[..], &[classes]].concat())?;
         let class = self.index_rule(shape.rank() - 1, shape, dtype);
-        class.try_eq(&self.try_to_dtype(dtype)?.try_unsqueeze(-1)?)?.try_to_dtype(dtype)
+        class.try_eq(&self.try_to_dtype(dtype)?.in_bounds(classes)?.try_unsqueeze(-1)?)?.try_to_dtype(dtype)
     }
 
     /// The running product along an axis; integers are multiplied as i64. Its time grows with the square of the

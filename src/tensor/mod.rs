@@ -5,6 +5,7 @@
 //! the planner fuses it and autograd knows its gradient.
 
 mod activation;
+mod assertion;
 pub(crate) mod attention;
 mod autocast;
 mod band;

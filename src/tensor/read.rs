@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Element};
 use crate::engine::{self, wait_for};
-use crate::error::{Result, bail};
+use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::Node;
 use crate::op::Op;
 use crate::plan::executor::Reading;
@@ -111,7 +111,12 @@ fn reading(node: &Arc<Node>) -> Result<Reading> {
     }
     let (dtype, shape) = (node.dtype, node.shape);
     let bytes = engine::executor(node.device)?.read(storage, dtype, shape.numel());
-    Ok(Box::pin(async move { bytes.await.map_err(|e| e.with_context(&format!("reading {dtype} {shape}"))) }))
+    // An assertion that failed is not about what was read.
+    let named = move |error: Error| match error.kind() {
+        ErrorKind::Index | ErrorKind::ZeroDivision => error,
+        _ => error.with_context(&format!("reading {dtype} {shape}")),
+    };
+    Ok(Box::pin(async move { bytes.await.map_err(named) }))
 }
 
 /// The elements of tensors as they are now, row by row, as they lie in the host's memory. What is pending is computed

@@ -51,7 +51,7 @@ impl Scaling {
         // In f32, as PyTorch rounds.
         let place = x.index_rule(0, Shape::of(&[to]), DType::F32).try_mul(f64::from(ratio as f32))?;
         let index = place.try_floor()?.try_to_dtype(DType::I32)?.try_minimum(from - 1)?;
-        x.try_index_select(axis as isize, &index)
+        x.pick(axis, &index)
     }
 
     /// The weighted means of neighbours; beyond the ends the last pixel counts alone.

@@ -233,18 +233,6 @@ fn an_index_computed_from_the_tensor_itself_picks_from_it() {
 }
 
 #[test]
-fn an_index_out_of_bounds_reads_nan_or_zero_and_adds_nothing() {
-    let index = Tensor::from_vec(vec![0, 3, -1], [3]);
-    let floats = Tensor::vector(&[1.0, 2.0, 3.0]).gather(0, &index).to_vec::<f32>();
-    assert_eq!(floats[0], 1.0);
-    assert!(floats[1].is_nan() && floats[2].is_nan(), "{floats:?}");
-    let ints = Tensor::from_vec(vec![1, 2, 3], [3]).gather(0, &index).to_vec::<i32>();
-    assert_eq!(ints, [1, 0, 0]);
-    let zeros = Tensor::zeros([3]).scatter_add(0, &index, &Tensor::ones([3]));
-    assert_eq!(zeros.to_vec::<f32>(), [1.0, 0.0, 0.0]);
-}
-
-#[test]
 fn truths_at_one_place_are_true_however_many_they_are() {
     for count in [1usize, 2, 3, 255, 256, 257, 512] {
         let values = Tensor::full([count], true);

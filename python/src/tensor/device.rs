@@ -177,12 +177,16 @@ fn is_available(py: Python<'_>) -> PyResult<bool> {
     Ok(adapters(py)?.iter().any(counts))
 }
 
-/// Waits until everything that was asked of a device is done: for measuring, as nothing else needs it.
+/// Computes what is pending, and waits until all devices that were used, or the one that is named, have done everything: for
+/// measuring, as nothing else needs it. An index that was out of bounds, or a division of integers by zero, is the error of
+/// whoever waits for the device next.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 fn synchronize(py: Python<'_>, device: Option<DeviceArg>) -> PyResult<()> {
-    let device = or_default(device)?;
-    run(py, || device.synchronize())
+    match device {
+        None => run(py, volta::synchronize),
+        Some(device) => run(py, || volta::try_realize_all(&[]).and(device.0.synchronize())),
+    }
 }
 
 /// Adds the class and the functions about devices.

@@ -5,6 +5,7 @@
 //! instruction-set level (`level`) and picked at run time. Inputs and outputs never overlap. All
 //! levels give the same bits but for the exponential and what is made of it.
 
+mod assert;
 mod binary;
 mod convert;
 mod copy;
@@ -27,6 +28,7 @@ mod sweep;
 mod trig;
 mod unary;
 
+pub(crate) use assert::first_failure;
 pub(crate) use binary::{binary, compare};
 pub(crate) use convert::{Cast, convert, to_bool};
 pub(crate) use copy::copy_strided;

@@ -347,6 +347,25 @@ impl<'a> Machine<'a> {
                     Operand::Scalar(x) => self.lanes_mut::<T>(v, n).fill(x),
                 }
             }),
+            Step::Assert { of, assertion, site } => by_class!(Class::of(dtype), T => {
+                let x = self.operand::<T>(*of, rank, n, spread);
+                let one;
+                let x: &[T] = match x {
+                    Operand::Block(x) => x,
+                    Operand::Scalar(x) => {
+                        one = [x];
+                        &one
+                    }
+                };
+                if let Some(number) = block::first_failure(*assertion, x) {
+                    self.bind.failures.report(*site, number);
+                }
+                let out = self.lanes_mut::<T>(v, n);
+                out[..x.len()].copy_from_slice(x);
+                if let [x] = x {
+                    out.fill(*x);
+                }
+            }),
             Step::Reduce(..) | Step::ArgReduce { .. } | Step::Total(..) => {
                 unreachable!("reductions end a stage")
             }

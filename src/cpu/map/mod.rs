@@ -22,8 +22,7 @@ use lower::{CHUNK, Lowered, Stage, Walk};
 use machine::{Machine, Spread};
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// About this many lanes make a task; a function of the shape only, so that results do not depend on threads.
 const TASK_LANES: usize = 1 << 16;
@@ -48,25 +47,21 @@ unsafe impl Send for SlotPointer {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for SlotPointer {}
 
-/// What went wrong inside kernels, noticed by the guards.
+/// The first assertion of a plan that did not hold: its site, and the least of the numbers that blocks of lanes reported
+/// first, so that the same is reported by however many threads.
 #[derive(Default)]
-pub(crate) struct Faults {
-    hit: AtomicBool,
-    index: AtomicI64,
-    extent: AtomicUsize,
-}
+pub(crate) struct Failures(Mutex<Option<(usize, i64)>>);
 
-impl Faults {
-    /// An index was out of bounds for an axis of this extent.
-    pub fn bad_index(&self, index: i64, extent: usize) {
-        self.index.store(index, Relaxed);
-        self.extent.store(extent, Relaxed);
-        self.hit.store(true, Relaxed);
+impl Failures {
+    /// The assertion at `site` does not hold of this number.
+    pub fn report(&self, site: usize, number: i64) {
+        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *first = Some(first.map_or((site, number), |known| known.min((site, number))));
     }
 
-    /// An index that was out of bounds, and its axis's extent.
-    pub fn found(&self) -> Option<(i64, usize)> {
-        self.hit.load(Relaxed).then(|| (self.index.load(Relaxed), self.extent.load(Relaxed)))
+    /// The site and the number, which are then forgotten.
+    pub fn take(&self) -> Option<(usize, i64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -75,7 +70,7 @@ impl Faults {
 pub(crate) struct Bindings<'a> {
     pub slots: &'a [SlotPointer],
     pub arguments: &'a [Argument],
-    pub faults: &'a Faults,
+    pub failures: &'a Failures,
 }
 
 /// A kernel made ready.

@@ -3,7 +3,7 @@
 //! that no other plan has.
 
 use super::text::{Parts, body_in_order, shared_bytes};
-use super::{Builder, MOST_TEXT, Seen, Share, Usage, seen_by};
+use super::{Builder, MOST_TEXT, Seen, Share, Usage};
 use crate::error::Result;
 use crate::gpu::storage::Stored;
 
@@ -49,7 +49,7 @@ impl Builder<'_> {
             && kernel.bytes_read + kernel.bytes_written <= SMALL_BYTES
             && kernel.flops <= SMALL_FLOPS
             && Parts::of(&share.part.dispatch).is_some_and(|parts| parts.is_for_one())
-            && self.declare(&share.seen).2.len() <= self.most_seen()
+            && self.seen_together(&[share]) <= self.most_seen()
     }
 
     /// Whether the dispatch of all that waits has room for this as well.
@@ -61,7 +61,7 @@ impl Builder<'_> {
             && text <= MOST_TEXT
             && shared_bytes(&parts) <= self.target.caps.workgroup_bytes as usize
             && share.seen.iter().all(|new| self.agrees(new))
-            && self.declare(&seen_by(all.iter().copied())).2.len() <= self.most_seen()
+            && self.seen_together(&all) <= self.most_seen()
     }
 
     /// Whether all that waits sees the memory of `new` as that does, or nothing of it: a shader has one name for every byte.

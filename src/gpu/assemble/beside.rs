@@ -3,9 +3,7 @@
 
 use super::seen::block;
 use super::text::{Parts, joint_body, shared_bytes};
-use super::{
-    Builder, MOST_GROUPS, MOST_TEXT, Scratch, Seen, Share, Target, describe, seen_by, write_programs,
-};
+use super::{Builder, MOST_GROUPS, MOST_TEXT, Scratch, Seen, Share, Target, describe, write_programs};
 use crate::error::Result;
 use crate::gpu::dispatch::{Dispatch, PROCESSORS};
 use crate::gpu::gemm;
@@ -209,7 +207,7 @@ impl Builder<'_> {
                 && few
                 && longer <= self.target.pace.longest
                 && shared_bytes(&parts) <= self.target.caps.workgroup_bytes as usize
-                && self.declare(&seen_by(with_it)).2.len() <= most;
+                && self.seen_together(&with_it) <= most;
             if fits {
                 chosen.push(n);
                 (groups, text, seconds) = (groups + more, text + body.len(), longer);

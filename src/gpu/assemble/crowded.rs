@@ -20,7 +20,12 @@ impl Builder<'_> {
         slots.sort_unstable();
         slots.dedup();
         let counts = slots.iter().map(|&slot| self.count(slot));
-        counts.clone().any(|count| count > 1) && counts.sum::<usize>() > self.target.rules.slots
+        counts.clone().any(|count| count > 1) && counts.sum::<usize>() > self.slots_for(maps)
+    }
+
+    /// The pieces of memory that a dispatch of these programs may see, besides what failed assertions are noted in.
+    fn slots_for(&self, maps: &[MapKernel]) -> usize {
+        self.target.rules.slots - usize::from(maps.iter().any(MapKernel::asserts))
     }
 
     /// A program that sees too many pieces of memory: in parts or, where that is not enough, in stages.
@@ -33,7 +38,8 @@ impl Builder<'_> {
                 self.add_lowered(k, kernel, lowered, &windows)
             }),
             Err(error) => {
-                let detour = stages::detour(map, self.slots(), rules.slots - SCRATCH, self);
+                let most = self.slots_for(std::slice::from_ref(map)) - SCRATCH;
+                let detour = stages::detour(map, self.slots(), most, self);
                 let detour = detour.filter(|detour| self.keeps_what_it_reads(detour));
                 self.add_detours(k, kernel, detour.map(|detour| vec![detour]), error)
             }
@@ -46,9 +52,10 @@ impl Builder<'_> {
         let seen = |map: &MapKernel| pieces::number(&pieces::windows(map, self));
         let scratch =
             |map: &MapKernel| map::lower(std::slice::from_ref(map), caps, rules.slots).scratch.len();
-        let fit = |parts: &[MapKernel]| parts.iter().all(|part| seen(part) + scratch(part) <= rules.slots);
+        let most = self.slots_for(std::slice::from_ref(map));
+        let fit = |parts: &[MapKernel]| parts.iter().all(|part| seen(part) + scratch(part) <= most);
         for spare in 0..=SCRATCH {
-            if let Some(parts) = pieces::fitting(map, rules.slots - spare, self).filter(|parts| fit(parts)) {
+            if let Some(parts) = pieces::fitting(map, most - spare, self).filter(|parts| fit(parts)) {
                 return Ok(parts);
             }
         }

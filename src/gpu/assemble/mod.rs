@@ -11,19 +11,19 @@ mod seen;
 mod text;
 
 use super::dispatch::{Caps, Dispatch};
-use super::guard::{self as check, COUNT_NONFINITE, Notes};
+use super::guard::{self as check, COUNT_NONFINITE};
 use super::map::{self, MapDispatch, MapLowered, Uniform};
 use super::pace::Pace;
-use super::pieces::{self, Pieces, Windows};
+use super::pieces::{Pieces, Windows};
 use super::pipeline::Shader;
-use super::shader::Frame;
+use super::shader::{Frame, asserts};
 use super::special;
 use super::storage::Stored;
 use super::tune::Choices;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
-use crate::plan::guard::{self, Index};
+use crate::plan::guard;
 use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
 use crate::plan::memory::MemoryRules;
 use late::Late;
@@ -92,13 +92,10 @@ pub(super) struct Assembly {
     /// Where in the uniform memory each number goes.
     pub words: Vec<(usize, Uniform)>,
     pub uniform_bytes: usize,
-    /// Where the guards note what they find.
-    pub notes: Option<Notes>,
 }
 
 pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Assembly> {
     let guarded = usage == Usage::Guarded;
-    let notes = guarded.then(|| Notes::of(plan));
     let mut builder = Builder {
         target,
         plan,
@@ -125,8 +122,8 @@ pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Ass
             [kernel] => builder.add(k, kernel)?,
             _ => builder.add_turn(k..end)?,
         }
-        if let (Some(notes), [kernel]) = (&notes, turn) {
-            builder.check(kernel, notes.indices_of(k, kernel))?;
+        if guarded {
+            turn.iter().flat_map(guard::results).for_each(|slot| builder.count_nonfinite(slot));
         }
         first = end;
     }
@@ -135,7 +132,7 @@ pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Ass
     let Builder { drafts, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
     let mut arena = plan.layout.arena.clone();
     target.rules.count_blocks(target.rules.shelves, scratch_bytes, &mut arena);
-    Ok(Assembly { drafts, shaders, arena, words, uniform_bytes, notes })
+    Ok(Assembly { drafts, shaders, arena, words, uniform_bytes })
 }
 
 struct Builder<'a> {
@@ -371,6 +368,12 @@ impl Builder<'_> {
         self.target.rules.slots.min(MOST_SEEN)
     }
 
+    /// Bindings of a dispatch for all of these.
+    fn seen_together(&self, shares: &[&Share]) -> usize {
+        let asserts = shares.iter().any(|share| asserts(&share.part.dispatch.body));
+        self.declare(&seen_by(shares.iter().copied())).2.len() + usize::from(asserts)
+    }
+
     /// Adds the dispatch of a body for these kernels, with the names of their ops, and with shapes.
     fn add_body(
         &mut self,
@@ -429,9 +432,15 @@ impl Builder<'_> {
             block: self.target.rules.block,
             caps: self.target.caps,
         };
-        let writable: Vec<bool> = declared.iter().flat_map(|d| vec![d.writable; d.pieces.len()]).collect();
+        let mut writable: Vec<bool> =
+            declared.iter().flat_map(|d| vec![d.writable; d.pieces.len()]).collect();
         debug_assert_eq!(writable.len(), frame.bindings());
-        (frame.source(body), writable, sources)
+        let (text, mut sources) = (frame.source(body), sources);
+        if asserts(body) {
+            writable.push(true);
+            sources.push(Source::FailedAssertion);
+        }
+        (text, writable, sources)
     }
 
     fn push(
@@ -444,31 +453,17 @@ impl Builder<'_> {
     ) {
         let uniforms = (!uniforms.is_empty()).then(|| {
             let start = self.uniform_bytes.next_multiple_of(UNIFORM_ALIGNMENT);
-            self.words.extend(uniforms.iter().enumerate().map(|(n, &u)| (start + 8 * n, u)));
+            let known = |u: Uniform| match u {
+                Uniform::Site(site) => Uniform::Count(self.plan.sites.first + site as u32),
+                other => other,
+            };
+            self.words.extend(uniforms.iter().enumerate().map(|(n, &u)| (start + 8 * n, known(u))));
             let bytes = (8 * uniforms.len()).next_multiple_of(16);
             self.uniform_bytes = start + bytes;
             (start as u64, bytes as u64)
         });
         self.shaders.push(shader);
         self.drafts.push(Draft { sources, groups, uniforms, kernels });
-    }
-
-    /// Checks what a kernel wrote, and its indices.
-    fn check(&mut self, kernel: &Kernel, indices: Vec<(Index, u32)>) -> Result<()> {
-        for (Index { map, value, extent }, word) in indices {
-            let map = map.only(value);
-            // Beside what the guards note.
-            let parts = pieces::fitting(&map, self.target.rules.slots - 1, self);
-            let seen = || pieces::number(&pieces::windows(&map, self)) + 1;
-            for part in parts.ok_or_else(|| self.too_many(seen(), "a check"))? {
-                let check = map::check_bounds(&part, extent, word);
-                let windows = pieces::windows(&part, self);
-                let seen = self.see(kernel, &check.dispatch.bindings, &[], &windows);
-                self.add_seen(None, kernel, check, &seen)?;
-            }
-        }
-        guard::results(kernel).for_each(|slot| self.count_nonfinite(slot));
-        Ok(())
     }
 
     /// Counts what is not finite in a slot, piece by piece.

@@ -90,7 +90,8 @@ impl Builder<'_> {
         let block = self.target.rules.block;
         let lists: usize = program.bytes().iter().map(|bytes| bytes.div_ceil(block)).sum();
         let others: usize = program.slots().into_iter().map(|slot| self.count(slot)).sum();
-        (lists + others <= self.target.rules.slots).then_some(program)
+        let asserts = usize::from(program.asserts());
+        (lists + others + asserts <= self.target.rules.slots).then_some(program)
     }
 
     /// What is known of a product's operands.

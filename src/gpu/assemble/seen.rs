@@ -24,6 +24,8 @@ pub(in crate::gpu) enum Source {
     },
     /// Where the guards note what they find.
     Guard,
+    /// Where kernels note which assertion failed.
+    FailedAssertion,
 }
 
 /// A binding, and the memory that it names.
@@ -124,7 +126,7 @@ impl Builder<'_> {
         match (memory, slot_of(kernel, memory)) {
             (_, Some(slot)) => self.slot_sources(slot),
             (Memory::Scratch(n), _) => self.scratch(scratch[n].0, scratch[n].1),
-            _ => vec![Source::Guard],
+            _ => unreachable!("all other memory is the plan's"),
         }
     }
 
@@ -196,7 +198,7 @@ fn slot_of(kernel: &Kernel, memory: Memory) -> Option<Slot> {
         (Memory::Slot(slot), _) => Some(slot),
         (Memory::Operand(n), Work::Special(s)) => Some(s.operands[n].slot),
         (Memory::Output, Work::Special(s)) => Some(s.output.slot),
-        (Memory::Scratch(_) | Memory::Guard, _) => None,
+        (Memory::Scratch(_), _) => None,
         _ => unreachable!("operands belong to kernels of their own kind"),
     }
 }

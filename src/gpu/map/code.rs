@@ -1,12 +1,14 @@
 //! Writes the instructions of a map kernel as WGSL, one `let` each.
 
+use super::Uniform;
 use super::expression as expr;
 use super::rough::is_rough;
 use super::slots::Slots;
 use crate::dtype::{DType, Scalar};
 use crate::gpu::dispatch::Lane;
+use crate::gpu::shader::ASSERTION_FAILED;
 use crate::gpu::storage::suffix;
-use crate::op::RandomKind;
+use crate::op::{Assertion, RandomKind};
 use crate::plan::kernel::{Access, Instruction, MapKernel, Step, Value};
 use crate::plan::view::{Affine, Check};
 use std::fmt::Write;
@@ -18,21 +20,25 @@ pub(super) struct Name {
     pub wide: bool,
 }
 
-/// Arguments of the plan that a shader uses, each with the type it is seen as.
+/// Arguments of the plan that a shader uses, each with the type it is seen as, and numbers of its assertions.
 #[derive(Default)]
-pub(in crate::gpu) struct Arguments(pub(super) Vec<(usize, DType)>);
+pub(in crate::gpu) struct Arguments(pub(super) Vec<Uniform>);
 
 impl Arguments {
-    fn place(&mut self, argument: usize, dtype: DType) -> usize {
-        self.0.iter().position(|&a| a == (argument, dtype)).unwrap_or_else(|| {
-            self.0.push((argument, dtype));
+    fn place(&mut self, uniform: Uniform) -> usize {
+        self.0.iter().position(|&known| known == uniform).unwrap_or_else(|| {
+            self.0.push(uniform);
             self.0.len() - 1
         })
     }
 
     /// Both words of an argument.
     fn words(&mut self, argument: usize, dtype: DType) -> String {
-        let k = self.place(argument, dtype);
+        self.words_of(Uniform::Argument(argument, dtype))
+    }
+
+    fn words_of(&mut self, uniform: Uniform) -> String {
+        let k = self.place(uniform);
         format!("arguments[{}].{}", k / 2, if k.is_multiple_of(2) { "xy" } else { "zw" })
     }
 }
@@ -255,10 +261,32 @@ impl Writer<'_> {
                 self.bind(v, &expr::rounded(value, dtype, wide), wide);
             }
             Step::Broadcast(a) => self.names[v] = self.names[*a].clone(),
+            Step::Assert { of, assertion, site } => self.assert(v, *of, *assertion, *site),
             Step::Reduce(..) | Step::ArgReduce { .. } | Step::Total(..) => {
                 unreachable!("folds are written by the loops around them")
             }
         }
+    }
+
+    /// The value of `of`, which is reported where the assertion does not hold of it.
+    fn assert(&mut self, v: Value, of: Value, assertion: Assertion, site: usize) {
+        let (wide, lane) = (self.is_wide(of), Lane::of(self.kernel.code[of].dtype));
+        let value = self.operand(of, wide);
+        let site = self.arguments.words_of(Uniform::Site(site));
+        for k in 0..if wide { 4 } else { 1 } {
+            let x = if wide { format!("{value}[{k}]") } else { value.clone() };
+            let holds = match assertion {
+                Assertion::InBounds { extent } => bounded(&x, lane, extent.min(u32::MAX as usize)).0,
+                Assertion::NonZero => format!("{x} != {}(0)", lane.scalar()),
+            };
+            let high = match lane {
+                Lane::I64 => format!("u32({x} >> 32u)"),
+                Lane::I32 => format!("u32({x} >> 31u)"),
+                _ => "0u".to_string(),
+            };
+            self.line(format!("if (!({holds})) {{ {ASSERTION_FAILED}({site}.x, u32({x}), {high}); }}"));
+        }
+        self.bind(v, &value, wide);
     }
 
     /// A position in every lane, as u32.

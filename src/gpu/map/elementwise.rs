@@ -17,13 +17,14 @@ pub(super) fn is_wide(kernel: &MapKernel) -> bool {
     if last.is_multiple_of(4) {
         return kernel.stores.iter().any(|s| s.access.is_straight(4));
     }
-    // Memory is padded: the last four of a single loop may reach beyond its end where every access is straight.
+    // Memory is padded: the last four of a single loop may reach beyond its end where every access is straight, unless something
+    // is asserted of what lies there.
     let harmless = |a: &Access| a.is_straight(4) || a.position.coefficients.iter().all(|&c| c == 0);
     let loads = kernel.code.iter().all(|i| match &i.step {
         Step::Load { access, checks, .. } => !checks.is_empty() || harmless(access),
         _ => true,
     });
-    rest.is_empty() && loads && kernel.stores.iter().all(|s| s.access.is_straight(4))
+    rest.is_empty() && loads && !kernel.asserts() && kernel.stores.iter().all(|s| s.access.is_straight(4))
 }
 
 /// What an invocation computes.
@@ -137,7 +138,7 @@ fn writer<'a>(
 
 /// The uniform memory that arguments are read from.
 pub(in crate::gpu) fn uniforms(arguments: &Arguments) -> Vec<Uniform> {
-    arguments.0.iter().map(|&(n, dtype)| Uniform::Argument(n, dtype)).collect()
+    arguments.0.clone()
 }
 
 pub(super) fn lower(kernel: &MapKernel) -> Vec<MapDispatch> {

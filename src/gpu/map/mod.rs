@@ -4,11 +4,10 @@
 //! largest of a matrix's rows and columns are `noted` while it is written. What programs that are `alike` compute is written
 //! once for all. `code` writes the instructions, `expression` the ops, `slots`
 //! names the memory; `epilogue` is the program that runs on a product's elements as they are finished, `prologue` the one
-//! that computes an operand's as they are read; `bounds` checks indices for the guards.
+//! that computes an operand's as they are read.
 
 mod alike;
 mod along;
-mod bounds;
 mod code;
 mod columns;
 mod elementwise;
@@ -26,7 +25,6 @@ mod split;
 mod team;
 mod totals;
 
-pub(super) use bounds::check_bounds;
 pub(super) use code::Arguments;
 pub(super) use columns::lower as lower_rows;
 pub(super) use elementwise::uniforms;
@@ -46,6 +44,8 @@ pub(super) enum Uniform {
     Argument(usize, DType),
     /// A number known when the plan is made.
     Count(u32),
+    /// The number of the plan's assertion at this site among those of all plans.
+    Site(usize),
 }
 
 /// A dispatch with the uniform memory it reads.

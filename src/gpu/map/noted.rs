@@ -102,6 +102,11 @@ impl Noted {
         slots
     }
 
+    /// Whether it asserts something.
+    pub fn asserts(&self) -> bool {
+        self.kernel.asserts()
+    }
+
     /// Its dispatch; what is not asked for of the rows' and the columns' largest is not noted.
     pub fn lower(&self, lists: [Option<Slot>; 2]) -> MapDispatch {
         let (mut slots, mut arguments) = (Slots::default(), Arguments::default());

@@ -3,9 +3,11 @@
 
 use crate::dtype::DType;
 use crate::plan::Plan;
+use crate::plan::assertion::Sites;
 use crate::plan::kernel::{Kernel, Operand, Special, SpecialKernel, Work};
 use crate::plan::memory::{Layout, MemoryRules, Output, Place};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The name of a kernel's problem, which is the same in every run and every plan.
 pub(super) fn name(kernel: &SpecialKernel) -> String {
@@ -60,6 +62,7 @@ pub(super) fn plan(kernel: &Kernel, special: &SpecialKernel, rules: &MemoryRules
         arguments: Vec::new(),
         slot_bytes,
         slot_dtypes: slots.iter().map(|s| s.1).collect(),
+        sites: Arc::new(Sites::none()),
     }
 }
 

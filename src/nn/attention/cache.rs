@@ -85,5 +85,5 @@ fn written(all: &Tensor, new: &Tensor, start: usize) -> Result<Tensor> {
     let place = position.try_sub(start)?;
     let here = place.try_ge(0)?.try_logical_and(&place.try_lt(count)?)?;
     let source = place.try_clamp(Some(0.0), Some((count - 1) as f64))?.try_expand(shape)?;
-    here.try_where_(&new.try_gather(2, &source)?, all)
+    here.try_where_(&new.gather_primitive(2, &source)?, all)
 }
