@@ -50,7 +50,11 @@ fn checkpoints(folder: &Folder) -> Vec<PathBuf> {
 #[test]
 fn a_run_that_turns_nan_stops_and_its_last_finite_checkpoint_stays() {
     let folder = Folder::new("nan");
-    let output = diverging(&folder, "40", &["--clip", "0", "--checkpoint-interval", "1", "--quiet"]);
+    let output = diverging(
+        &folder,
+        "40",
+        &["--clip", "0", "--checkpoint-interval", "1", "--valid-interval", "1", "--quiet"],
+    );
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
@@ -70,7 +74,7 @@ fn a_run_that_turns_nan_stops_and_its_last_finite_checkpoint_stays() {
 
     // The command that is printed works as it stands, and begins with what was good.
     let command = said.lines().find_map(|line| line.trim().strip_prefix("volta train ")).expect("a command");
-    assert!(command.contains("--from=models/"), "{command}");
+    assert!(command.contains("--from=models/") && command.contains("best.safetensors"), "{command}");
     let script = format!("exec '{}' train {command}", env!("CARGO_BIN_EXE_volta"));
     let mut shell = Command::new("sh");
     shell.current_dir(&folder.0).env("VOLTA_THREADS", "1").args(["-c", &script]);

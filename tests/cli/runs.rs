@@ -274,7 +274,8 @@ fn a_run_that_is_under_way_is_not_gone_on_with_by_another_process() {
 fn a_damaged_checkpoint_is_passed_over_with_a_warning() {
     let folder = Folder::new("damaged");
     let run = |more: &[&str]| {
-        let output = tiny(&mut volta(&folder)).args(more).arg("--quiet").output().unwrap();
+        let arguments = ["--schedule", "constant", "--quiet"];
+        let output = tiny(&mut volta(&folder)).args(more).args(arguments).output().unwrap();
         ok(&output);
         text(&output.stderr)
     };
@@ -289,7 +290,8 @@ fn a_damaged_checkpoint_is_passed_over_with_a_warning() {
     for part in ["warning", "step-00000008", "damaged"] {
         assert!(said.contains(part), "{part} in\n{said}");
     }
-    assert_eq!(super::values(&model(&folder, NAME)), super::values(&model(&folder, "whole")));
+    let values = |name: &str| super::values(&model(&folder, name));
+    assert!(values(NAME) == values("whole"), "the steps that were made again are others");
     assert!(run_folder.join("checkpoints/step-00000008.safetensors.damaged").exists());
     assert_eq!(run(&["--steps", "16", "--resume"]), "", "once is enough");
     // Nothing is left to go on with.

@@ -212,11 +212,10 @@ fn going_back_has_an_end_and_needs_a_folder() {
         folder,
         ..logged(2)
     };
-    let (result, state) =
+    let (result, _) =
         run(options(Some(folder.0.clone())), |batch| if batch > 5 { f64::NAN } else { 1.0 }, |_| {});
     let error = result.unwrap_err();
     assert!(error.message().contains("went back to a checkpoint 2 times"), "{error}");
-    drop(state);
     let error = run(options(None), bad(&[]), |_| {}).0.unwrap_err();
     assert!(error.message().contains("set TrainerOptions::folder"), "{error}");
 }

@@ -31,7 +31,11 @@ impl Diverged {
             format!("the training has diverged and was stopped: in step {step}, {what} is NaN or infinite.");
         match checkpoint {
             Some(path) => {
-                let _ = write!(text, "\nThe last checkpoint is from before, and finite: {}", path.display());
+                let path = path.display();
+                let _ = write!(
+                    text,
+                    "\nThe last finite checkpoint, which may have been on the way there: {path}"
+                );
             }
             None => text += "\nNo checkpoint was written before.",
         }
@@ -49,12 +53,13 @@ impl Diverged {
         if half(config) {
             advice.push("precision f32".into());
         }
-        let good = best.as_ref().or(checkpoint.as_ref());
-        if let Some(path) = good {
-            flags = flags.with("from", path.display().to_string());
-        }
-        let beginning =
-            if good.is_some() { "from there, with a new optimizer" } else { "from the beginning" };
+        let beginning = match best {
+            Some(path) => {
+                flags = flags.with("from", path.display().to_string());
+                "from the best model, with a new optimizer"
+            }
+            None => "from the beginning",
+        };
         let _ =
             write!(text, "\nTry {}; {beginning}:\n  volta train {}", advice.join(", "), flags.command_line());
         text
