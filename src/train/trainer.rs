@@ -8,6 +8,7 @@ use super::options::TrainerOptions;
 use super::progress::Progress;
 use crate::autograd::no_grad;
 use crate::call::LayerScope;
+use crate::clock::Instant;
 use crate::data::DataLoader;
 use crate::engine::Profiler;
 use crate::error::{Result, bail};
@@ -17,7 +18,7 @@ use crate::optim::{GradScaler, Optimizer, Schedule, Scheduler, try_clip_grad_nor
 use crate::tensor::{Tensor, autocast, try_realize_all};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Trains a model: epochs, validation, metrics, progress, early stopping, checkpoints, logs and curves.
 ///
@@ -219,6 +220,14 @@ impl<'t> Trainer<'t> {
     ) -> Result<()> {
         if run.resumed {
             self.tell(&Event::Resumed { step: run.step, epoch: run.epochs(train) })?;
+        }
+        let is_on_gpu = || self.model.parameters().iter().any(|p| p.device().is_gpu());
+        if cfg!(target_arch = "wasm32") && is_on_gpu() {
+            bail!(
+                Device,
+                "a trainer waits for losses, and a browser's tab cannot wait for a GPU: train on the CPU, or write the \
+                 loop with `Tensor::to_vec_async`"
+            );
         }
         self.model.train();
         self.optimizer.zero_grad();
