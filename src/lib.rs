@@ -24,6 +24,7 @@ extern crate self as volta;
 
 mod autograd;
 mod call;
+mod clock;
 mod cpu;
 pub mod data;
 mod device;

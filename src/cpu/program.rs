@@ -3,6 +3,7 @@
 use super::map::{Bindings, Failures, Map, SlotPointer};
 use super::pool::HostBuffer;
 use super::{block, special};
+use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::engine::{is_profiled, record_time, trace_kernel};
@@ -15,7 +16,6 @@ use crate::plan::kernel::{Kernel, Slot, Work};
 use crate::plan::memory::Place;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Instant;
 
 pub(super) struct CpuProgram {
     kernels: Vec<Ready>,

@@ -2,6 +2,7 @@
 //! jobs may come from any thread, also from inside another job. Helpers stay awake for a moment after a job: the
 //! next kernel of a plan follows within microseconds, while waking a thread takes as long as a small kernel.
 
+use crate::clock::Instant;
 use crate::warn::warn;
 use std::any::Any;
 use std::hint::spin_loop;
@@ -10,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a thread looks out for what it waits for before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);

@@ -92,7 +92,7 @@ impl Iterator for TryBatches<'_> {
 
 #[cfg(not(target_arch = "wasm32"))]
 fn timed<R>(f: impl FnOnce() -> R) -> (R, Duration) {
-    let start = std::time::Instant::now();
+    let start = crate::clock::Instant::now();
     let result = f();
     (result, start.elapsed())
 }

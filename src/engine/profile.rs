@@ -3,6 +3,7 @@
 use super::by_op::{self, OpReport, Times};
 use super::trace::Trace;
 use crate::call::{Call, Layer};
+use crate::clock::Instant;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::kernel::Kernel;
@@ -12,7 +13,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// All runs of kernels that compute the same.
 #[derive(Clone, Debug)]

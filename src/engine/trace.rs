@@ -1,11 +1,12 @@
 //! What happened when: the host's work on plans and the kernels of every device, as a file that Perfetto and Chrome's
 //! tracing page open.
 
+use crate::clock::Instant;
 use crate::device::Device;
 use crate::plan::kernel::Kernel;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Who did it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

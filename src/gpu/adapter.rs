@@ -106,18 +106,24 @@ pub(super) async fn list() -> Vec<(Option<usize>, wgpu::Adapter)> {
         let info = a.get_info();
         (kind(&info), info.name, a)
     };
-    ranked(asked_for().as_deref(), all.into_iter().map(known).collect())
+    // A browser has one adapter and no variables that could ask for it: it has chosen already.
+    let takes_software = cfg!(target_arch = "wasm32");
+    ranked(asked_for().as_deref(), takes_software, all.into_iter().map(known).collect())
 }
 
 /// Adapters by kind and name, in the order of [`list`].
-fn ranked<A>(asked: Option<&str>, mut all: Vec<(AdapterKind, String, A)>) -> Vec<(Option<usize>, A)> {
+fn ranked<A>(
+    asked: Option<&str>,
+    takes_software: bool,
+    mut all: Vec<(AdapterKind, String, A)>,
+) -> Vec<(Option<usize>, A)> {
     let is_asked = |name: &str| asked.is_some_and(|asked| name.to_lowercase().contains(asked));
     all.sort_by_key(|(kind, name, _)| (!is_asked(name), *kind as usize));
     // Asked for and not there is an error, never another adapter.
     let none = asked.is_some() && !all.first().is_some_and(|(_, name, _)| is_asked(name));
     let mut indices = 0..;
     let index = |(kind, name, adapter): (AdapterKind, String, A)| {
-        let usable = is_asked(&name) || kind != AdapterKind::Software;
+        let usable = is_asked(&name) || takes_software || kind != AdapterKind::Software;
         ((usable && !none).then(|| indices.next()).flatten(), adapter)
     };
     all.into_iter().map(index).collect()
@@ -243,13 +249,17 @@ mod tests {
 
     /// The names in order, each with its index.
     fn order(asked: Option<&str>) -> Vec<(&'static str, Option<usize>)> {
+        order_where(false, asked)
+    }
+
+    fn order_where(takes_software: bool, asked: Option<&str>) -> Vec<(&'static str, Option<usize>)> {
         let all = [
             (AdapterKind::Software, "llvmpipe (LLVM 19)"),
             (AdapterKind::Integrated, "Intel Arc"),
             (AdapterKind::Discrete, "NVIDIA H200"),
         ];
         let all = all.map(|(kind, name)| (kind, name.to_string(), name)).to_vec();
-        ranked(asked, all).into_iter().map(|(index, name)| (name, index)).collect()
+        ranked(asked, takes_software, all).into_iter().map(|(index, name)| (name, index)).collect()
     }
 
     #[test]
@@ -258,6 +268,14 @@ mod tests {
             order(None),
             [("NVIDIA H200", Some(0)), ("Intel Arc", Some(1)), ("llvmpipe (LLVM 19)", None)]
         );
+    }
+
+    #[test]
+    fn a_browser_s_software_adapter_is_one_to_open() {
+        assert_eq!(order_where(true, None)[2], ("llvmpipe (LLVM 19)", Some(2)));
+        let only = vec![(AdapterKind::Software, "SwiftShader".to_string(), ())];
+        assert_eq!(ranked(None, true, only.clone())[0].0, Some(0));
+        assert_eq!(ranked(None, false, only)[0].0, None);
     }
 
     #[test]

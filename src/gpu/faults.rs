@@ -1,10 +1,10 @@
 //! What goes wrong on a device: wgpu tells it to handlers, and the call that caused it, or the next one, returns it.
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::clock::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-#[cfg(not(target_arch = "wasm32"))]
-use std::time::Instant;
 
 /// The faults of a device that nobody was told of yet.
 #[derive(Clone)]

@@ -4,6 +4,7 @@
 use super::context::Context;
 use super::disk_cache::DiskCache;
 use super::faults::Scopes;
+use crate::clock::Instant;
 use crate::engine::count_shader;
 use crate::error::Result;
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What took less time to compile is not worth writing the file for.
 const WORTH_KEEPING: Duration = Duration::from_millis(100);

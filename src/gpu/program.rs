@@ -12,6 +12,7 @@ use super::profile::{self, Stopwatch};
 #[cfg(not(target_arch = "wasm32"))]
 use super::transfer;
 use super::tune::Choices;
+use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::engine::{
@@ -25,7 +26,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bind groups that a dispatch remembers: inputs may come in a few buffers by turns.
 const REMEMBERED: usize = 8;

@@ -10,6 +10,8 @@ use super::context::Context;
 use super::foreseen::{Copied, HostMemory, host_memory};
 use super::memory::GpuBuffer;
 use super::storage::Stored;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::clock::Instant;
 use crate::dtype::DType;
 use crate::engine::{count_read, count_upload};
 use crate::error::{Error, ErrorKind, Result};
@@ -19,7 +21,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 #[cfg(not(target_arch = "wasm32"))]
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The host's bytes as the device stores them, padded to whole words.
 fn to_device(dtype: DType, f16: bool, bytes: &[u8]) -> Cow<'_, [u8]> {

@@ -57,14 +57,43 @@ impl<'m> Generation<'m> {
 
     /// The next token, picked and taken in.
     pub fn write(&mut self) -> Result<u32> {
-        let Some(logits) = &self.next else {
-            return Err(Error::new(
-                ErrorKind::Argument,
-                "there is nothing to go on from: read something first",
-            ));
-        };
-        let logits: Vec<f32> = logits.try_to_dtype(crate::DType::F32)?.try_to_vec()?;
-        let token = self.sampler.pick(&logits, &self.seen)?;
+        let logits: Vec<f32> = self.logits()?.try_to_vec()?;
+        self.take(&logits)
+    }
+
+    /// [`write`](Self::write) that waits for the device without blocking: the only way in a browser, if the model is on a
+    /// GPU.
+    ///
+    /// ```
+    /// use volta::models::{Generation, Gpt, GptOptions};
+    /// use volta::text::{Sampler, SamplerOptions};
+    /// let model = Gpt::new(GptOptions { vocabulary: 50, context: 16, layers: 1, ..GptOptions::default() });
+    /// let written = async {
+    ///     let mut text = Generation::new(&model, Sampler::new(SamplerOptions::default())?);
+    ///     text.read(&[1, 2, 3])?;
+    ///     text.write_async().await
+    /// };
+    /// assert!(pollster::block_on(written)? < 50);
+    /// # Ok::<(), volta::Error>(())
+    /// ```
+    pub async fn write_async(&mut self) -> Result<u32> {
+        let logits: Vec<f32> = self.logits()?.to_vec_async().await?;
+        self.take(&logits)
+    }
+
+    /// Logits of the next token.
+    fn logits(&self) -> Result<Tensor> {
+        match &self.next {
+            Some(logits) => logits.try_to_dtype(crate::DType::F32),
+            None => {
+                Err(Error::new(ErrorKind::Argument, "there is nothing to go on from: read something first"))
+            }
+        }
+    }
+
+    /// Picks a token and takes it in.
+    fn take(&mut self, logits: &[f32]) -> Result<u32> {
+        let token = self.sampler.pick(logits, &self.seen)?;
         self.read(&[token])?;
         Ok(token)
     }

@@ -17,6 +17,7 @@ use super::options::{OnNonFinite, TrainerOptions};
 use super::progress::Progress;
 use crate::autograd::no_grad;
 use crate::call::LayerScope;
+use crate::clock::Instant;
 use crate::data::DataLoader;
 use crate::dtype::DType;
 use crate::engine::Profiler;
@@ -28,7 +29,7 @@ use crate::tensor::{Tensor, autocast, try_realize_all};
 use recovery::Fault;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Trains a model: epochs, validation, metrics, progress, early stopping, checkpoints, logs and curves.
 ///
@@ -280,7 +281,16 @@ impl<'t> Trainer<'t> {
         self.tell_damaged(&std::mem::take(&mut run.damaged))?;
         if run.resumed {
             self.tell(&Event::Resumed { step: run.step, epoch: run.epochs(train) })?;
-        } else if matches!(self.options.on_non_finite, OnNonFinite::GoBack { .. }) {
+        }
+        let is_on_gpu = || self.model.parameters().iter().any(|p| p.device().is_gpu());
+        if cfg!(target_arch = "wasm32") && is_on_gpu() {
+            bail!(
+                Device,
+                "a trainer waits for losses, and a browser's tab cannot wait for a GPU: train on the CPU, or write the \
+                 loop with `Tensor::to_vec_async`"
+            );
+        }
+        if !run.resumed && matches!(self.options.on_non_finite, OnNonFinite::GoBack { .. }) {
             // There must be something to go back to.
             self.save(run, train)?;
         }

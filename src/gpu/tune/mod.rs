@@ -106,7 +106,7 @@ pub fn tune(
     let (done, plans) = crate::engine::plans_of(device, step);
     done?;
     // What the step itself takes, compiling included, is not the tuner's time.
-    let until = std::time::Instant::now() + budget;
+    let until = crate::clock::Instant::now() + budget;
     let mut problems = Problems::default();
     plans.iter().for_each(|plan| problems.add(plan.plan(), &context));
     problems.all.sort_by_key(|p| std::cmp::Reverse(p.kernel.flops * p.uses as u64));
@@ -116,7 +116,7 @@ pub fn tune(
     progress(0, all);
     let on_trial = context.try_pipelines();
     for Problem { name, kernel, special, ways, uses } in &problems.all {
-        if std::time::Instant::now() >= until {
+        if crate::clock::Instant::now() >= until {
             tuning.left += 1;
             continue;
         }

@@ -2,6 +2,7 @@
 
 use super::choices::{Choices, DEFAULT};
 use super::problem;
+use crate::clock::Instant;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::assemble::{Target, Usage, assemble};
@@ -15,7 +16,7 @@ use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::kernel::{Kernel, SpecialKernel, Work};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A problem with its memory.
 pub(super) struct Trial {
