@@ -149,18 +149,37 @@ pub(super) fn has_cooperative(adapter: &wgpu::Adapter) -> bool {
             .any(|p| (p.m_size, p.n_size, p.k_size) == (16, 16, 16) && p.ab_type == F16 && p.cr_type == F32)
 }
 
-/// The bytes of the largest memory that is the adapter's own, as Vulkan tells; wgpu does not.
+/// The bytes of memory that an adapter can use, if its driver tells. What a card has is its own, what other GPUs use is the
+/// host's in part, and drivers that compute on the processor say what they like.
 #[cfg(any(target_os = "linux", target_os = "windows"))]
 pub(super) fn memory(adapter: &wgpu::Adapter) -> Option<u64> {
+    let kind = kind(&adapter.get_info());
+    let counts = |heap: &&Heap| kind != AdapterKind::Discrete || heap.is_own;
+    let heaps = heaps(adapter).filter(|_| kind != AdapterKind::Software)?;
+    Some(heaps.iter().filter(counts).map(|heap| heap.bytes).sum())
+}
+
+/// A memory that an adapter uses.
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+struct Heap {
+    bytes: u64,
+    /// Whether it is the adapter's own.
+    is_own: bool,
+}
+
+/// All of them, as Vulkan tells; wgpu does not.
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+fn heaps(adapter: &wgpu::Adapter) -> Option<Vec<Heap>> {
+    /// `VK_MEMORY_HEAP_DEVICE_LOCAL_BIT`.
+    const DEVICE_LOCAL: u32 = 1;
     // SAFETY: the adapter lives as long as this, and is only asked.
     let vulkan = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
     let instance = vulkan.shared_instance().raw_instance();
     // SAFETY: the physical device is one of this instance's, and a query needs nothing else.
     let memory = unsafe { instance.get_physical_device_memory_properties(vulkan.raw_physical_device()) };
     let heaps = memory.memory_heaps.iter().take(memory.memory_heap_count as usize);
-    /// `VK_MEMORY_HEAP_DEVICE_LOCAL_BIT`.
-    const DEVICE_LOCAL: u32 = 1;
-    heaps.filter(|heap| heap.flags.as_raw() & DEVICE_LOCAL != 0).map(|heap| heap.size).max()
+    let heaps = heaps.map(|heap| Heap { bytes: heap.size, is_own: heap.flags.as_raw() & DEVICE_LOCAL != 0 });
+    Some(heaps.collect())
 }
 
 /// Other interfaces do not tell.
@@ -284,6 +303,19 @@ mod tests {
         assert_eq!(first("llvmpipe"), ("llvmpipe (LLVM 19)", Some(0)));
         assert_eq!(first("arc"), ("Intel Arc", Some(0)));
         assert_eq!(order(Some("llvmpipe"))[1], ("NVIDIA H200", Some(1)));
+    }
+
+    /// Wherever there is a Vulkan driver, software ones included.
+    #[cfg(any(target_os = "linux", target_os = "windows"))]
+    #[test]
+    fn vulkan_tells_what_memory_an_adapter_has() {
+        let all = crate::gpu::now(list());
+        for (_, adapter) in all.iter().filter(|(_, a)| a.get_info().backend == wgpu::Backend::Vulkan) {
+            let heaps = heaps(adapter).expect("a Vulkan adapter");
+            assert!(heaps.iter().any(|heap| heap.bytes > 1 << 20), "{}", adapter.get_info().name);
+            let is_software = kind(&adapter.get_info()) == AdapterKind::Software;
+            assert_eq!(memory(adapter).is_none(), is_software, "{}", adapter.get_info().name);
+        }
     }
 
     #[test]

@@ -164,7 +164,7 @@ pub fn try_realize_all(tensors: &[Tensor]) -> Result<()> {
 /// from then on.
 ///
 /// ```
-/// use volta::{Linear, Module, Optimizer, SGD, Tensor, assume_computed, plan_only};
+/// use volta::{Linear, Module, Tensor, assume_computed, plan_only};
 /// let model = Linear::new(1 << 20, 1 << 20, false);
 /// assume_computed(&model.parameters());
 /// let plan = plan_only(|| model.try_forward(&Tensor::zeros([1, 1 << 20]))?.try_realize())?;

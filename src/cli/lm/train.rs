@@ -78,10 +78,11 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
     let peak_bytes = plan.map_or(0, |plan| plan.peak_bytes());
     try_realize_all(&prepared.gpt.parameters())?;
-    log::prepare(&places::log(&config)).map_err(|e| cannot_write(&places::log(&config), &e))?;
     let begun = Begun::now(&name, &config, &prepared);
-    let Locked { places, lock } =
-        if options.resume { last(&config, &begun, output)? } else { Places::new(&config, &name)? };
+    // Nothing is made for a run to go on with that is not there, and no folder for a run whose log cannot be written.
+    let before = if options.resume { Some(last(&config, &begun, output)?) } else { None };
+    log::prepare(&places::log(&config)).map_err(|e| cannot_write(&places::log(&config), &e))?;
+    let Locked { places, lock } = before.map_or_else(|| Places::new(&config, &name), Ok)?;
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
 
     let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;

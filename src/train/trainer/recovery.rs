@@ -2,6 +2,7 @@
 //! checkpoint.
 
 use super::{Run, Trainer};
+use crate::clock::Instant;
 use crate::data::DataLoader;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::train::event::Event;
@@ -9,7 +10,6 @@ use crate::train::files::RunFiles;
 use crate::train::health::{self, MAX_SKIPPED_IN_A_ROW, Verdict};
 use crate::train::metrics::read_together;
 use crate::train::options::OnNonFinite;
-use std::time::Instant;
 
 /// What was found not to be finite.
 pub(super) struct Fault {
