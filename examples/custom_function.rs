@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example custom_function`
 
-use volta::{Adam, Function, Optimizer, Tensor, apply, manual_seed, mse_loss};
+use volta::{Adam, Function, Tensor, apply, manual_seed, mse_loss};
 
 /// Rounds to multiples of a step. Its true gradient is zero almost everywhere; this one pretends it was not there.
 struct Quantize {

@@ -7,7 +7,7 @@ use volta::data::{DataLoader, TokenWindows};
 use volta::models::{Generation, Gpt, GptOptions};
 use volta::optim::clip_grad_norm;
 use volta::text::{Sampler, SamplerOptions, Tokenizer, TokenizerKind, TokenizerOptions, stories};
-use volta::{AdamW, Device, Module, Optimizer, Result, manual_seed, set_default_device};
+use volta::{AdamW, Device, Module, Result, manual_seed, set_default_device};
 
 #[derive(Parser)]
 struct Options {

@@ -3,9 +3,7 @@
 //! `cargo run --release --example gpu_training`
 
 use std::time::Instant;
-use volta::{
-    Adam, Device, Linear, Module, Optimizer, RawTensor, ReLU, Sequential, Tensor, manual_seed, mse_loss,
-};
+use volta::{Adam, Device, Linear, Module, RawTensor, ReLU, Sequential, Tensor, manual_seed, mse_loss};
 
 const EPOCHS: usize = 200;
 

@@ -4,7 +4,7 @@
 
 use clap::Parser;
 use volta::nn::LSTM;
-use volta::{Adam, Linear, Module, Optimizer, Tensor, manual_seed, mse_loss, no_grad};
+use volta::{Adam, Linear, Module, Tensor, manual_seed, mse_loss, no_grad};
 
 #[derive(Parser)]
 struct Options {

@@ -5,8 +5,8 @@
 use clap::Parser;
 use volta::data::{DataLoader, Dataset, SyntheticDigits, ToFloat};
 use volta::{
-    Adam, BceOptions, Device, Linear, Module, Optimizer, Reduction, Result, Tensor, bce_with_logits_with,
-    manual_seed, no_grad, set_default_device,
+    Adam, BceOptions, Device, Linear, Module, Reduction, Result, Tensor, bce_with_logits_with, manual_seed,
+    no_grad, set_default_device,
 };
 
 #[derive(Parser)]

@@ -1,5 +1,6 @@
 //! Where tensors live.
 
+use crate::environment;
 use crate::error::{Error, bail};
 use std::cell::Cell;
 use std::fmt;
@@ -66,14 +67,10 @@ thread_local! {
 /// the environment variable `VOLTA_DEVICE` (`cpu`, `gpu`, `gpu:N`) say.
 pub fn default_device() -> Device {
     HERE.get().unwrap_or_else(|| {
-        *DEFAULT.lock().expect("no panic while the default is held").get_or_insert_with(
-            || match std::env::var("VOLTA_DEVICE") {
-                Ok(name) if !name.is_empty() => {
-                    name.parse().unwrap_or_else(|e: Error| panic!("VOLTA_DEVICE: {e}"))
-                }
-                _ => Device::Cpu,
-            },
-        )
+        *DEFAULT
+            .lock()
+            .expect("no panic while the default is held")
+            .get_or_insert_with(|| environment::values().device.unwrap_or(Device::Cpu))
     })
 }
 

@@ -1,5 +1,6 @@
 //! Element types and single values.
 
+use crate::error::{Result, bail};
 use half::{bf16, f16};
 use std::fmt;
 
@@ -14,7 +15,8 @@ pub enum DType {
     F16,
     /// Brain float: f32's range, 8 bits of precision.
     BF16,
-    /// 32-bit integer: what index-giving ops return.
+    /// 32-bit integer: what index-giving ops return, on every device. Arithmetic wraps around: convert positions with
+    /// `to_dtype(DType::I64)` before what may go further.
     I32,
     /// 64-bit integer.
     I64,
@@ -177,6 +179,38 @@ impl Scalar {
         }
     }
 
+    /// The number itself, if a tensor of `dtype` can hold it: an error for an integer type that does not reach so far, as
+    /// in PyTorch. Floats are cut to integers, and negative numbers wrap around to unsigned ones as far as these reach.
+    pub fn checked(self, dtype: DType) -> Result<Scalar> {
+        if !dtype.is_int() {
+            return Ok(self);
+        }
+        let (least, most) = dtype.range();
+        let least = if least == 0 { -most } else { least };
+        let fits = match self {
+            // The ends of i64 are no floats: the next one above it is.
+            Scalar::Float(x) => x.trunc() >= least as f64 && (x.trunc() <= most as f64 && x < 2f64.powi(63)),
+            Scalar::Int(x) => (least..=most).contains(&x),
+            Scalar::Bool(_) => true,
+        };
+        if !fits {
+            let number = match self {
+                Scalar::Float(x) => x.to_string(),
+                other => other.to_i64().to_string(),
+            };
+            bail!(
+                Argument,
+                "{number} does not fit into {dtype}, which goes from {} to {most}",
+                dtype.range().0
+            );
+        }
+        // A float saturates where it is cast; an integer wraps.
+        Ok(match self {
+            Scalar::Float(x) => Scalar::Int(x as i64),
+            other => other,
+        })
+    }
+
     /// Whether it is neither zero nor false.
     pub fn is_true(self) -> bool {
         match self {
@@ -298,6 +332,39 @@ mod tests {
         }
         assert_eq!(Scalar::Float(0.5).within(Bool), Scalar::Bool(true));
         assert_eq!(Scalar::Float(0.1).within(F16), Scalar::Float(0.1));
+    }
+
+    #[test]
+    fn a_number_that_a_type_cannot_hold_is_an_error() {
+        use DType::*;
+        let good = [
+            (Scalar::Int(-255), U8, Scalar::Int(1)),
+            (Scalar::Int(-1), U32, Scalar::Int(4_294_967_295)),
+            (Scalar::Float(2.9), I32, Scalar::Int(2)),
+            (Scalar::Float(-0.5), U8, Scalar::Int(0)),
+            (Scalar::Float(-1.5), U8, Scalar::Int(255)),
+            (Scalar::Float(255.9), U8, Scalar::Int(255)),
+            (Scalar::Int(1 << 40), I64, Scalar::Int(1 << 40)),
+            (Scalar::Int(300), Bool, Scalar::Bool(true)),
+            (Scalar::Float(1e39), F32, Scalar::Float(1e39)),
+        ];
+        for (number, dtype, expected) in good {
+            assert_eq!(number.checked(dtype).unwrap().within(dtype), expected, "{number:?} as {dtype}");
+        }
+        let bad = [
+            (Scalar::Int(300), U8),
+            (Scalar::Int(-256), U8),
+            (Scalar::Int(1 << 40), I32),
+            (Scalar::Int(1 << 40), U32),
+            (Scalar::Float(3e9), I32),
+            (Scalar::Float(f64::NAN), I32),
+            (Scalar::Float(f64::INFINITY), I64),
+            (Scalar::Float(2f64.powi(63)), I64),
+        ];
+        for (number, dtype) in bad {
+            let error = number.checked(dtype).unwrap_err().to_string();
+            assert!(error.contains(&format!("does not fit into {dtype}")), "{error}");
+        }
     }
 
     #[test]

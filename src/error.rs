@@ -4,6 +4,7 @@
 //! message, `try_op(..)` returns it.
 
 use crate::call::{self, Origin};
+use crate::printable;
 use std::fmt;
 
 /// `Result` with Volta's [`Error`].
@@ -51,12 +52,13 @@ impl Error {
     /// An error of the public call that is running on this thread.
     #[track_caller]
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into(), origin: call::current() }
+        Error::at(kind, message, call::current())
     }
 
     /// An error found later, of the call that `origin` names.
     pub(crate) fn at(kind: ErrorKind, message: impl Into<String>, origin: Origin) -> Self {
-        Error { kind, message: message.into(), origin }
+        // Messages quote what files say.
+        Error { kind, message: printable::message(message.into()), origin }
     }
 
     /// A file, folder or connection that failed us while we tried to do what `attempt` says.
@@ -68,7 +70,7 @@ impl Error {
 
     /// The same error with what it was about.
     pub(crate) fn with_context(mut self, what: &str) -> Self {
-        self.message = format!("{} ({what})", self.message);
+        self.message = printable::message(format!("{} ({what})", self.message));
         self
     }
 

@@ -29,6 +29,7 @@ pub mod data;
 mod device;
 mod dtype;
 mod engine;
+pub mod environment;
 mod error;
 pub mod gpu;
 mod graph;
@@ -38,18 +39,21 @@ pub mod nn;
 mod op;
 pub mod optim;
 mod plan;
+mod printable;
 mod random;
+mod regular_file;
 mod shape;
 mod state;
 mod tensor;
 pub mod text;
 pub mod train;
+mod warn;
 
 pub use autograd::{
     BackwardOptions, Function, apply, checkpoint, enable_grad, grad, is_grad_enabled, no_grad,
     set_grad_enabled, try_apply, try_checkpoint, try_grad,
 };
-pub use cpu::set_threads;
+pub use cpu::{set_threads, try_set_threads};
 pub use data::{DataLoader, Dataset};
 pub use device::{Device, default_device, set_default_device, set_thread_device, with_device};
 pub use dtype::{DType, Element, Scalar};
@@ -80,8 +84,8 @@ pub use state::{State, StateDict, Stateful, Value};
 pub use tensor::{
     AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, HostMemory,
     Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range,
-    Reduction, RngState, Tensor, TripletMarginOptions, autocast, manual_seed, realize_all, try_realize_all,
-    try_set_autocast,
+    Reduction, RngState, Tensor, TripletMarginOptions, assume_computed, autocast, manual_seed, realize_all,
+    try_realize_all, try_set_autocast,
 };
 pub use tensor::{
     bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cosine_embedding_loss,

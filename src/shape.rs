@@ -1,5 +1,6 @@
 //! Shapes: up to eight extents, held in place, and the rules of broadcasting and axes.
 
+use crate::call::Call;
 use crate::error::{Result, bail};
 use smallvec::SmallVec;
 use std::fmt;
@@ -8,7 +9,18 @@ use std::ops::Deref;
 /// The most axes a tensor may have.
 pub const MAX_RANK: usize = 8;
 
-/// The extents of a tensor, outermost first.
+/// The extents of a tensor, outermost first. It is a slice of `usize` for reading, and equals whatever lists the same extents.
+///
+/// ```
+/// use volta::Tensor;
+/// let x = Tensor::zeros([2, 3]);
+/// assert_eq!(x.shape(), [2, 3]);
+/// assert_eq!(vec![2, 3], x.shape());
+/// assert_eq!((x.shape()[0], x.shape().size(-1)), (2, 3));
+/// for extent in x.shape() {
+///     assert!(extent > 1);
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
     rank: u8,
@@ -55,6 +67,20 @@ impl Shape {
             strides[k] = strides[k + 1] * self[k + 1] as isize;
         }
         strides
+    }
+
+    /// The extent of one axis, counted from the end when negative: `shape.size(-1)` is the last one.
+    #[track_caller]
+    pub fn size(&self, axis: isize) -> usize {
+        let _call = Call::enter("size");
+        self.try_size(axis).unwrap_or_else(|e| e.raise())
+    }
+
+    /// [`size`](Self::size) that returns its error.
+    #[track_caller]
+    pub fn try_size(&self, axis: isize) -> Result<usize> {
+        let _call = Call::enter("size");
+        self.axis(axis).map(|k| self.extents[k])
     }
 
     /// The axis that `axis` means, counted from the end when negative.
@@ -192,6 +218,53 @@ impl Deref for Shape {
     }
 }
 
+impl AsRef<[usize]> for Shape {
+    fn as_ref(&self) -> &[usize] {
+        self
+    }
+}
+
+impl IntoIterator for Shape {
+    type Item = usize;
+    type IntoIter = std::iter::Take<std::array::IntoIter<usize, MAX_RANK>>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.extents.into_iter().take(self.rank())
+    }
+}
+
+impl<'a> IntoIterator for &'a Shape {
+    type Item = &'a usize;
+    type IntoIter = std::slice::Iter<'a, usize>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Equality with lists of extents, from both sides.
+macro_rules! equals_lists {
+    ($(($($generic:tt)*) $list:ty;)*) => {$(
+        impl<$($generic)*> PartialEq<$list> for Shape {
+            fn eq(&self, other: &$list) -> bool {
+                let other: &[usize] = other.as_ref();
+                self[..] == *other
+            }
+        }
+        impl<$($generic)*> PartialEq<Shape> for $list {
+            fn eq(&self, other: &Shape) -> bool {
+                other == self
+            }
+        }
+    )*};
+}
+equals_lists! {
+    () [usize];
+    () &[usize];
+    () Vec<usize>;
+    () &Vec<usize>;
+    (const N: usize) [usize; N];
+    (const N: usize) &[usize; N];
+}
+
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", &self[..])
@@ -224,6 +297,42 @@ mod tests {
         assert_eq!(s.axes(&[0, -1]).unwrap(), 0b101);
         assert!(s.axis(3).is_err());
         assert!(s.axes(&[1, -2]).is_err());
+    }
+
+    #[test]
+    fn a_shape_equals_whatever_lists_its_extents() {
+        let shape = Shape::of(&[2, 3]);
+        let list = vec![2, 3];
+        assert_eq!(shape, [2, 3]);
+        assert_eq!(shape, &[2, 3]);
+        assert_eq!(shape, vec![2, 3]);
+        assert_eq!(shape, &list);
+        assert_eq!(shape, list[..]);
+        assert_eq!(shape, &list[..]);
+        assert_eq!([2, 3], shape);
+        assert_eq!(&[2, 3], shape);
+        assert_eq!(list, shape);
+        assert_eq!(&list, shape);
+        assert_eq!(list[..], shape);
+        assert_eq!(&list[..], shape);
+        assert_ne!(shape, [2, 3, 1]);
+        assert_ne!(shape, [2]);
+        assert_eq!(Shape::of(&[]), [0usize; 0]);
+    }
+
+    #[test]
+    fn a_shape_is_walked_and_asked_from_both_ends() {
+        let shape = Shape::of(&[2, 3, 4]);
+        assert_eq!(shape.into_iter().product::<usize>(), 24);
+        let mut seen = Vec::new();
+        for extent in &shape {
+            seen.push(*extent);
+        }
+        assert_eq!(shape, seen);
+        assert_eq!((shape.size(0), shape.size(-1), shape.size(-3)), (2, 4, 2));
+        let error = shape.try_size(3).unwrap_err().to_string();
+        assert!(error.contains("axis 3 is out of range for shape [2, 3, 4]"), "{error}");
+        assert_eq!(Shape::of(&[]).size(-1), 1, "a tensor without axes has one element");
     }
 
     #[test]

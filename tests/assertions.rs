@@ -116,7 +116,8 @@ alone! {
         let wrong = ints(&[0, 2, -100, 3], DType::I32);
         let said = "index 3 is out of bounds for an axis of 3";
         let smooth = CrossEntropyOptions { label_smoothing: 0.1, ..CrossEntropyOptions::default() };
-        let losses: [(&str, &dyn Fn(&Tensor) -> Tensor); 4] = [
+        type Loss<'a> = &'a dyn Fn(&Tensor) -> Tensor;
+        let losses: [(&str, Loss); 4] = [
             ("cross_entropy", &|target| cross_entropy(&logits, target)),
             ("cross_entropy_with", &|target| cross_entropy_with(&logits, target, smooth)),
             ("nll_loss", &|target| nll_loss(&logits, target)),

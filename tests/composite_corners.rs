@@ -54,15 +54,44 @@ fn activations_far_out_have_finite_gradients() {
 }
 
 #[test]
-fn clamp_passes_its_gradient_at_the_bounds_and_hardtanh_does_not() {
+fn clamp_and_hardtanh_have_no_gradient_at_their_bounds() {
     let x = [-2.0, -1.0, 0.0, 1.0, 2.0];
-    assert_eq!(slope(&x, |x| x.clamp(Some(-1.0), Some(1.0))), [0.0, 1.0, 1.0, 1.0, 0.0]);
+    assert_eq!(slope(&x, |x| x.clamp(Some(-1.0), Some(1.0))), [0.0, 0.0, 1.0, 0.0, 0.0]);
     assert_eq!(slope(&x, |x| x.hardtanh(-1.0, 1.0)), [0.0, 0.0, 1.0, 0.0, 0.0]);
     assert_eq!(slope(&[0.0, 3.0, 6.0], Tensor::relu6), [0.0, 1.0, 0.0]);
     assert_eq!(slope(&x, |x| x.clamp(Some(1.0), Some(-1.0))), [0.0; 5]);
     let crossed = Tensor::vector(&x).clamp(Some(1.0), Some(-1.0));
     assert_eq!(crossed.to_vec::<f32>(), [-1.0; 5]);
     assert!(Tensor::vector(&[f32::NAN]).clamp(Some(0.0), None).item::<f32>().is_nan());
+}
+
+#[test]
+fn a_filled_in_tensor_gets_the_gradient_of_where_it_stands() {
+    let x = Tensor::vector(&[1.0, 2.0, 3.0]).requires_grad(true);
+    let value = Tensor::scalar(7.0f64).requires_grad(true);
+    let mask = Tensor::vector(&[1.0, 0.0, 1.0]).gt(0.0);
+    let filled = x.masked_fill(&mask, &value);
+    assert_eq!((filled.dtype(), filled.to_vec::<f32>()), (DType::F32, vec![7.0, 2.0, 7.0]));
+    (filled * Tensor::vector(&[1.0, 10.0, 100.0])).sum().backward();
+    assert_eq!(value.grad().unwrap().item::<f32>(), 101.0);
+    assert_eq!(x.grad().unwrap().to_vec::<f32>(), [0.0, 10.0, 0.0]);
+    let error = x.try_masked_fill(&mask, &Tensor::ones([1])).unwrap_err().to_string();
+    assert!(error.contains("the value has shape [1]"), "{error}");
+}
+
+#[test]
+fn a_number_that_does_not_fit_is_not_filled_in() {
+    let bytes = Tensor::zeros([2]).to_dtype(DType::U8);
+    let mask = Tensor::zeros([2]).eq(0.0);
+    for error in [
+        bytes.try_masked_fill(&mask, 300).unwrap_err(),
+        bytes.try_full_like(300).unwrap_err(),
+        Tensor::try_full_of([2], 300, DType::U8).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Argument);
+        assert!(error.to_string().contains("300 does not fit into u8, which goes from 0 to 255"), "{error}");
+    }
+    assert_eq!(Tensor::full_of([1], -1, DType::U8).to_vec::<u8>(), [255], "as in PyTorch");
 }
 
 #[test]
@@ -236,6 +265,44 @@ fn windows_over_the_edge_count_what_pytorch_counts() {
     near(&x.max_pool1d(3, padded), &[2.0, 4.0, 5.0]);
     near(&x.avg_pool1d(3, padded), &[1.0, 3.0, 3.0]);
     near(&x.avg_pool1d(3, PoolOptions { count_include_pad: false, ..padded }), &[1.5, 3.0, 4.5]);
+}
+
+#[test]
+fn an_infinity_stays_where_it_is_averaged() {
+    let image: Vec<f32> = (0..15).map(|k| if k == 7 { INF } else { k as f32 }).collect();
+    let x = Tensor::from_vec(image, [1, 1, 3, 5]).requires_grad(true);
+    let y = x.adaptive_avg_pool2d([2, 3]);
+    assert_eq!(y.to_vec::<f32>(), [3.0, INF, 6.0, 8.0, INF, 11.0]);
+    // The gradient of one place is infinite: it reaches what that place is made of.
+    let seed = Tensor::from_vec(vec![INF, 0.0, 0.0, 0.0, 0.0, 4.0], [1, 1, 2, 3]);
+    y.backward_with(Some(&seed), BackwardOptions::default());
+    let slope = x.grad().expect("a gradient").to_vec::<f32>();
+    let expected = [INF, INF, 0.0, 0.0, 0.0, INF, INF, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0];
+    assert_eq!(slope, expected);
+}
+
+#[test]
+fn an_infinity_stays_where_it_is_interpolated() {
+    for (align_corners, expected) in
+        [(false, vec![1.0, INF, INF, INF, INF, 3.0]), (true, vec![1.0, INF, INF, INF, INF, 3.0])]
+    {
+        let mode = Interpolation::Bilinear { align_corners };
+        let x = Tensor::vector(&[1.0, INF, 3.0]).reshape([1, 1, 1, 3]);
+        assert_eq!(x.interpolate([1, 6], mode).to_vec::<f32>(), expected, "{align_corners}");
+        let image: Vec<f32> = (0..16).map(|k| if k == 5 { -INF } else { k as f32 }).collect();
+        let finite = Tensor::from_vec((0..16).map(|k| k as f32).collect::<Vec<_>>(), [1, 1, 4, 4]);
+        let x = Tensor::from_vec(image, [1, 1, 4, 4]);
+        for size in [[4, 4], [8, 8], [3, 3], [7, 5], [2, 9]] {
+            let (y, plain) = (x.interpolate(size, mode).to_vec::<f32>(), finite.interpolate(size, mode));
+            let touched = y.iter().filter(|y| **y == -INF).count();
+            for (y, plain) in y.iter().zip(plain.to_vec::<f32>()) {
+                assert!(*y == -INF || *y == plain, "{y} {plain} {size:?}");
+            }
+            let least = usize::from(!align_corners);
+            assert!((least..=size[0] * size[1] / 2).contains(&touched), "{touched} of {size:?}");
+        }
+        assert_eq!(x.interpolate([4, 4], mode).to_vec::<f32>(), x.to_vec::<f32>(), "of the same size");
+    }
 }
 
 #[test]

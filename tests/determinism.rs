@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::{
-    AdamW, AttentionOptions, ConvOptions, DType, Device, Optimizer, SGD, Tensor, counters, cross_entropy,
+    AdamW, AttentionOptions, ConvOptions, DType, Device, SGD, Tensor, counters, cross_entropy,
     default_device, manual_seed, with_device,
 };
 

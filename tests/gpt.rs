@@ -1,7 +1,7 @@
 //! The language model: every variant computes the same with and without its cache, and learns.
 
 use volta::models::{Activation, Gpt, GptOptions, Norm, Positions};
-use volta::{AdamW, Module, Optimizer, Tensor, manual_seed, no_grad};
+use volta::{AdamW, Module, Tensor, manual_seed, no_grad};
 
 fn small() -> GptOptions {
     GptOptions { vocabulary: 17, context: 12, layers: 2, heads: 2, width: 16, ..GptOptions::default() }

@@ -7,7 +7,7 @@ use volta::gpu::{
     device_bytes, fail_next_map, limit_memory, lose_device, report_out_of_memory, spoil_next_run,
     spoil_next_shader,
 };
-use volta::{DType, Device, Element, Error, ErrorKind, Optimizer, SGD, Tensor, mse_loss, with_device};
+use volta::{DType, Device, Element, Error, ErrorKind, SGD, Tensor, mse_loss, with_device};
 
 /// The device, for one test at a time.
 fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {

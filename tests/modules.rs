@@ -3,9 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use volta::nn::{Mode, summary};
-use volta::{
-    Adam, DType, Linear, Module, Optimizer, ReLU, Sequential, StateDict, Tensor, manual_seed, mse_loss,
-};
+use volta::{Adam, DType, Linear, Module, ReLU, Sequential, StateDict, Tensor, manual_seed, mse_loss};
 
 #[derive(Module)]
 struct Block {

@@ -2,8 +2,8 @@
 //! `VOLTA_BLOCK_BYTES=4096` make every tensor of more than a few kilobytes one. Results are the CPU's.
 
 use volta::{
-    Adam, AttentionOptions, ConvOptions, DType, Device, ErrorKind, Optimizer, PoolOptions, Tensor,
-    default_device, with_device,
+    Adam, AttentionOptions, ConvOptions, DType, Device, ErrorKind, PoolOptions, Tensor, default_device,
+    with_device,
 };
 
 /// Numbers that differ everywhere, on the default device.

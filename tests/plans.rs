@@ -1,8 +1,8 @@
 //! What plans are made of: how many kernels, what they fuse, how much memory they need.
 
 use volta::{
-    Adam, AttentionOptions, DType, Optimizer, PlanReport, SGD, Tensor, cross_entropy, default_device,
-    last_plan, mse_loss, no_grad, realize_all, with_fusion,
+    Adam, AttentionOptions, DType, PlanReport, SGD, Tensor, cross_entropy, default_device, last_plan,
+    mse_loss, no_grad, realize_all, with_fusion,
 };
 
 fn ready(t: Tensor) -> Tensor {

@@ -1,6 +1,6 @@
 //! Plans that are seen and not run. A file of its own, since it counts kernels, and so would see those of other tests.
 
-use volta::Tensor;
+use volta::{ErrorKind, Tensor};
 
 #[test]
 fn a_plan_can_be_seen_before_it_is_run() {
@@ -15,4 +15,16 @@ fn a_plan_can_be_seen_before_it_is_run() {
     assert_eq!(failed.kind(), volta::ErrorKind::Shape);
     // Afterwards it computes as ever.
     assert!((x.matmul(&x).sum().item::<f32>()).is_finite());
+}
+
+#[test]
+fn what_is_assumed_to_be_computed_is_planned_with_and_cannot_be_read() {
+    let x = Tensor::rand([1 << 14, 1 << 14]);
+    volta::assume_computed(std::slice::from_ref(&x));
+    let plan = volta::plan_only(|| x.sum().try_realize()).unwrap().unwrap();
+    assert!(plan.peak_bytes >= 1 << 30, "{plan}");
+    let (read, computed) = (x.try_to_vec::<f32>().unwrap_err(), x.sum().try_item::<f32>().unwrap_err());
+    for error in [read, computed] {
+        assert!(error.kind() == ErrorKind::NotRun && error.message().contains("never computed"), "{error}");
+    }
 }

@@ -246,7 +246,7 @@ fn the_cpu_is_profiled_wherever_the_default_is() {
 #[test]
 fn every_layer_is_an_entry_and_all_time_is_shared_out() {
     use volta::nn::by_module;
-    use volta::{Linear, Module, Optimizer, ReLU, SGD, Sequential, mse_loss};
+    use volta::{Linear, Module, ReLU, SGD, Sequential, mse_loss};
     let model = Sequential::new(vec![
         Box::new(Linear::new(24, 48, true)),
         Box::new(ReLU),

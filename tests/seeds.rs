@@ -5,10 +5,7 @@
 #![allow(clippy::clone_on_copy, clippy::needless_borrows_for_generic_args, unused_mut)]
 
 use std::sync::{Mutex, PoisonError};
-use volta::{
-    Adam, Conv2d, DataLoader, Device, Linear, Module, Optimizer, RawTensor, ReLU, Sequential, manual_seed,
-    mse_loss,
-};
+use volta::{Conv2d, DataLoader, Device, Linear, Module, RawTensor, ReLU, Sequential, manual_seed};
 
 /// Snippets share the program's random numbers.
 static TURN: Mutex<()> = Mutex::new(());
@@ -25,39 +22,50 @@ fn device() -> Option<Device> {
     }
 }
 
+/// The quick start, with the document's `use` line and no other.
+mod quick_start {
+    #[rustfmt::skip]
+    use volta::{Adam, Device, Linear, Module, ReLU, Sequential, RawTensor, mse_loss};
+
+    /// The losses on the way, and the model.
+    pub fn train(device: Device, x_batch: RawTensor, y_batch: RawTensor) -> (Vec<f32>, Sequential) {
+        let mut losses = Vec::new();
+
+        // 2. Create model on GPU
+        let mut model = Sequential::new(vec![
+            Box::new(Linear::new_on_device(784, 128, true, device.clone())),
+            Box::new(ReLU),
+            Box::new(Linear::new_on_device(128, 10, true, device.clone())),
+        ]);
+
+        // 3. Create optimizer (uses GPU automatically)
+        let mut opt = Adam::new(model.parameters(), 0.001, (0.9, 0.999), 1e-8, 0.0);
+
+        // 4. Training loop (everything stays on GPU)
+        for epoch in 0..100 {
+            opt.zero_grad();
+            let x = x_batch.to_device(device.clone());
+            let y = y_batch.to_device(device.clone());
+
+            let predictions = model.forward(&x); // GPU forward
+            let loss = mse_loss(&predictions, &y); // GPU loss
+            loss.backward(); // GPU backward
+            opt.step(); // GPU optimizer
+            if epoch % 33 == 0 {
+                losses.push(loss.item::<f32>());
+            }
+        }
+        (losses, model)
+    }
+}
+
 #[test]
 fn the_quick_start_trains() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(device) = device() else { return };
     manual_seed(1);
-    let x_batch = RawTensor::randn(&[16, 784]);
-    let y_batch = RawTensor::randn(&[16, 10]);
-    let mut losses = Vec::new();
-
-    // 2. Create model on GPU
-    let mut model = Sequential::new(vec![
-        Box::new(Linear::new_on_device(784, 128, true, device.clone())),
-        Box::new(ReLU),
-        Box::new(Linear::new_on_device(128, 10, true, device.clone())),
-    ]);
-
-    // 3. Create optimizer (uses GPU automatically)
-    let mut opt = Adam::new(model.parameters(), 0.001, (0.9, 0.999), 1e-8, 0.0);
-
-    // 4. Training loop (everything stays on GPU)
-    for epoch in 0..100 {
-        opt.zero_grad();
-        let x = x_batch.to_device(device.clone());
-        let y = y_batch.to_device(device.clone());
-
-        let predictions = model.forward(&x); // GPU forward
-        let loss = mse_loss(&predictions, &y); // GPU loss
-        loss.backward(); // GPU backward
-        opt.step(); // GPU optimizer
-        if epoch % 33 == 0 {
-            losses.push(loss.item::<f32>());
-        }
-    }
+    let (losses, model) =
+        quick_start::train(device, RawTensor::randn(&[16, 784]), RawTensor::randn(&[16, 10]));
     assert!(losses[3] < losses[0] * 0.1, "{losses:?}");
     assert!(model.parameters().iter().all(|p| p.device() == device));
 }

@@ -1,7 +1,7 @@
 //! A long training run compiles nothing after its first steps and needs no more memory. The counters are those of
 //! the whole process, so this test is alone in its program.
 
-use volta::{AdamW, Optimizer, Tensor, counters, cross_entropy, default_device, manual_seed};
+use volta::{AdamW, Tensor, counters, cross_entropy, default_device, manual_seed};
 
 #[test]
 fn a_thousand_steps_compile_nothing_and_leave_the_pool_as_it_was() {

@@ -1,5 +1,6 @@
 //! Tensors shared by threads: built here and read there, read and assigned at once.
 
+use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 use volta::Tensor;
@@ -120,4 +121,23 @@ fn modes_belong_to_their_thread() {
     for (k, tracked) in found.iter().enumerate() {
         assert_eq!(*tracked, k % 2 == 1, "thread {k}");
     }
+}
+
+/// In a program of its own, since variables are read once.
+#[test]
+fn a_variable_that_cannot_be_is_an_error_of_the_first_call() {
+    const HERE: &str = "VOLTA_TEST_VARIABLES";
+    if std::env::var_os(HERE).is_none() {
+        let mut program = Command::new(std::env::current_exe().expect("this program"));
+        program.args(["a_variable_that_cannot_be", "--nocapture"]).env(HERE, "1").env("VOLTA_THREADS", "abc");
+        let output = program.output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let error = Tensor::try_zeros([2]).expect_err("VOLTA_THREADS is no number");
+    let named = |text: &str| assert!(text.contains("VOLTA_THREADS") && text.contains("abc"), "{text}");
+    named(error.message());
+    named(volta::environment::check().expect_err("as before").message());
+    let panic = std::panic::catch_unwind(|| Tensor::zeros([2])).expect_err("as before");
+    named(panic.downcast_ref::<String>().expect("a message"));
 }

@@ -2,6 +2,10 @@
 
 #[path = "trainer/accumulation.rs"]
 mod accumulation;
+#[path = "trainer/folder.rs"]
+mod folder;
+#[path = "trainer/non_finite.rs"]
+mod non_finite;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

@@ -158,3 +158,16 @@ def test_guards_name_the_op_that_made_a_nan():
             volta.tensor([-1.0]).log().item()
     finally:
         volta.profiler.set_guards(False)
+
+
+def test_what_is_added_takes_the_wider_type_under_autocast():
+    index = volta.tensor([1, 1, 0])
+    with volta.amp.autocast(dtype=volta.float16):
+        for into, source in ((volta.float32, volta.float16), (volta.float16, volta.float32)):
+            x, values = volta.zeros(2, dtype=into), volta.tensor([1.0, 2.0, 3.0]).to(source)
+            for y in (x.scatter_add(0, index, values), x.index_add(0, index, values)):
+                assert y.dtype == volta.float32 and y.tolist() == [3.0, 3.0]
+            x.scatter_add_(0, index, values)
+            assert x.dtype == into and x.tolist() == [3.0, 3.0]
+    with pytest.raises(TypeError, match="cannot add"):
+        volta.zeros(2).scatter_add(0, index, volta.ones(3, dtype=volta.float16))

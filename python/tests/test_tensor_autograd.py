@@ -229,3 +229,48 @@ def test_a_decorator_that_sets_the_mode_is_for_its_function_only():
         assert not volta.is_grad_enabled() and recorded(x).requires_grad
     finally:
         volta.set_grad_enabled(True)
+
+
+def test_a_value_that_is_filled_in_gets_its_gradient():
+    x, mask = volta.ones(3, requires_grad=True), volta.tensor([True, False, True])
+    for fill in (lambda v: x.masked_fill(mask, v), lambda v: (x * 1).masked_fill_(mask, v)):
+        value = volta.tensor(7.0, requires_grad=True)
+        y = fill(value)
+        (y * volta.tensor([1.0, 10.0, 100.0])).sum().backward()
+        assert y.tolist() == [7.0, 1.0, 7.0] and value.grad.item() == 101.0
+    assert x.grad.tolist() == [0.0, 20.0, 0.0]
+    value = volta.tensor(2.0, requires_grad=True)
+    (x * 1).fill_(value).sum().backward()
+    assert value.grad.item() == 3.0
+    with pytest.raises(ValueError, match="without axes"):
+        x.masked_fill(mask, volta.ones(1))
+
+
+def test_a_number_never_drops_a_gradient():
+    x, tracked = volta.ones(3), volta.tensor(0.5, requires_grad=True)
+    for lost in (lambda: x.leaky_relu(tracked), lambda: x.elu(tracked), lambda: x.softplus(tracked),
+                 lambda: x.hardtanh(tracked, 2.0), lambda: volta.full((2,), tracked), lambda: x.add(x, alpha=tracked)):
+        with pytest.raises(TypeError, match="would be lost"):
+            lost()
+    assert x.leaky_relu(tracked.detach()).tolist() == [1.0] * 3
+
+
+def test_clamp_between_numbers_and_tensors():
+    x = volta.tensor([-2.0, -1.0, 0.0, 1.0, 2.0], requires_grad=True)
+    x.clamp(-1, 1).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 1.0, 0.0, 0.0]
+    x.grad = None
+    low, high = volta.tensor(-1.0, requires_grad=True), volta.full((5,), 1.0, requires_grad=True)
+    y = x.clamp(low, high)
+    y.sum().backward()
+    assert y.tolist() == [-1.0, -1.0, 0.0, 1.0, 1.0] and x.grad.tolist() == [0.0, 1.0, 1.0, 1.0, 0.0]
+    assert low.grad.item() == 1.0 and high.grad.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
+    z = x.detach().clone().clamp_(min=volta.tensor(0.5))
+    assert z.tolist() == [0.5, 0.5, 0.5, 1.0, 2.0]
+
+
+def test_the_count_of_what_is_not_zero_has_a_gradient_of_zero():
+    x = volta.tensor([0.0, -2.0, 3.0], requires_grad=True)
+    count = x.norm(p=0)
+    count.backward()
+    assert count.item() == 2.0 and x.grad.tolist() == [0.0] * 3

@@ -227,3 +227,57 @@ def test_shapes_may_be_given_by_name(name):
         make(2, size=(2,))
     with pytest.raises(TypeError, match="integer"):
         make(True)
+
+
+@pytest.mark.parametrize("arguments,dtype,expected", [
+    # What is counted are the bounds as int64 has them.
+    ((-0.9, 2.1, 2.0), "int64", [0]),
+    ((0, 3.1), "int64", [0, 1, 2]),
+    ((0.5, 0.2), "int64", []),
+    ((5, 0, -1.5), "int64", [5, 4, 3, 2, 1]),
+    # For other types they are counted as they are given, and then cut.
+    ((-0.9, 2.1, 2.0), "int32", [0, 2]),
+    ((0, 3.1), "int32", [0, 1, 2, 3]),
+    ((0, 3.1), "uint8", [0, 1, 2, 3]),
+    ((2**53, 2**53 + 3), "int64", [2**53, 2**53 + 1, 2**53 + 2]),
+    ((5, 0, -2), None, [5, 3, 1]),
+    ((0, 3.1), None, [0.0, 1.0, 2.0, 3.0]),
+])
+def test_ranges_are_pytorchs(arguments, dtype, expected):
+    found = volta.arange(*arguments, dtype=dtype)
+    assert found.tolist() == expected and (dtype is None or str(found.dtype) == f"volta.{dtype}")
+
+
+@pytest.mark.parametrize("arguments", [(5, 0, -0.5), (0, 5, 0.9), (0, float("inf")), (0, 5, -1)])
+def test_there_are_ranges_that_have_no_integers(arguments):
+    for dtype in ("int64", "int32"):
+        with pytest.raises(ValueError, match="arange"):
+            volta.arange(*arguments, dtype=dtype)
+
+
+@pytest.mark.parametrize("data,dtype", [
+    ([2**40], "int32"), (2**40, "int32"), ([1, 300], "uint8"), (-256, "uint8"), ([[-(2**40)]], "uint32"),
+    ([3e9], "int32"), ([float("nan")], "int64"), (float("inf"), "int32"),
+])
+def test_a_number_that_does_not_fit_is_an_error(data, dtype):
+    with pytest.raises(ValueError, match="does not fit into"):
+        volta.tensor(data, dtype=dtype)
+    x = volta.zeros(2, 2, dtype=dtype)
+    number = volta.tensor(data).max().item()
+    if number != number or number == float("inf") or abs(number) > 2**31:
+        with pytest.raises(ValueError, match="does not fit into"):
+            volta.full((2,), number, dtype=dtype)
+        for change in (lambda: x.fill_(number), lambda: x.masked_fill(x == 0, number), lambda: x.__setitem__(0, number)):
+            with pytest.raises(ValueError, match="does not fit into"):
+                change()
+    assert x.tolist() == [[0, 0], [0, 0]]
+
+
+def test_numbers_fit_as_in_pytorch():
+    assert volta.tensor([255, -1, -255], dtype=volta.uint8).tolist() == [255, 255, 1]
+    assert volta.tensor([2.9, -0.5], dtype=volta.int32).tolist() == [2, 0]
+    assert volta.tensor([1e39]).tolist() == [float("inf")]
+    assert volta.tensor(np.array([300]), dtype=volta.uint8).tolist() == [44]
+    assert volta.tensor([300]).to(volta.uint8).tolist() == [44]
+    assert volta.tensor([True, False], dtype=volta.uint8).tolist() == [1, 0]
+    assert volta.tensor([], dtype=volta.int32).shape == (0,)

@@ -1,7 +1,10 @@
 """A part of everything on a GPU; `VOLTA_ADAPTER=llvmpipe` takes the software adapter."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -83,6 +86,56 @@ def test_python_integers_fit_the_device():
     assert x.dtype in (volta.int32, volta.int64) and x.sum().item() == 6
     assert volta.arange(3, device="gpu").tolist() == [0, 1, 2]
     assert volta.tensor([1.0, 2.0], device="gpu")[volta.tensor([1])].tolist() == [2.0]
+
+
+NARROW = """
+import volta
+volta.set_default_device("gpu")
+x = volta.tensor([5.0, 9.0, 1.0])
+assert not volta.tensor([1]).dtype == volta.int64, "the adapter has int64"
+
+def refused(op):
+    try:
+        result = op()
+    except (TypeError, ValueError) as error:
+        assert "has no i64" in str(error) or "does not fit into i32" in str(error), error
+    else:
+        raise AssertionError(result)
+
+best, order, truth = x.argmax(), x.argsort(), volta.tensor([True, False, True])
+assert (best * 50000).item() == 50000 and (best * 50000 - 3).item() == 49997
+refused(lambda: best * 50000 * 50000)
+best.item()
+refused(lambda: best * 50000 * 50000)
+refused(lambda: 2**40 - best)
+refused(lambda: order.reshape(1, 3)[0, 1:] + 2**31)
+refused(lambda: truth * 2**30 + 2**30)
+refused(lambda: volta.where(truth, 2**30, 0).sum())
+refused(lambda: (volta.arange(70000) * 70000))
+refused(lambda: volta.tensor([2**20, 1]) ** 2)
+refused(lambda: x.max(0).indices.cumsum(0) - 2**31 - 3)
+counter = volta.tensor(0)
+for _ in range(5):
+    counter += 1
+assert counter.item() == 5 and (counter % 3).item() == 2 and (counter * 2 // 4).item() == 2
+assert truth.sum().item() == 2 and order.sum().item() == 3 and order.tolist() == [2, 0, 1]
+assert x[order].tolist() == [1.0, 5.0, 9.0] and x.gather(0, order).tolist() == [1.0, 5.0, 9.0]
+# On the CPU they are int64 again; what was made int32 wraps as such.
+assert (best.cpu() * 50000 * 50000).item() == 2_500_000_000
+assert (volta.tensor([2**30], dtype=volta.int32) * 4).item() == 0
+try:
+    volta.tensor([2**40])
+except ValueError as error:
+    assert "does not fit into i32" in str(error)
+else:
+    raise AssertionError("2**40 is no int32")
+"""
+
+
+def test_positions_never_leave_32_bits_unseen_where_there_is_no_int64():
+    environment = {**os.environ, "VOLTA_LIMITS": "webgpu", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", NARROW], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_gpu_is_listed():

@@ -297,3 +297,11 @@ def test_single_elements_are_taken_before_positions_are_looked_up():
     assert not later.is_realized and later.shape == (3, 4, 5) and later[0, 0, 0].item() == 0
     with pytest.raises(IndexError, match="index 2 is out of range for dimension 0 of size 2"):
         x[volta.tensor(1) + 1] = 1.0
+
+
+@pytest.mark.parametrize("value,found", [(0.0, []), (3.0, [0])])
+def test_positions_of_a_tensor_without_dimensions(value, found):
+    x = volta.tensor(value)
+    assert x.nonzero().shape == (len(found), 0) and x.nonzero().dtype == volta.int64
+    for positions in (x.nonzero(as_tuple=True), volta.where(x != 0)):
+        assert len(positions) == 1 and positions[0].tolist() == found

@@ -259,3 +259,37 @@ def test_functions_take_their_first_argument_by_name():
     assert volta.exp.__name__ == "exp" and "e to the power" in volta.exp.__doc__
     with pytest.raises(TypeError):
         volta.abs(x, input=x)
+
+
+def test_positions_and_integers_are_int64():
+    x = volta.tensor([5.0, 9.0, 1.0])
+    assert (x.argmax() * 50000 * 50000).item() == 2_500_000_000
+    pairs = [x.max(0), x.min(0), x.median(0), x.sort(), x.topk(2)]
+    found = [x.argmax(), x.argmin(0, keepdim=True), x.argsort(), *[pair.indices for pair in pairs]]
+    assert {y.dtype for y in found} == {volta.int64}
+    truth = volta.tensor([True, False])
+    made = [truth * 2, 2 * truth, truth + 1, 1 - truth, truth // 1, truth**2, volta.where(truth, 1, 0),
+            volta.where(truth, truth, 3), volta.where(truth, True, 2), truth.where(truth, 2), truth.add(1, alpha=2)]
+    assert {y.dtype for y in made} == {volta.int64}
+    assert (truth * 2**40).tolist() == [2**40, 0] and (2**40 - truth).tolist() == [2**40 - 1, 2**40]
+    assert volta.where(truth, 1.0, 0).dtype == volta.float32 and volta.where(truth, True, False).dtype == volta.bool
+    assert (truth * 2.0).dtype == volta.float32 and (truth == 1).tolist() == [True, False]
+    # They are positions still.
+    rows = volta.arange(6.0).reshape(2, 3)
+    assert rows.gather(1, rows.argmax(1, keepdim=True)).tolist() == [[2.0], [5.0]]
+    assert rows[rows[0].argmax()-1].tolist() == [3.0, 4.0, 5.0]
+
+
+def test_the_sign_of_nan_is_zero():
+    assert volta.tensor([float("nan"), -0.0, -3.0]).sign().tolist() == [0.0, 0.0, -1.0]
+
+
+def test_slices_are_added_where_an_index_says():
+    x, index = volta.zeros(3, 2), volta.tensor([2, 0, 2])
+    source = volta.arange(6.0).reshape(3, 2)
+    assert volta.index_add(x, 0, index, source).tolist() == [[2.0, 3.0], [0.0, 0.0], [4.0, 6.0]]
+    x.index_add_(0, index, source, alpha=-1)
+    assert x.tolist() == [[-2.0, -3.0], [0.0, 0.0], [-4.0, -6.0]]
+    for bad in (lambda: x.index_add(0, index, source.half()), lambda: x.index_add(1, index, source)):
+        with pytest.raises((TypeError, ValueError), match="index_add"):
+            bad()

@@ -36,13 +36,13 @@ def any(input: Tensor, dim: Size | None = None, keepdim: builtins.bool = False) 
     """Whether any element is true (not zero), of everything or over dimensions."""
 
 def argmax(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
-    """The position (int32) of the largest element, of all or along a dimension; the first of ties."""
+    """The position (int64) of the largest element, of all or along a dimension; the first of ties."""
 
 def argmin(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
-    """The position (int32) of the smallest element, of all or along a dimension; the first of ties."""
+    """The position (int64) of the smallest element, of all or along a dimension; the first of ties."""
 
 def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
-    """The positions (int32) that put a dimension in order."""
+    """The positions (int64) that put a dimension in order."""
 
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The matrix products of two batches of matrices."""
@@ -61,11 +61,15 @@ def ceil(input: Tensor) -> Tensor:
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> list[Tensor]:
     """At most `chunks` equal parts along a dimension; the last may be smaller."""
 
-def clamp(input: Tensor, min: builtins.float | None = None, max: builtins.float | None = None) -> Tensor:
-    """x held between bounds, of which one may be missing. The gradient is 1 inside and at the bounds, 0 outside."""
+def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """x held between bounds, numbers or tensors, of which one may be missing. The gradient is 1 inside, 0 at a number and
+    outside; outside of a tensor it is the tensor's.
+    """
 
-def clip(input: Tensor, min: builtins.float | None = None, max: builtins.float | None = None) -> Tensor:
-    """x held between bounds, of which one may be missing. The gradient is 1 inside and at the bounds, 0 outside."""
+def clip(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """x held between bounds, numbers or tensors, of which one may be missing. The gradient is 1 inside, 0 at a number and
+    outside; outside of a tensor it is the tensor's.
+    """
 
 def clone(input: Tensor) -> Tensor:
     """A copy with memory of its own; gradients flow through it."""
@@ -171,6 +175,11 @@ def hardswish(input: Tensor) -> Tensor:
 def hardtanh(input: Tensor, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
     """x held between two bounds, where its gradient is zero."""
 
+def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Tensor:
+    """A copy with `alpha` times the slices of `source` added along a dimension where a vector of positions says; repeated
+    positions add up.
+    """
+
 def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
     """Whole slices of a dimension, picked by a vector of positions."""
 
@@ -234,8 +243,8 @@ def logsumexp(input: Tensor, dim: Size, keepdim: builtins.bool = False) -> Tenso
 def lt(input: Tensor, other: Operand) -> Tensor:
     """self < other"""
 
-def masked_fill(input: Tensor, mask: Tensor, value: Number) -> Tensor:
-    """`value` where the mask (bool, broadcast) is true."""
+def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
+    """`value`, a number or a tensor without dimensions, where the mask (bool, broadcast) is true."""
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where a mask, broadcast with the tensor, is true, as a vector."""
@@ -245,19 +254,19 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 @overload
 def max(input: Tensor) -> Tensor:
-    """The largest element of all; or, along a dimension, the largest elements and their positions (int32), as a
+    """The largest element of all; or, along a dimension, the largest elements and their positions (int64), as a
     tuple `(values, indices)`; or the larger of two tensors, elementwise. NaN wins.
     """
 
 @overload
 def max(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> return_types.max:
-    """The largest element of all; or, along a dimension, the largest elements and their positions (int32), as a
+    """The largest element of all; or, along a dimension, the largest elements and their positions (int64), as a
     tuple `(values, indices)`; or the larger of two tensors, elementwise. NaN wins.
     """
 
 @overload
 def max(input: Tensor, dim: Tensor) -> Tensor:
-    """The largest element of all; or, along a dimension, the largest elements and their positions (int32), as a
+    """The largest element of all; or, along a dimension, the largest elements and their positions (int64), as a
     tuple `(values, indices)`; or the larger of two tensors, elementwise. NaN wins.
     """
 
@@ -277,19 +286,19 @@ def median(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> 
 
 @overload
 def min(input: Tensor) -> Tensor:
-    """The smallest element of all; or, along a dimension, the smallest elements and their positions (int32), as a
+    """The smallest element of all; or, along a dimension, the smallest elements and their positions (int64), as a
     tuple `(values, indices)`; or the smaller of two tensors, elementwise. NaN wins.
     """
 
 @overload
 def min(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> return_types.min:
-    """The smallest element of all; or, along a dimension, the smallest elements and their positions (int32), as a
+    """The smallest element of all; or, along a dimension, the smallest elements and their positions (int64), as a
     tuple `(values, indices)`; or the smaller of two tensors, elementwise. NaN wins.
     """
 
 @overload
 def min(input: Tensor, dim: Tensor) -> Tensor:
-    """The smallest element of all; or, along a dimension, the smallest elements and their positions (int32), as a
+    """The smallest element of all; or, along a dimension, the smallest elements and their positions (int64), as a
     tuple `(values, indices)`; or the smaller of two tensors, elementwise. NaN wins.
     """
 
@@ -421,7 +430,7 @@ def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x))"""
 
 def sign(input: Tensor) -> Tensor:
-    """-1, 0 or 1."""
+    """-1, 0 or 1; of NaN it is 0."""
 
 def silu(input: Tensor) -> Tensor:
     """x * sigmoid(x), also called swish."""
@@ -439,7 +448,7 @@ def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)"""
 
 def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> return_types.sort:
-    """A dimension in order, with the positions (int32) its elements had: `(values, indices)`. Equal elements keep
+    """A dimension in order, with the positions (int64) its elements had: `(values, indices)`. Equal elements keep
     their order; NaN counts as the largest.
     """
 
@@ -491,7 +500,7 @@ def tile(input: Tensor, *, dims: Size) -> Tensor:
     """`repeat` that takes fewer numbers than dimensions, for the last ones."""
 
 def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> return_types.topk:
-    """The `k` largest (or smallest) elements of a dimension in order, with their positions (int32)."""
+    """The `k` largest (or smallest) elements of a dimension in order, with their positions (int64)."""
 
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged."""

@@ -126,13 +126,13 @@ class Tensor:
         """Whether any element is true (not zero), of everything or over dimensions."""
 
     def argmax(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """The position (int32) of the largest element, of all or along a dimension; the first of ties."""
+        """The position (int64) of the largest element, of all or along a dimension; the first of ties."""
 
     def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """The position (int32) of the smallest element, of all or along a dimension; the first of ties."""
+        """The position (int64) of the smallest element, of all or along a dimension; the first of ties."""
 
     def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
-        """The positions (int32) that put a dimension in order."""
+        """The positions (int64) that put a dimension in order."""
 
     def backward(self, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False) -> None:
         """Adds the gradient of this number to `grad` of every leaf it was computed from. A tensor of several elements
@@ -172,14 +172,18 @@ class Tensor:
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> list[Tensor]:
         """At most `chunks` equal parts along a dimension; the last may be smaller."""
 
-    def clamp(self, min: builtins.float | None = None, max: builtins.float | None = None) -> Tensor:
-        """x held between bounds, of which one may be missing. The gradient is 1 inside and at the bounds, 0 outside."""
+    def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """x held between bounds, numbers or tensors, of which one may be missing. The gradient is 1 inside, 0 at a number and
+        outside; outside of a tensor it is the tensor's.
+        """
 
-    def clamp_(self, min: builtins.float | None = None, max: builtins.float | None = None) -> Tensor:
+    def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
         """`clamp` in place."""
 
-    def clip(self, min: builtins.float | None = None, max: builtins.float | None = None) -> Tensor:
-        """x held between bounds, of which one may be missing. The gradient is 1 inside and at the bounds, 0 outside."""
+    def clip(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+        """x held between bounds, numbers or tensors, of which one may be missing. The gradient is 1 inside, 0 at a number and
+        outside; outside of a tensor it is the tensor's.
+        """
 
     def clone(self) -> Tensor:
         """A copy with memory of its own; gradients flow through it."""
@@ -297,8 +301,8 @@ class Tensor:
     def expm1_(self) -> Tensor:
         """`expm1` in place."""
 
-    def fill_(self, value: Number) -> Tensor:
-        """Sets every element to a number."""
+    def fill_(self, value: Operand) -> Tensor:
+        """Sets every element to a number, or to that of a tensor without dimensions."""
 
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """The dimensions from `start_dim` to `end_dim` as one."""
@@ -371,6 +375,14 @@ class Tensor:
 
     def hardtanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
         """x held between two bounds, where its gradient is zero."""
+
+    def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Tensor:
+        """A copy with `alpha` times the slices of `source` added along a dimension where a vector of positions says; repeated
+        positions add up.
+        """
+
+    def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number | None = None) -> Tensor:
+        """`index_add` in place."""
 
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
         """Whole slices of a dimension, picked by a vector of positions."""
@@ -494,10 +506,10 @@ class Tensor:
     def mT(self) -> Tensor:
         """The last two dimensions exchanged."""
 
-    def masked_fill(self, mask: Tensor, value: Number) -> Tensor:
-        """`value` where the mask (bool, broadcast) is true."""
+    def masked_fill(self, mask: Tensor, value: Operand) -> Tensor:
+        """`value`, a number or a tensor without dimensions, where the mask (bool, broadcast) is true."""
 
-    def masked_fill_(self, mask: Tensor, value: Number) -> Tensor:
+    def masked_fill_(self, mask: Tensor, value: Operand) -> Tensor:
         """`masked_fill` in place."""
 
     def masked_select(self, mask: Tensor) -> Tensor:
@@ -508,19 +520,19 @@ class Tensor:
 
     @overload
     def max(self) -> Tensor:
-        """The largest element of all; or, along a dimension, the largest elements and their positions (int32), as a
+        """The largest element of all; or, along a dimension, the largest elements and their positions (int64), as a
         tuple `(values, indices)`; or the larger of two tensors, elementwise. NaN wins.
         """
 
     @overload
     def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> return_types.max:
-        """The largest element of all; or, along a dimension, the largest elements and their positions (int32), as a
+        """The largest element of all; or, along a dimension, the largest elements and their positions (int64), as a
         tuple `(values, indices)`; or the larger of two tensors, elementwise. NaN wins.
         """
 
     @overload
     def max(self, dim: Tensor) -> Tensor:
-        """The largest element of all; or, along a dimension, the largest elements and their positions (int32), as a
+        """The largest element of all; or, along a dimension, the largest elements and their positions (int64), as a
         tuple `(values, indices)`; or the larger of two tensors, elementwise. NaN wins.
         """
 
@@ -540,19 +552,19 @@ class Tensor:
 
     @overload
     def min(self) -> Tensor:
-        """The smallest element of all; or, along a dimension, the smallest elements and their positions (int32), as a
+        """The smallest element of all; or, along a dimension, the smallest elements and their positions (int64), as a
         tuple `(values, indices)`; or the smaller of two tensors, elementwise. NaN wins.
         """
 
     @overload
     def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> return_types.min:
-        """The smallest element of all; or, along a dimension, the smallest elements and their positions (int32), as a
+        """The smallest element of all; or, along a dimension, the smallest elements and their positions (int64), as a
         tuple `(values, indices)`; or the smaller of two tensors, elementwise. NaN wins.
         """
 
     @overload
     def min(self, dim: Tensor) -> Tensor:
-        """The smallest element of all; or, along a dimension, the smallest elements and their positions (int32), as a
+        """The smallest element of all; or, along a dimension, the smallest elements and their positions (int64), as a
         tuple `(values, indices)`; or the smaller of two tensors, elementwise. NaN wins.
         """
 
@@ -773,7 +785,7 @@ class Tensor:
         """`sigmoid` in place."""
 
     def sign(self) -> Tensor:
-        """-1, 0 or 1."""
+        """-1, 0 or 1; of NaN it is 0."""
 
     def sign_(self) -> Tensor:
         """`sign` in place."""
@@ -806,7 +818,7 @@ class Tensor:
         """`softsign` in place."""
 
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> return_types.sort:
-        """A dimension in order, with the positions (int32) its elements had: `(values, indices)`. Equal elements keep
+        """A dimension in order, with the positions (int64) its elements had: `(values, indices)`. Equal elements keep
         their order; NaN counts as the largest.
         """
 
@@ -879,7 +891,7 @@ class Tensor:
         """The values as nested lists of Python numbers; of a tensor without dimensions, the number."""
 
     def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> return_types.topk:
-        """The `k` largest (or smallest) elements of a dimension in order, with their positions (int32)."""
+        """The `k` largest (or smallest) elements of a dimension in order, with their positions (int64)."""
 
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Two dimensions exchanged."""

@@ -1,6 +1,7 @@
 //! The command line: `volta` alone trains a small language model on stories that it tells itself.
 
 mod bench;
+mod device;
 mod devices;
 mod download;
 mod inspect;
@@ -9,7 +10,7 @@ mod output;
 mod tune;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use output::Output;
+use output::{Failure, Outcome, Output};
 use std::process::ExitCode;
 
 /// Deep learning in pure Rust: train language models on any GPU, or on the CPU, and talk with them.
@@ -40,7 +41,7 @@ enum Command {
     /// Fetch a set of data by its name, or list them.
     Download(download::Options),
     /// List where plans can run.
-    Devices,
+    Devices(devices::Options),
     /// List the tensors of a file.
     Inspect(inspect::Options),
     /// Measure workloads; one JSON line each.
@@ -55,27 +56,34 @@ enum Command {
 }
 
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(said) => return output::show(&said),
+    };
+    output::finish(run(&cli))
+}
+
+fn run(cli: &Cli) -> Outcome {
+    volta::environment::check().map_err(|error| Failure::usage(&error))?;
+    devices::expect_no_session();
     let output = cli.output;
-    let result = match &cli.command {
+    match &cli.command {
         Some(Command::Train(options)) => lm::train::run(options, output),
         Some(Command::Chat(options)) => lm::chat::run(options, output),
         Some(Command::Generate(options)) => lm::generate::run(options, output),
         Some(Command::Eval(options)) => lm::eval::run(options, output),
         Some(Command::Models(options)) => lm::models::run(options, output),
         Some(Command::Download(options)) => download::run(options, output),
-        Some(Command::Devices) => devices::run(output),
+        Some(Command::Devices(options)) => devices::run(options, output),
         Some(Command::Inspect(options)) => inspect::run(options, output),
-        Some(Command::Bench(options)) => return bench::run(options),
+        Some(Command::Bench(options)) => bench::run(options),
         Some(Command::Tune(options)) => tune::run(options, output),
         Some(Command::Completions { shell }) => {
-            clap_complete::generate(*shell, &mut Cli::command(), "volta", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "volta", &mut script);
+            output::say_part(&String::from_utf8_lossy(&script));
             Ok(())
         }
         None => lm::train::run(&lm::train::Options::main_job(), output),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
     }
 }

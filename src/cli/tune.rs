@@ -1,19 +1,21 @@
 //! `volta tune`: finds the fastest kernels for a model or for the benchmark's workloads on this GPU, and remembers them.
 
 use super::bench;
+use super::device::{self, DeviceName};
 use super::lm::steps;
 use super::output::{Failure, Outcome, Output, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
+use volta::Device;
 use volta::gpu::{Tuning, tune};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The GPU: gpu or gpu:N.
-    #[arg(long, default_value = "gpu")]
-    device: String,
+    /// The GPU: gpu or gpu:N [default: VOLTA_DEVICE, or else gpu]
+    #[arg(long)]
+    device: Option<DeviceName>,
     /// How long to try, in seconds; what a step takes by itself is not counted.
     #[arg(long, default_value_t = 60.0, value_name = "SECONDS")]
     budget: f64,
@@ -38,7 +40,10 @@ pub struct Options {
 pub fn run(options: &Options, output: Output) -> Outcome {
     let budget = Duration::try_from_secs_f64(options.budget)
         .map_err(|_| Failure::Usage(format!("{} is not a number of seconds", options.budget)))?;
-    let device = super::lm::device(&options.device)?;
+    if let Some(names) = &options.workloads {
+        bench::check_names(names, &options.modes)?;
+    }
+    let device = device::open(options.device, DeviceName::This(Device::Gpu(0)))?;
     let bar = if output.quiet || output.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
     let style = ProgressStyle::with_template("{bar:24} {pos}/{len} ways tried [{elapsed}, {eta} left]");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

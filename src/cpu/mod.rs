@@ -1,10 +1,11 @@
 //! The executor on the host's processor.
 //!
 //! `program` runs a plan's kernels in order; `map` interprets fused loops with the vectorised ops of `block`;
-//! `special` calls `gemm`, `conv`, `attention` and `index`; `pool` keeps memory (on `huge` pages), `threads`
-//! shares work out to `workers`.
+//! `special` calls `gemm`, `conv`, `attention` and `index`; `pool` keeps memory (on `huge` pages), of which so much is
+//! `available`; `threads` shares work out to `workers`.
 
 mod attention;
+mod available;
 mod block;
 mod conv;
 mod gemm;
@@ -17,7 +18,7 @@ mod special;
 mod threads;
 mod workers;
 
-pub use threads::set_threads;
+pub use threads::{set_threads, try_set_threads};
 
 use crate::dtype::DType;
 use crate::engine::{count_read, count_upload};
@@ -85,6 +86,10 @@ impl Executor for Cpu {
         unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr(), out.as_mut_ptr(), out.len()) };
         count_read();
         Box::pin(std::future::ready(Ok(out)))
+    }
+
+    fn memory(&self) -> Result<Option<u64>> {
+        Ok(available::memory())
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -307,7 +307,7 @@ fn attend(kernel: &SpecialKernel, causal: bool, scale: f64, bind: Bindings) {
     by_type!(kernel.output.dtype, T => {
         let out = bind.slots[kernel.output.slot].0.cast::<T>();
         let count = shape.batch * shape.heads * shape.queries * shape.value_width;
-        // SAFETY: the output holds the result and, behind it, one number a query.
+        // SAFETY: the output holds the result and, behind it, what is kept of each query.
         unsafe {
             attention::forward::<T>(&shape, rows(&o[0], bind), rows(&o[1], bind), rows(&o[2], bind),
                 o.get(3).map(|m| rows(m, bind)), result_rows(out, &shape), out.add(count));

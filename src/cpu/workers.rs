@@ -2,8 +2,10 @@
 //! jobs may come from any thread, also from inside another job. Helpers stay awake for a moment after a job: the
 //! next kernel of a plan follows within microseconds, while waking a thread takes as long as a small kernel.
 
+use crate::warn::warn;
 use std::any::Any;
 use std::hint::spin_loop;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -79,13 +81,25 @@ fn comes_soon(holds: impl Fn() -> bool) -> bool {
     }
 }
 
+/// Starts threads until one is refused: how many there are then, and why there are no more.
+fn start_threads(count: usize, start: impl Fn(usize) -> io::Result<()>) -> Result<(), (usize, io::Error)> {
+    (0..count).try_for_each(|k| start(k).map_err(|error| (k, error)))
+}
+
 impl Workers {
-    /// So many helpers, for as long as the program runs.
+    /// So many helpers, for as long as the program runs; fewer if the system starts no more, which is said.
     pub fn start(helpers: usize) -> &'static Workers {
         let workers: &'static Workers = Box::leak(Box::default());
-        for k in 0..helpers {
+        let started = start_threads(helpers, |k| {
             let named = thread::Builder::new().name(format!("volta-{k}"));
-            named.spawn(|| workers.help()).expect("the system starts threads");
+            named.spawn(|| workers.help()).map(drop)
+        });
+        if let Err((started, error)) = started {
+            warn(format_args!(
+                "the system started {started} of {helpers} threads that help ({error}): the CPU computes with {}; \
+                 VOLTA_THREADS sets how many are asked for",
+                started + 1
+            ));
         }
         workers
     }
@@ -200,6 +214,14 @@ mod tests {
             thread::sleep(4 * AWAKE);
             ran_once(workers, 100);
         }
+    }
+
+    #[test]
+    fn threads_that_are_refused_are_counted_and_do_not_end_the_program() {
+        let refused = || io::Error::from(io::ErrorKind::WouldBlock);
+        let started = start_threads(8, |k| if k < 3 { Ok(()) } else { Err(refused()) });
+        assert!(matches!(started, Err((3, error)) if error.kind() == refused().kind()));
+        assert!(start_threads(8, |_| Ok(())).is_ok());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Files that may be gzipped, read with an eye on what they claim to hold.
 
 use crate::error::{Error, ErrorKind, Result, bail};
+use crate::regular_file;
 use flate2::bufread::MultiGzDecoder;
-use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind as Io, Read};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     pub fn open(path: &Path) -> Result<Source<'static>> {
         let failed = |e| Error::io(path, &e, "open a data file");
-        let file = File::open(path).map_err(failed)?;
+        let file = regular_file::open(path).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Source::new(path, BufReader::with_capacity(1 << 16, file), bytes)
     }

@@ -1,6 +1,6 @@
 //! Collects what must be computed, and writes down its structure: the key under which plans are found.
 
-use super::spoilt;
+use super::check_values;
 use crate::call::Origin;
 use crate::error::Result;
 use crate::graph::{Node, Sources, Storage};
@@ -305,9 +305,9 @@ impl Capture {
         }
     }
 
-    /// An error if something is computed of what a run that failed has overwritten.
+    /// An error if something is computed of what is not there.
     pub fn check_inputs(&self) -> Result<()> {
-        if self.gone { self.inputs.iter().flatten().try_for_each(|s| spoilt::check(&**s)) } else { Ok(()) }
+        if self.gone { self.inputs.iter().flatten().try_for_each(|s| check_values(&**s)) } else { Ok(()) }
     }
 
     /// The nodes whose memory was given away.

@@ -23,6 +23,7 @@ pub(crate) use counters::{
     count_upload, see_used_bytes,
 };
 pub use peak::{Peak, measure_peak};
+pub(crate) use preview::assume;
 pub use preview::plan_only;
 pub use profile::{KernelTime, Profile, Profiler, profile};
 pub(crate) use profile::{is_profiled, record_time, record_untimed, span, trace_kernel};
@@ -30,7 +31,7 @@ pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Node, Storage, forget_recorded, recorded, recycle, register, take_pending};
+use crate::graph::{Buffer, Node, Storage, forget_recorded, recorded, recycle, register, take_pending};
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Outcome, Program};
 use crate::plan::report::PlanReport;
@@ -75,10 +76,17 @@ fn engine() -> MutexGuard<'static, Engine> {
 }
 
 pub(crate) fn executor(device: Device) -> Result<&'static dyn Executor> {
+    crate::environment::check()?;
     match device {
         Device::Cpu => Ok(crate::cpu::executor()),
         Device::Gpu(index) => crate::gpu::executor(index),
     }
+}
+
+/// An error if these values were overwritten by a run that failed, or never computed.
+pub(crate) fn check_values(values: &dyn Buffer) -> Result<()> {
+    spoilt::check(values)?;
+    preview::check(values)
 }
 
 /// Computes these nodes.

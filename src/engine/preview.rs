@@ -1,9 +1,12 @@
 //! Plans that are made but not run: what a step would need, before it is taken.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{Buffer, Node};
 use crate::plan::Plan;
 use crate::plan::report::PlanReport;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 thread_local! {
     static ON: Cell<bool> = const { Cell::new(false) };
@@ -15,7 +18,7 @@ thread_local! {
 /// stays pending, so it should work on tensors of its own.
 ///
 /// ```
-/// use volta::{Adam, Linear, Module, Optimizer, Tensor, plan_only};
+/// use volta::{Adam, Linear, Module, Tensor, plan_only};
 /// let model = Linear::new(784, 10, true);
 /// volta::realize_all(&model.parameters());
 /// let mut adam = Adam::new(model.parameters(), 0.001, (0.9, 0.999), 1e-8, 0.0);
@@ -40,6 +43,37 @@ pub fn plan_only(f: impl FnOnce() -> Result<()>) -> Result<Option<PlanReport>> {
         (Err(e), _) => Err(e),
         (Ok(()), report) => Ok(report),
     }
+}
+
+/// In the place of values that were never computed.
+struct Assumed;
+
+impl Buffer for Assumed {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    /// They are there for plans that are only made.
+    fn is_gone(&self) -> bool {
+        !ON.get()
+    }
+}
+
+/// Plans that are only made take this node for computed.
+pub(crate) fn assume(node: &Node) {
+    if !node.is_realized() {
+        node.realize(Arc::new(Assumed));
+    }
+}
+
+/// An error if these values were never computed.
+pub(super) fn check(values: &dyn Buffer) -> Result<()> {
+    if values.is_gone() && values.as_any().is::<Assumed>() {
+        let message =
+            "these values were never computed: assume_computed was called for plans that are not run";
+        return Err(Error::new(ErrorKind::NotRun, message));
+    }
+    Ok(())
 }
 
 /// Whether plans are only made.

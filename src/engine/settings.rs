@@ -17,7 +17,7 @@ pub fn set_guards(on: bool) {
 pub fn guards_enabled() -> bool {
     match GUARDS.load(Relaxed) {
         UNSET => {
-            let on = std::env::var("VOLTA_GUARDS").is_ok_and(|v| !v.is_empty() && v != "0");
+            let on = crate::environment::values().guards;
             set_guards(on);
             on
         }

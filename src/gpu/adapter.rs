@@ -81,7 +81,7 @@ pub(super) fn kind(info: &wgpu::AdapterInfo) -> AdapterKind {
 
 /// The part of an adapter's name that `VOLTA_ADAPTER` asks for.
 pub(super) fn asked_for() -> Option<String> {
-    std::env::var("VOLTA_ADAPTER").ok().filter(|name| !name.is_empty()).map(|name| name.to_lowercase())
+    crate::environment::values().adapter.clone()
 }
 
 /// What drivers answer when they are asked for adapters or devices, by one thread at a time: NVIDIA's was seen to crash where
@@ -143,6 +143,26 @@ pub(super) fn has_cooperative(adapter: &wgpu::Adapter) -> bool {
             .any(|p| (p.m_size, p.n_size, p.k_size) == (16, 16, 16) && p.ab_type == F16 && p.cr_type == F32)
 }
 
+/// The bytes of the largest memory that is the adapter's own, as Vulkan tells; wgpu does not.
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+pub(super) fn memory(adapter: &wgpu::Adapter) -> Option<u64> {
+    // SAFETY: the adapter lives as long as this, and is only asked.
+    let vulkan = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
+    let instance = vulkan.shared_instance().raw_instance();
+    // SAFETY: the physical device is one of this instance's, and a query needs nothing else.
+    let memory = unsafe { instance.get_physical_device_memory_properties(vulkan.raw_physical_device()) };
+    let heaps = memory.memory_heaps.iter().take(memory.memory_heap_count as usize);
+    /// `VK_MEMORY_HEAP_DEVICE_LOCAL_BIT`.
+    const DEVICE_LOCAL: u32 = 1;
+    heaps.filter(|heap| heap.flags.as_raw() & DEVICE_LOCAL != 0).map(|heap| heap.size).max()
+}
+
+/// Other interfaces do not tell.
+#[cfg(not(any(target_os = "linux", target_os = "windows")))]
+pub(super) fn memory(_: &wgpu::Adapter) -> Option<u64> {
+    None
+}
+
 fn describe(index: Option<usize>, adapter: &wgpu::Adapter) -> Adapter {
     use wgpu::Features as F;
     let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
@@ -166,6 +186,7 @@ fn describe(index: Option<usize>, adapter: &wgpu::Adapter) -> Adapter {
 
 /// The adapter that `gpu:index` means.
 pub(super) async fn find(index: usize) -> Result<wgpu::Adapter> {
+    crate::environment::check()?;
     let all = list().await;
     let names: Vec<String> = all.iter().map(|(_, a)| a.get_info().name).collect();
     let found = all.into_iter().find(|(i, _)| *i == Some(index)).map(|(_, a)| a);

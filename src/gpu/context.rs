@@ -49,6 +49,8 @@ pub(super) struct Context {
     pub faults: Faults,
     /// Indices and divisors that kernels have found fault with.
     pub assertions: Assertions,
+    /// The bytes of its own memory, if its driver tells.
+    pub memory: Option<u64>,
     /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub given: Arc<AtomicU64>,
     pub used: AtomicU64,
@@ -123,7 +125,7 @@ pub(super) async fn open_if_needed(index: usize) -> Result<Arc<Context>> {
 
 /// `VOLTA_LIMITS=webgpu` opens devices with the limits and features that every WebGPU implementation has.
 fn only_webgpu() -> bool {
-    std::env::var("VOLTA_LIMITS").is_ok_and(|v| v == "webgpu")
+    crate::environment::values().webgpu_limits
 }
 
 const ADVICE: Advice = Advice {
@@ -134,7 +136,7 @@ const ADVICE: Advice = Advice {
 
 /// `VOLTA_BLOCK_BYTES` makes the pieces smaller that large tensors are split into, to test the splitting.
 fn block_bytes(limits: &wgpu::Limits) -> usize {
-    let asked = std::env::var("VOLTA_BLOCK_BYTES").ok().and_then(|v| v.parse().ok()).unwrap_or(u64::MAX);
+    let asked = crate::environment::values().block_bytes.unwrap_or(u64::MAX);
     // Memory of the host for a piece has room for a few words besides.
     let buffer = limits.max_buffer_size.saturating_sub(4096);
     let most = limits.max_storage_buffer_binding_size.min(buffer).min(asked).min(1 << 31);
@@ -210,6 +212,7 @@ impl Context {
             on_trial: AtomicBool::new(false),
             kept: Mutex::new(Kept::open(&info, &caps)),
             to_encode: Mutex::default(),
+            memory: adapter::memory(&adapter),
             name: info.name,
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,

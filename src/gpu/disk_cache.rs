@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The first bytes of a file, with the version of its form.
 const MAGIC: &[u8; 8] = b"voltapc1";
+/// Larger files are as good as none.
+const MAX_CACHE_BYTES: usize = 1 << 30;
 
 /// The cache of one device.
 pub(super) struct DiskCache {
@@ -26,7 +28,8 @@ impl DiskCache {
 
     /// The cache in a file, which need not be there yet.
     fn of(device: &wgpu::Device, file: PathBuf) -> DiskCache {
-        let data = std::fs::read(&file).ok().and_then(|bytes| unwrap(MAGIC, &bytes).map(<[u8]>::to_vec));
+        let bytes = crate::regular_file::read(&file, MAX_CACHE_BYTES).ok();
+        let data = bytes.and_then(|bytes| unwrap(MAGIC, &bytes).map(<[u8]>::to_vec));
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("volta"), data: data.as_deref(), fallback: true };
         // SAFETY: the data is what a cache gave, as its checksum tells; wgpu looks whether it is this driver's.

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Outcome, Program};
+use crate::warn::warn;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -21,7 +22,7 @@ fn many() -> u32 {
     if cfg!(target_arch = "wasm32") {
         return u32::MAX;
     }
-    std::env::var("VOLTA_MANY_RUNS").ok().and_then(|v| v.parse().ok()).unwrap_or(MANY)
+    crate::environment::values().many_runs.unwrap_or(MANY)
 }
 
 pub(super) struct Lasting {
@@ -55,7 +56,7 @@ impl Lasting {
             // A device that is lost says so when the plan runs.
             Err(_) if self.context.is_lost() => {}
             // What ran until now goes on running.
-            Err(error) => WARNED.call_once(|| eprintln!("warning: a plan stays slower: {}", error.message())),
+            Err(error) => WARNED.call_once(|| warn(format_args!("a plan stays slower: {}", error.message()))),
         }
     }
 }

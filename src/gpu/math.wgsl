@@ -58,10 +58,9 @@ fn m_reluSFX(x: T) -> T {
     return select(max(x, T(0.0)), x, m_is_nanSFX(x));
 }
 
-// Either zero gives 0.
+// Either zero gives 0, and so does NaN.
 fn m_signSFX(x: T) -> T {
-    let y = select(m_copysignSFX(T(1.0), x), T(0.0), x == T(0.0));
-    return select(y, x, m_is_nanSFX(x));
+    return select(m_copysignSFX(T(1.0), x), T(0.0), x == T(0.0) || m_is_nanSFX(x));
 }
 
 // To the nearest, ties to even.

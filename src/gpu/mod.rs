@@ -86,6 +86,7 @@ impl Device {
     #[track_caller]
     pub fn gpu() -> Result<Device> {
         let _call = crate::call::Call::enter("Device::gpu");
+        crate::environment::check()?;
         context::open(0)?;
         Ok(Device::Gpu(0))
     }
@@ -104,6 +105,14 @@ impl Device {
         Ok(crate::engine::executor(self)?.refuses(dtype).is_none())
     }
 
+    /// The bytes of memory that can be had there, if the system tells: on the CPU what is free, with swap space and within a
+    /// container's limit; on a GPU all that it has.
+    #[track_caller]
+    pub fn memory(self) -> Result<Option<u64>> {
+        let _call = crate::call::Call::enter("memory");
+        crate::engine::executor(self)?.memory()
+    }
+
     /// Waits until everything that was asked of the device is done: for measuring, as nothing else needs it. What kernels found
     /// wrong is an error, as for [`synchronize`](crate::synchronize), which waits for all devices.
     #[track_caller]
@@ -115,6 +124,7 @@ impl Device {
 
 /// Opens `gpu:index` where opening waits for the browser; natively a device opens when it is first used.
 pub async fn open(index: usize) -> Result<Device> {
+    crate::environment::check()?;
     context::open_async(index).await?;
     Ok(Device::Gpu(index))
 }
@@ -183,6 +193,10 @@ impl Executor for Gpu {
 
     fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
         Box::pin(transfer::read(storage, dtype, count))
+    }
+
+    fn memory(&self) -> Result<Option<u64>> {
+        Ok(context::open(self.0)?.memory)
     }
 
     fn synchronize(&self) -> Result<()> {

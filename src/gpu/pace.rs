@@ -27,8 +27,7 @@ impl Pace {
             AdapterKind::Software => (5e9, 2e9),
             AdapterKind::Integrated | AdapterKind::Virtual | AdapterKind::Other => (200e9, 10e9),
         };
-        let asked = std::env::var("VOLTA_LONGEST_MS").ok().and_then(|v| v.parse::<f64>().ok());
-        let asked = asked.filter(|ms| *ms > 0.0);
+        let asked = crate::environment::values().longest_ms;
         Pace { flops, bytes, longest: asked.unwrap_or(LONGEST_MS) / 1000.0 }
     }
 

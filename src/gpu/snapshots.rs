@@ -10,7 +10,7 @@ use super::pipeline::Shader;
 use super::tune::Choices;
 use crate::dtype::DType;
 use crate::engine::with_last_plan;
-use crate::optim::{Adam, Optimizer};
+use crate::optim::Adam;
 use crate::plan::Plan;
 use crate::plan::kernel::Work;
 use crate::plan::memory::MemoryRules;

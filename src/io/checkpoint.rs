@@ -90,7 +90,7 @@ impl Checkpoint {
         self
     }
 
-    fn with_state(mut self, name: &str, mut state: State) -> Checkpoint {
+    pub(crate) fn with_state(mut self, name: &str, mut state: State) -> Checkpoint {
         // What is assigned to these tensors later is none of this checkpoint's business.
         state.tensors = state.tensors.iter().map(|(name, t)| (name.to_string(), t.detach())).collect();
         self.parts.insert(name.to_string(), state);
@@ -198,6 +198,13 @@ impl Checkpoint {
         Checkpoint::of(Arc::new(Source::open(path.as_ref())?))
     }
 
+    /// Whether a file is a checkpoint of a version that only later programs can read.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn is_newer(path: &std::path::Path) -> bool {
+        let weights = Source::open(path).and_then(|source| safetensors::read(Arc::new(source)));
+        weights.is_ok_and(|weights| version(&weights).is_some_and(|version| version > VERSION))
+    }
+
     /// Reads what [`to_bytes`](Self::to_bytes) gave.
     #[track_caller]
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Checkpoint> {
@@ -274,7 +281,7 @@ fn described(weights: &Weights) -> Result<Json, String> {
             "it is a safetensors file, but no checkpoint: open it with Weights::open, or load".to_string()
         );
     }
-    match text("version").and_then(|v| v.parse::<u64>().ok()) {
+    match version(weights) {
         Some(1..=VERSION) => {}
         Some(newer) if newer > VERSION => {
             return Err(format!(
@@ -286,6 +293,10 @@ fn described(weights: &Weights) -> Result<Json, String> {
     }
     let state = text("state").ok_or("the checkpoint is damaged: it has no \"state\"")?;
     Json::parse(state).map_err(|e| format!("the checkpoint is damaged: {e}"))
+}
+
+fn version(weights: &Weights) -> Option<u64> {
+    weights.metadata().get("version")?.parse().ok()
 }
 
 fn written(all: &BTreeMap<String, Value>) -> Json {

@@ -1,9 +1,9 @@
 //! A folder of checkpoints: the last few, and the best.
 
-use super::atomic::UNFINISHED;
+use super::atomic;
 use super::checkpoint::Checkpoint;
 use crate::call::Call;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,9 +32,29 @@ pub struct CheckpointFolder {
     keep: usize,
 }
 
+/// A checkpoint that cannot be read, and why.
+#[derive(Clone, Debug)]
+pub struct Damaged {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub error: Error,
+}
+
+impl Damaged {
+    /// What is wrong with it, without its name.
+    pub fn reason(&self) -> &str {
+        let message = self.error.message();
+        let name = self.path.display().to_string();
+        message.strip_prefix(&name).map_or(message, |rest| rest.trim_start_matches([':', ' ']))
+    }
+}
+
 const PREFIX: &str = "step-";
 const SUFFIX: &str = ".safetensors";
 const BEST: &str = "best.safetensors";
+/// What is behind the names of damaged checkpoints that were passed over.
+const ASIDE: &str = ".damaged";
 /// The value that the best checkpoint gets beside its own.
 const BEST_SCORE: &str = "best_score";
 
@@ -45,11 +65,8 @@ impl CheckpointFolder {
         let _call = Call::enter("CheckpointFolder::open");
         let path = path.as_ref().to_path_buf();
         fs::create_dir_all(&path).map_err(|e| Error::io(&path, &e, "make the folder"))?;
-        let folder = CheckpointFolder { path, keep: 3 };
-        for name in folder.names()?.iter().filter(|name| name.ends_with(UNFINISHED)) {
-            folder.remove(name)?;
-        }
-        Ok(folder)
+        atomic::clear(&path, "")?;
+        Ok(CheckpointFolder { path, keep: 3 })
     }
 
     /// Keeps the last `count` checkpoints, at least one; three unless said otherwise. The best is kept besides.
@@ -96,11 +113,60 @@ impl CheckpointFolder {
         Ok(steps)
     }
 
+    /// Where the checkpoint of a step is, or would be.
+    pub fn path_of(&self, step: u64) -> PathBuf {
+        self.path.join(file_name(step))
+    }
+
     /// The checkpoint of the latest step.
     #[track_caller]
     pub fn last(&self) -> Result<Option<Checkpoint>> {
         let _call = Call::enter("CheckpointFolder::last");
-        self.steps()?.last().map(|&step| Checkpoint::load(self.path.join(file_name(step)))).transpose()
+        self.steps()?.last().map(|&step| Checkpoint::load(self.path_of(step))).transpose()
+    }
+
+    /// The checkpoint of the latest step among those that can be read, and the later ones that cannot. If none can, that is an
+    /// error; so is one that a newer Volta wrote.
+    ///
+    /// ```
+    /// use volta::{Checkpoint, CheckpointFolder};
+    ///
+    /// # let path = std::env::temp_dir().join(format!("volta-doc-intact-{}", std::process::id()));
+    /// let folder = CheckpointFolder::open(&path)?;
+    /// for step in [10, 20] {
+    ///     folder.save(step, &Checkpoint::new().with_value("step", step as i64))?;
+    /// }
+    /// std::fs::write(folder.path_of(20), b"cut off").unwrap();
+    /// let (last, damaged) = folder.last_intact()?;
+    /// assert_eq!(last.unwrap().int("step")?, 10);
+    /// assert_eq!(damaged[0].path, folder.path_of(20));
+    /// # std::fs::remove_dir_all(&path).unwrap();
+    /// # Ok::<(), volta::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn last_intact(&self) -> Result<(Option<Checkpoint>, Vec<Damaged>)> {
+        let _call = Call::enter("CheckpointFolder::last_intact");
+        let mut damaged: Vec<Damaged> = Vec::new();
+        for step in self.steps()?.into_iter().rev() {
+            let path = self.path_of(step);
+            match Checkpoint::load(&path) {
+                Ok(checkpoint) => return Ok((Some(checkpoint), damaged)),
+                Err(error) if is_damage(&path, &error) => damaged.push(Damaged { path, error }),
+                Err(error) => return Err(error),
+            }
+        }
+        match damaged.into_iter().next() {
+            None => Ok((None, Vec::new())),
+            Some(latest) => Err(latest.error.with_context("no checkpoint in its folder can be read")),
+        }
+    }
+
+    /// Puts a damaged checkpoint out of the way, under its name with `.damaged` behind it: it counts no more.
+    #[track_caller]
+    pub(crate) fn set_aside(&self, damaged: &Damaged) -> Result<()> {
+        let mut aside = damaged.path.clone().into_os_string();
+        aside.push(ASIDE);
+        fs::rename(&damaged.path, aside).map_err(|e| Error::io(&damaged.path, &e, "rename the file"))
     }
 
     /// The best checkpoint.
@@ -125,6 +191,11 @@ impl CheckpointFolder {
         let path = self.path.join(name);
         fs::remove_file(&path).map_err(|e| Error::io(&path, &e, "remove the file"))
     }
+}
+
+/// Whether a checkpoint could not be read because of what the file is, and not of what this program is.
+fn is_damage(path: &Path, error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Data | ErrorKind::Io) && !Checkpoint::is_newer(path)
 }
 
 fn file_name(step: u64) -> String {

@@ -21,6 +21,29 @@ impl Json {
         serde_json::from_str(text).map_err(|e| e.to_string())
     }
 
+    /// Gives the members of an object to `each`, one after the other, so that a long list of them is never there as a
+    /// whole. Stops at the first error.
+    pub fn parse_members(
+        text: &str,
+        mut each: impl FnMut(String, Json) -> Result<(), String>,
+    ) -> Result<(), String> {
+        // The parser would add a place to an error of `each`.
+        let mut wrong = None;
+        let members = Members(|name, value| match each(name, value) {
+            Ok(()) => true,
+            Err(what) => {
+                wrong = Some(what);
+                false
+            }
+        });
+        let mut parser = serde_json::Deserializer::from_str(text);
+        let read = parser.deserialize_map(members).and_then(|()| parser.end());
+        match wrong {
+            Some(what) => Err(what),
+            None => read.map_err(|e| e.to_string()),
+        }
+    }
+
     /// The member of an object.
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
@@ -125,7 +148,40 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// In objects with more members, names that stand there twice are found by a set of all names.
+const MAX_COMPARED_MEMBERS: usize = 8;
+
 struct Reader;
+
+/// Gives members away until it is told not to.
+struct Members<F>(F);
+
+impl<'de, F: FnMut(String, Json) -> bool> Visitor<'de> for Members<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let mut seen: HashSet<String> = HashSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if seen.contains(&name) {
+                return Err(twice(&name));
+            }
+            seen.insert(name.clone());
+            let value = map.next_value()?;
+            if !(self.0)(name, value) {
+                return Err(A::Error::custom("it is not read to its end"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn twice<E: serde::de::Error>(name: &str) -> E {
+    E::custom(format!("{name:?} stands there twice"))
+}
 
 impl<'de> Visitor<'de> for Reader {
     type Value = Json;
@@ -168,10 +224,19 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut members: Vec<(String, Json)> = Vec::new();
-        let mut seen = HashSet::new();
+        // A header has very many objects of three members each: so few are compared one by one.
+        let mut seen: HashSet<String> = HashSet::new();
         while let Some(name) = map.next_key::<String>()? {
-            if !seen.insert(name.clone()) {
-                return Err(A::Error::custom(format!("{name:?} stands there twice")));
+            let is_twice = if members.len() < MAX_COMPARED_MEMBERS {
+                members.iter().any(|(known, _)| *known == name)
+            } else {
+                if seen.is_empty() {
+                    seen = members.iter().map(|(known, _)| known.clone()).collect();
+                }
+                !seen.insert(name.clone())
+            };
+            if is_twice {
+                return Err(twice(&name));
             }
             let value = map.next_value()?;
             members.push((name, value));
@@ -199,6 +264,41 @@ mod tests {
     fn a_name_that_stands_there_twice_is_an_error_at_any_depth() {
         for text in [r#"{"a":1,"a":1}"#, r#"[{"x":{"a":1,"a":2}}]"#] {
             assert!(Json::parse(text).unwrap_err().contains("\"a\" stands there twice"));
+        }
+    }
+
+    #[test]
+    fn members_are_given_away_one_by_one() {
+        let mut found = Vec::new();
+        let mut read = |text: &str| {
+            Json::parse_members(text, |name, value| {
+                found.push(name);
+                if value == Json::Null { Err("it is null".to_string()) } else { Ok(()) }
+            })
+        };
+        assert_eq!(read(r#" {"b":1,"a":[{}]} "#), Ok(()));
+        assert_eq!(read(r#"{"c":null,"d":1}"#), Err("it is null".to_string()));
+        for (text, part) in
+            [("[]", "a JSON object"), (r#"{"e":1,"e":1}"#, "\"e\" stands there twice"), ("{} x", "trailing")]
+        {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        assert_eq!(found, ["b", "a", "c", "e"]);
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_among_many_is_an_error() {
+        let object = |names: &[usize]| {
+            let members: Vec<String> = names.iter().map(|n| format!("\"{n}\":0")).collect();
+            Json::parse(&format!("{{{}}}", members.join(",")))
+        };
+        let names: Vec<usize> = (0..20).collect();
+        assert!(object(&names).is_ok());
+        for (at, twice) in [(7, 0), (8, 7), (9, 8), (19, 0), (19, 18)] {
+            let mut names = names.clone();
+            names[at] = twice;
+            assert!(object(&names).unwrap_err().contains("stands there twice"), "{at} {twice}");
         }
     }
 

@@ -12,11 +12,11 @@
 //!
 //! `weights` holds what all formats have in common: tensors by name, copied when they are asked for; `safetensors` and
 //! `pytorch` read a file's list of them and trust nothing in it; `sharded` opens paths; `names` translates names.
-//! `checkpoint` saves a whole training, `folder` keeps the last few. `atomic` writes files, whole or not at all.
+//! `checkpoint` saves a whole training, `folder` keeps the last few and passes over those that are damaged. `atomic`
+//! writes files, whole or not at all.
 //! Without files, in a browser, everything works with bytes.
 
-#[cfg(not(target_arch = "wasm32"))]
-mod atomic;
+pub(crate) mod atomic;
 mod checkpoint;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
@@ -33,9 +33,11 @@ mod types;
 mod values;
 mod weights;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use atomic::{clear_unfinished, write_file};
 pub use checkpoint::Checkpoint;
 #[cfg(not(target_arch = "wasm32"))]
-pub use folder::CheckpointFolder;
+pub use folder::{CheckpointFolder, Damaged};
 pub use names::NameMap;
 pub use safetensors::Metadata;
 pub use weights::{Entry, Weights};
@@ -109,7 +111,16 @@ mod files {
     #[track_caller]
     pub fn save(module: &(impl Module + ?Sized), path: impl AsRef<Path>) -> Result<()> {
         let _call = Call::enter("save");
-        save_safetensors(path, &once_each(&module.state_dict()), &Metadata::new())
+        save_with(module, path, &Metadata::new())
+    }
+
+    /// [`save`] with metadata.
+    pub(crate) fn save_with(
+        module: &(impl Module + ?Sized),
+        path: impl AsRef<Path>,
+        metadata: &Metadata,
+    ) -> Result<()> {
+        save_safetensors(path, &once_each(&module.state_dict()), metadata)
     }
 
     /// Gives a module the values of a file, of any format that [`Weights::open`] reads. If `strict`, names that are
@@ -127,5 +138,7 @@ mod files {
         Ok(Weights::open(path)?.to_string())
     }
 }
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use files::save_with;
 #[cfg(not(target_arch = "wasm32"))]
 pub use files::{inspect, load, load_safetensors, save, save_safetensors};

@@ -4,6 +4,7 @@ use super::json::Json;
 use super::source::Source;
 use super::weights::Weights;
 use crate::error::{Result, bail};
+use crate::regular_file::MAX_HEADER_BYTES;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,9 @@ const USUAL: [&str; 4] = [
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 ];
+
+/// What an index may have in front of its first brace.
+const MAX_BLANKS_BYTES: usize = 4096;
 
 #[track_caller]
 pub(super) fn open(path: &Path) -> Result<Weights> {
@@ -28,7 +32,8 @@ pub(super) fn open(path: &Path) -> Result<Weights> {
     let source = Arc::new(Source::open(path)?);
     // A safetensors file may begin with any byte, but has a zero among the first eight, which text has not.
     let is_text = !source.iter().take(8).any(|&b| b == 0);
-    if is_text && source.trim_ascii_start().first() == Some(&b'{') {
+    let beginning = &source[..source.len().min(MAX_BLANKS_BYTES)];
+    if is_text && beginning.trim_ascii_start().first() == Some(&b'{') {
         return spread(&source, path.parent().unwrap_or(Path::new("")));
     }
     Weights::of(source)
@@ -36,6 +41,11 @@ pub(super) fn open(path: &Path) -> Result<Weights> {
 
 /// The tensors that an index names, each from the file that the index says it is in.
 fn spread(index: &Source, folder: &Path) -> Result<Weights> {
+    if index.len() > MAX_HEADER_BYTES {
+        let length = index.len();
+        return Err(index
+            .wrong(format!("an index of {length} bytes is too long: at most {MAX_HEADER_BYTES} are read")));
+    }
     let text = std::str::from_utf8(index).map_err(|e| index.wrong(format!("it is not UTF-8: {e}")))?;
     let json = Json::parse(text).map_err(|e| index.wrong(format!("it is no index of tensors: {e}")))?;
     let Ok(map) = json.member("weight_map", Json::object) else {

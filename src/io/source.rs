@@ -1,8 +1,10 @@
 //! The bytes of a file, mapped into memory or held there, and what to call it in messages.
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::error::Result;
 use crate::error::{Error, ErrorKind};
 #[cfg(not(target_arch = "wasm32"))]
-use crate::error::{Result, bail};
+use crate::regular_file;
 use std::ops::Deref;
 #[cfg(not(target_arch = "wasm32"))]
 use std::path::Path;
@@ -19,17 +21,14 @@ enum Data {
 }
 
 impl Source {
-    /// The bytes of a file; the system reads them when they are first looked at.
+    /// The bytes of a regular file; the system reads them when they are first looked at.
     #[cfg(not(target_arch = "wasm32"))]
     #[track_caller]
     pub fn open(path: &Path) -> Result<Source> {
         let failed = |e: std::io::Error| Error::io(path, &e, "read the file");
-        let file = std::fs::File::open(path).map_err(failed)?;
+        let file = regular_file::open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         let label = path.display().to_string();
-        if !about.is_file() {
-            bail!(Io, "cannot read {label}: it is no file");
-        }
         if about.len() == 0 {
             return Ok(Source { label, data: Data::Held(Vec::new()) });
         }

@@ -1,7 +1,13 @@
 //! A file's tensors as a printed table.
 
 use super::weights::Entry;
+use crate::printable::printable_cell as cell;
 use std::fmt;
+
+/// Longer names, types and shapes are cut in a table, as nobody would find the next column.
+const MAX_NAME_CHARS: usize = 200;
+const MAX_DTYPE_CHARS: usize = 24;
+const MAX_SHAPE_CHARS: usize = 80;
 
 /// Bytes as people read them.
 fn size(bytes: usize) -> String {
@@ -17,16 +23,28 @@ fn size(bytes: usize) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{amount:.1} {unit}") }
 }
 
+/// A shape, as far as a table shows it: a file may say that there are millions of axes.
+fn shape_text(shape: &[usize]) -> String {
+    let shown = &shape[..shape.len().min(MAX_SHAPE_CHARS)];
+    format!("{shown:?}")
+}
+
 /// One line a tensor, and a last one for all of them.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, entries: &[Entry]) -> fmt::Result {
-    let shapes: Vec<String> = entries.iter().map(|e| format!("{:?}", e.shape())).collect();
-    let widest = |texts: &mut dyn Iterator<Item = usize>, title: usize| texts.max().unwrap_or(0).max(title);
-    let name = widest(&mut entries.iter().map(|e| e.name().chars().count()), 4);
-    let dtype = widest(&mut entries.iter().map(|e| e.dtype_name().len()), 4);
-    let shape = widest(&mut shapes.iter().map(String::len), 5);
-    writeln!(f, "{:name$}  {:dtype$}  {:shape$}  {:>9}", "name", "type", "shape", "size")?;
-    for (e, text) in entries.iter().zip(&shapes) {
-        writeln!(f, "{:name$}  {:dtype$}  {text:shape$}  {:>9}", e.name(), e.dtype_name(), size(e.bytes()))?;
+    let titles = ["name", "type", "shape"].map(String::from);
+    let cells = |e: &Entry| {
+        [
+            cell(e.name(), MAX_NAME_CHARS),
+            cell(e.dtype_name(), MAX_DTYPE_CHARS),
+            cell(&shape_text(e.shape()), MAX_SHAPE_CHARS),
+        ]
+    };
+    let rows: Vec<[String; 3]> = std::iter::once(titles).chain(entries.iter().map(cells)).collect();
+    let width = |k: usize| rows.iter().map(|row| row[k].chars().count()).max().unwrap_or(0);
+    let [name, dtype, shape] = [0, 1, 2].map(width);
+    let sizes = std::iter::once("size".to_string()).chain(entries.iter().map(|e| size(e.bytes())));
+    for ([a, b, c], size) in rows.iter().zip(sizes) {
+        writeln!(f, "{a:name$}  {b:dtype$}  {c:shape$}  {size:>9}")?;
     }
     // Shapes of types that Volta does not have may be anything.
     let count = |e: &Entry| e.shape().iter().fold(1usize, |all, &extent| all.saturating_mul(extent));

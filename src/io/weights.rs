@@ -292,6 +292,7 @@ impl Weights {
     #[track_caller]
     pub fn load(&self) -> Result<StateDict> {
         let _call = Call::enter("Weights::load");
+        crate::environment::check()?;
         let device = default_device();
         self.entries.iter().map(|e| Ok((e.name.clone(), e.tensor(device)?))).collect()
     }

@@ -221,7 +221,8 @@ pub(crate) enum Op {
     Matmul,
     Conv(ConvKind, Box<ConvAttrs>),
     /// (q, k, v[, mask]) → the output as (batch, queries, heads, width), then the log-sum-exp of every query as (batch,
-    /// heads, queries), flat. In f16 a log-sum-exp is two numbers: a 64th of it, and 2048 times what is lost by that.
+    /// heads, queries), flat. In f16 a log-sum-exp is two numbers: a 64th of it, and 2048 times what is lost by that. With a mask one more stands
+    /// beside it: what weights that are computed from it must be multiplied by.
     Attention {
         causal: bool,
         scale: f64,

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// ```
 /// use volta::optim::{Elementwise, Expression, Options, RuleOptimizer, Setting, Steps, Terms};
-/// use volta::{Optimizer, Result, Tensor};
+/// use volta::{Result, Tensor};
 ///
 /// /// Moves every parameter by the sign of its gradient.
 /// #[derive(Clone)]

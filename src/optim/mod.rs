@@ -2,7 +2,7 @@
 //! that is still pending. Their state lives where the parameters live.
 //!
 //! An optimizer is its [`Options`] and a formula, [`Elementwise`] or another [`Rule`], one file each; `optimizer` holds
-//! what they share: groups and state, `save` what is saved, `clock` how many steps there were. An `expression` is
+//! what they share: groups and state, `inherent` the trait's methods, `save` what is saved, `clock` how many steps there were. An `expression` is
 //! written once for all parameters, `cut` into formulas, and applied to each by `elementwise`. Beside them stand what is done with
 //! gradients before a step ([`clip_grad_norm`], [`GradScaler`]), with parameters after it ([`Ema`]), and with learning
 //! rates from step to step (`schedule`).
@@ -16,6 +16,7 @@ mod cut;
 mod elementwise;
 mod ema;
 mod expression;
+mod inherent;
 mod lion;
 mod muon;
 mod optimizer;
@@ -46,6 +47,8 @@ pub use schedule::{
     ReduceLROnPlateau, Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
 };
 pub use sgd::{SGD, SGDOptions};
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use total::try_all_finite;
 
 use crate::error::Result;
 use crate::state::Stateful;

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 /// An optimizer that moves its parameters by a [`Rule`], in groups that may have options of their own.
 ///
 /// ```
-/// use volta::{AdamW, Optimizer, Tensor};
+/// use volta::{AdamW, Tensor};
 /// use volta::optim::AdamWOptions;
 /// let (w, b) = (Tensor::ones([2, 2]).requires_grad(true), Tensor::zeros([2]).requires_grad(true));
 /// let mut adam = AdamW::with(vec![w], AdamWOptions { learning_rate: 0.01, ..Default::default() });

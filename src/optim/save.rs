@@ -92,7 +92,7 @@ impl<R: Rule> RuleOptimizer<R> {
     }
 
     fn saved_memories(&self, state: &State) -> Result<Vec<Memory>> {
-        let parameters = super::Optimizer::parameters(self);
+        let parameters = self.parameters();
         let load = |k: usize, p: &Tensor, name: &str| -> Result<Option<Tensor>> {
             let Some(given) = state.tensors.get(&format!("{k}.{name}")) else { return Ok(None) };
             if given.shape() != p.shape() {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// the decision live on the device: nothing is read back.
 ///
 /// ```
-/// use volta::{Adam, DType, GradScaler, Optimizer, Tensor, autocast, mse_loss};
+/// use volta::{Adam, DType, GradScaler, Tensor, autocast, mse_loss};
 /// let w = Tensor::ones([1, 3]).requires_grad(true);
 /// let (x, y) = (Tensor::rand([8, 3]), Tensor::rand([8, 1]));
 /// let mut adam = Adam::new(vec![w.clone()], 0.01, (0.9, 0.999), 1e-8, 0.0);
@@ -95,7 +95,7 @@ impl GradScaler {
     /// Makes the gradients small again before the step, so that they can be clipped: once a step.
     ///
     /// ```
-    /// use volta::{GradScaler, Optimizer, SGD, Tensor, optim::clip_grad_norm};
+    /// use volta::{GradScaler, SGD, Tensor, optim::clip_grad_norm};
     /// let w = Tensor::ones([3]).requires_grad(true);
     /// let (mut sgd, mut scaler) = (SGD::new(vec![w.clone()], 0.1, 0.0, 0.0), GradScaler::new());
     /// scaler.scale(&w.square().sum()).backward();
@@ -146,6 +146,14 @@ impl GradScaler {
         let Some(finite) = finite else { return optimizer.try_step() };
         no_grad(|| self.adapt(who, &finite))?;
         optimizer.try_step_if(Some(&finite))
+    }
+
+    /// Whether all gradients of an optimizer are finite, once they are [unscaled](Self::unscale) and until it steps: it will
+    /// skip its step if they are not.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn finite(&self, optimizer: &dyn Optimizer) -> Option<&Tensor> {
+        let who = identity(optimizer);
+        self.unscaled.iter().find(|(known, _)| *known == who).and_then(|(_, finite)| finite.as_ref())
     }
 
     /// A round is over when a loss was scaled behind its steps, or the optimizer has made one of them.

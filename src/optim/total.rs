@@ -1,5 +1,7 @@
 //! One number out of all gradients.
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -30,4 +32,14 @@ pub(super) fn sum_of_all(tensors: &[Tensor]) -> Result<Option<Tensor>> {
 fn sum_of_few(tensors: &[&Tensor]) -> Result<Tensor> {
     let flat = tensors.iter().map(|t| t.try_flatten(0, -1)).collect::<Result<Vec<_>>>()?;
     Tensor::try_cat(&flat, 0)?.try_sum()
+}
+
+/// Whether all elements of all floats among tensors of one device are finite, as one truth value; nothing without any.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn try_all_finite(tensors: &[Tensor]) -> Result<Option<Tensor>> {
+    let floats = tensors.iter().filter(|t| t.dtype().is_float());
+    // Zero times anything finite is zero, of anything else NaN.
+    let traces =
+        floats.map(|t| t.detach().try_mul(0.0)?.try_to_dtype(DType::F32)).collect::<Result<Vec<_>>>()?;
+    sum_of_all(&traces)?.map(|total| total.try_eq(0.0)).transpose()
 }

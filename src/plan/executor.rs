@@ -40,6 +40,9 @@ pub(crate) trait Executor: Send + Sync {
     /// Copies a buffer's first `count` elements to the host. A device that is busy may still have to write them.
     fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading;
 
+    /// The bytes of memory that can be had here, if the system tells.
+    fn memory(&self) -> Result<Option<u64>>;
+
     /// Waits until everything that was asked for is done.
     fn synchronize(&self) -> Result<()>;
 

@@ -142,8 +142,8 @@ ops! {
         self.floated()?.raised()?.in_wide(|x| x.try_sin()?.try_div(&x.try_cos()?))
     }
 
-    /// x held between bounds, of which one may be missing. The gradient is 1 inside and at the bounds, 0
-    /// outside. Where the lower bound is above the upper one, everything becomes the upper one.
+    /// x held between bounds, of which one may be missing. The gradient is 1 inside, 0 at the bounds and outside. Where
+    /// the lower bound is above the upper one, everything becomes the upper one.
     ///
     /// ```
     /// use volta::Tensor;
@@ -164,10 +164,10 @@ ops! {
             _ => {
                 let mut x = self.clone();
                 if let Some(min) = min.map(|m| bound(m, dtype)) {
-                    x = self.try_lt(min)?.try_where_(min, &x)?;
+                    x = self.try_le(min)?.try_where_(min, &x)?;
                 }
                 if let Some(max) = max.map(|m| bound(m, dtype)) {
-                    x = self.try_gt(max)?.try_where_(max, &x)?;
+                    x = self.try_ge(max)?.try_where_(max, &x)?;
                 }
                 Ok(x)
             }

@@ -51,9 +51,21 @@ impl Extents {
     }
 }
 
-/// What results are kept in: as halves where they are computed from halves. A log-sum-exp then takes two of them.
-fn kept_as(operand: DType) -> (DType, usize) {
-    if operand == DType::F16 { (DType::F16, 2) } else { (operand.wide(), 1) }
+/// What results are kept in: as halves where they are computed from halves. A log-sum-exp then takes two of them. With a mask
+/// there is one number more, see [`shares`].
+fn kept_as(operand: DType, masked: bool) -> (DType, usize) {
+    let (dtype, each) = if operand == DType::F16 { (DType::F16, 2) } else { (operand.wide(), 1) };
+    (dtype, each + usize::from(masked))
+}
+
+/// What the weights of each query must be multiplied by where they are computed from its log-sum-exp, of (batch, heads,
+/// queries, 1): in f32 that says nothing of how many keys share a row that a mask hides whole by a number like -1e9. Weights
+/// stand in every gradient once, beside the gradient of the result, which is multiplied instead.
+fn shares(e: &Extents, q: &Tensor, packed: &Tensor) -> Result<Tensor> {
+    let each = kept_as(q.dtype(), true).1;
+    let rows = e.heads() * e.queries * e.value_width;
+    let kept = unpack(&packed.detach(), rows, Shape::of(&[e.batch[0], e.batch[1], e.queries, each]))?;
+    kept.try_narrow(3, each - 1, 1)
 }
 
 /// The gradient of q, k or v in the flat gradients.
@@ -76,7 +88,7 @@ fn flash(
     scale: f64,
 ) -> Result<Tensor> {
     let e = Extents::of(q, k, v);
-    let (dtype, each) = kept_as(q.dtype());
+    let (dtype, each) = kept_as(q.dtype(), mask.is_some());
     let count = e.heads() * e.queries * (e.value_width + each);
     let sources: Vec<&Tensor> = [q, k, v].into_iter().chain(mask).collect();
     let packed = record(Op::Attention { causal, scale }, &sources, Shape::new(&[count])?, dtype)?;
@@ -98,10 +110,13 @@ pub(crate) fn gradients(
     let places = Place::of([q, k, v].map(Tensor::shape));
     let behind = places[2].end();
     // Nobody sees the log-sum-exp: the gradient is that of the rows.
-    let g = e.result(g)?;
+    let mut g = e.result(g)?;
+    if mask.is_some() {
+        g = g.try_mul(&shares(&e, q, packed)?.try_to_dtype(g.dtype())?)?;
+    }
     let all: Vec<&Tensor> = [q, k, v, packed, &g].into_iter().chain(mask).collect();
     // The mask's gradient is as wide as the mask.
-    let dtype = if mask_count > 0 { q.dtype().wide() } else { kept_as(q.dtype()).0 };
+    let dtype = if mask_count > 0 { q.dtype().wide() } else { kept_as(q.dtype(), false).0 };
     let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[behind + mask_count])?, dtype)?;
     let mut out = Gradients::new();
     for place in &places {
@@ -126,6 +141,14 @@ pub(crate) fn second_gradients(
     let (inputs, upstream) = (sources[..3].iter().chain(sources.get(5)), &sources[4]);
     let inputs: Vec<Tensor> = inputs.map(Tensor::begun_anew).collect::<Result<_>>()?;
     let upstream = upstream.begun_anew()?;
+    // It is what flows into the result, multiplied by the shares of its weights.
+    let shares = match sources.get(5) {
+        Some(_) => {
+            let e = Extents::of(&sources[0], &sources[1], &sources[2]);
+            Some(shares(&e, &sources[0], &sources[3])?.try_to_dtype(upstream.dtype())?)
+        }
+        None => None,
+    };
     autograd::enable_grad(|| {
         // Scores of halves need f32, and so do masks.
         let wide = |t: &Tensor| t.try_to_dtype(t.dtype().wide());
@@ -134,7 +157,11 @@ pub(crate) fn second_gradients(
             plain(&q, &k, &v, (inputs.get(3), causal, scale, 0.0))?.try_to_dtype(upstream.dtype())?;
         let all: Vec<&Tensor> = inputs.iter().collect();
         let once = BackwardOptions { retain_graph: true, create_graph: true };
-        let first = autograd::try_grad(&[&forward], &all, Some(&[&upstream]), once)?;
+        let flowing = match &shares {
+            Some(shares) => upstream.try_div(shares)?,
+            None => upstream.clone(),
+        };
+        let first = autograd::try_grad(&[&forward], &all, Some(&[&flowing]), once)?;
         // What `g` says of each; the mask's may be missing.
         let places = Place::of(std::array::from_fn(|k| inputs[k].shape()));
         let behind = places[2].end();

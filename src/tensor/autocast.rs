@@ -126,7 +126,7 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Optimizer, SGD};
+    use crate::SGD;
 
     fn lowered(w: &Tensor) -> Tensor {
         autocast(DType::F16, || w.lowered()).expect("f32 has halves")

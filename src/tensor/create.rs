@@ -172,16 +172,17 @@ creators! {
         Tensor::from_elements(data, shape.into().extents()?)
     }
 
-    /// `value` everywhere; the type follows the value: f32, i32 or bool.
+    /// `value` everywhere; the type follows the value: f32, i32 or bool. As of Rust's own literals, an integer is an i32
+    /// unless it is too large for that.
     fn full | try_full(shape: impl Into<Dims>, value: impl Into<Scalar>) {
         let value = value.into();
         Ok(constant(value, shape.into().extents()?, value.natural_dtype()))
     }
 
-    /// `value` everywhere, in a type of choice.
+    /// `value` everywhere, in a type of choice. A number that an integer type does not reach is an error.
     fn full_of | try_full_of(shape: impl Into<Dims>, value: impl Into<Scalar>, dtype: DType) {
         require(default_device(), dtype)?;
-        Ok(constant(value.into(), shape.into().extents()?, dtype))
+        Ok(constant(value.into().checked(dtype)?, shape.into().extents()?, dtype))
     }
 
     /// Zeros, f32.
@@ -327,9 +328,17 @@ impl Tensor {
         Tensor::variable_of(self.constant_like(1.0).node())
     }
 
-    /// `value` in this tensor's shape and type.
+    /// `value` in this tensor's shape and type. A number that an integer type does not reach is an error.
+    #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Tensor {
-        Tensor::variable_of(self.constant_like(value).node())
+        self.try_full_like(value).unwrap_or_else(|e| e.raise())
+    }
+
+    /// [`full_like`](Self::full_like) that returns its error.
+    #[track_caller]
+    pub fn try_full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        let full = || Ok(self.constant_like(value.into().checked(self.dtype())?));
+        answer("full_like", full).map(|t: Tensor| Tensor::variable_of(t.node()))
     }
 
     /// [`rand`](Self::rand) of this tensor's shape and type.

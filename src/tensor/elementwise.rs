@@ -324,7 +324,7 @@ unary_ops! {
     erf | try_erf = Erf, Float;
     /// |x|
     abs | try_abs = Abs, Number;
-    /// −1, 0 or 1.
+    /// −1, 0 or 1; of NaN it is 0.
     sign | try_sign = Sign, Number;
     /// The next integer below.
     floor | try_floor = Floor, Rounding;

@@ -1,6 +1,7 @@
 //! Indexing by tensors of positions: gathering, scattering, sorting, running sums.
 
 use super::Tensor;
+use super::autocast::autocast_dtype;
 use super::record::{ops, record};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
@@ -12,6 +13,17 @@ fn check_index(index: &Tensor) -> Result<()> {
         bail!(DType, "the index is {}: it must be an integer type", index.dtype());
     }
     Ok(())
+}
+
+/// Positions without the conversion to i64 that Python's have: kernels read them as they were found.
+fn narrowed(index: &Tensor) -> Tensor {
+    let node = index.node();
+    let is_widened = matches!(node.op, Op::Cast) && node.dtype == DType::I64;
+    let source = if is_widened { node.sources().first().cloned() } else { None };
+    match source {
+        Some(source) if source.dtype == DType::I32 => Tensor::from_node(source),
+        _ => index.clone(),
+    }
 }
 
 impl Tensor {
@@ -83,6 +95,7 @@ ops! {
     /// device next, and it reads NaN (0 for integers).
     fn gather | try_gather(&self, axis: isize, index: &Tensor) -> Tensor {
         self.check_same_rank(index)?;
+        let index = &narrowed(index);
         let (shape, wanted) = (self.shape(), index.shape());
         let k = shape.axis(axis)?;
         if shape.rank() == 0 {
@@ -104,10 +117,11 @@ ops! {
     fn scatter_add | try_scatter_add(&self, axis: isize, index: &Tensor, values: &Tensor) -> Tensor {
         self.check_same_rank(index)?;
         self.check_same_rank_of(values)?;
+        let index = &narrowed(index);
         let (shape, wanted, from) = (self.shape(), index.shape(), values.shape());
         let k = shape.axis(axis)?;
-        if self.dtype() != values.dtype() {
-            bail!(DType, "cannot add {} to {}: convert one with to_dtype", values.dtype(), self.dtype());
+        if let Some((this, values)) = self.promoted_with(values)? {
+            return this.try_scatter_add(axis, index, &values);
         }
         if self.dtype() == DType::Bool {
             // A sum of bools is or, however many there are.
@@ -137,10 +151,49 @@ ops! {
         self.try_add(&scattered.pad_with(&pads, 0.0.into())?)
     }
 
+    /// A copy with the slices of `values` added along an axis where a vector of positions says; repeated positions add up,
+    /// in a fixed order.
+    ///
+    /// ```
+    /// use volta::Tensor;
+    /// let rows = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2]);
+    /// let sums = Tensor::zeros([2, 2]).index_add(0, &Tensor::from_vec(vec![1i32, 0, 1], [3]), &rows);
+    /// assert_eq!(sums.to_vec::<f32>(), [3.0, 4.0, 6.0, 8.0]);
+    /// ```
+    fn index_add | try_index_add(&self, axis: isize, index: &Tensor, values: &Tensor) -> Tensor {
+        check_index(index)?;
+        let index = &narrowed(index);
+        let shape = self.shape();
+        let k = shape.axis(axis)?;
+        if index.rank() > 1 {
+            bail!(Shape, "the index has shape {}: it must be a vector", index.shape());
+        }
+        let mut wanted = shape.to_vec();
+        if let Some(extent) = wanted.get_mut(k) {
+            *extent = index.numel();
+        }
+        if values.shape() != wanted || (shape.rank() == 0 && index.numel() != 1) {
+            bail!(
+                Shape,
+                "the values have shape {}: {} positions along axis {axis} of {shape} need {wanted:?}",
+                values.shape(),
+                index.numel()
+            );
+        }
+        if shape.rank() == 0 {
+            return self.try_scatter_add(0, &index.reshape_to(shape)?, values);
+        }
+        let mut extents = vec![1; shape.rank()];
+        extents[k] = index.numel();
+        let spread = index.reshape_to(Shape::of(&extents))?.expand_to(values.shape())?;
+        self.try_scatter_add(axis, &spread, values)
+    }
+
     /// Whole slices of an axis, picked by a vector of positions. One that is out of bounds is an error, as for
     /// [`gather`](Self::gather).
     fn index_select | try_index_select(&self, axis: isize, index: &Tensor) -> Tensor {
         check_index(index)?;
+        let index = &narrowed(index);
         let shape = self.shape();
         let k = shape.axis(axis)?;
         if index.rank() != 1 || shape.rank() == 0 {
@@ -153,6 +206,7 @@ ops! {
     /// error, as for [`gather`](Self::gather).
     fn embedding | try_embedding(&self, index: &Tensor) -> Tensor {
         check_index(index)?;
+        let index = &narrowed(index);
         let (table, wanted) = (self.shape(), index.shape());
         if table.rank() != 2 {
             bail!(Shape, "the table has shape {table}: it must be a matrix");
@@ -183,6 +237,20 @@ ops! {
 }
 
 impl Tensor {
+    /// This tensor and the values that are added to it in one type, if they are not: under autocast that of the two which
+    /// holds the other, otherwise an error.
+    fn promoted_with(&self, values: &Tensor) -> Result<Option<(Tensor, Tensor)>> {
+        let (a, b) = (self.dtype(), values.dtype());
+        if a == b {
+            return Ok(None);
+        }
+        if autocast_dtype().is_none() || !a.is_float() || !b.is_float() {
+            bail!(DType, "cannot add {b} to {a}: convert one with to_dtype");
+        }
+        let dtype = a.promote(b);
+        Ok(Some((self.cast(dtype)?, values.cast(dtype)?)))
+    }
+
     fn check_same_rank_of(&self, values: &Tensor) -> Result<()> {
         if self.rank() != values.rank() {
             bail!(

@@ -1,7 +1,7 @@
 //! Masks and triangles, one-hot rows, running products and differences.
 
-use super::Tensor;
 use super::record::ops;
+use super::{Operand, Tensor};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::shape::{MAX_RANK, Shape};
@@ -36,12 +36,20 @@ ops! {
         triangle(self, diagonal, false)
     }
 
-    /// `value` where the mask is true; the mask is broadcast.
-    fn masked_fill | try_masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Tensor {
+    /// `value`, a number or a tensor without axes, where the mask is true; the mask is broadcast. A tensor's gradient is
+    /// the sum of those where it was filled in.
+    fn masked_fill | try_masked_fill(&self, mask: &Tensor, value: impl Into<Operand>) -> Tensor {
         if mask.dtype() != DType::Bool {
             bail!(DType, "the mask is {}: it must be bool", mask.dtype());
         }
-        mask.try_where_(self.constant_like(value), self)
+        let value = match value.into() {
+            Operand::Scalar(number) => self.constant_like(number.checked(self.dtype())?),
+            Operand::Tensor(t) if t.rank() > 0 => {
+                bail!(Shape, "the value has shape {}: it must be a number or a tensor without axes", t.shape())
+            }
+            Operand::Tensor(t) => t.cast(self.dtype())?,
+        };
+        mask.try_where_(value, self)
     }
 
     /// A row of `classes` for every index, 1 at the index and 0 elsewhere; a new last axis. An index that is no class is an

@@ -8,6 +8,7 @@ mod activation;
 mod assertion;
 pub(crate) mod attention;
 mod autocast;
+mod band;
 mod conv;
 mod create;
 mod cross_entropy;
@@ -67,7 +68,7 @@ pub use metric_loss::{
 pub use movement::Range;
 pub use pool::PoolOptions;
 pub(crate) use read::readings;
-pub use read::{realize_all, try_realize_all};
+pub use read::{assume_computed, realize_all, try_realize_all};
 pub use resize::Interpolation;
 
 use crate::autograd;
@@ -137,12 +138,7 @@ impl Tensor {
     /// The extent of one axis, counted from the end when negative.
     #[track_caller]
     pub fn size(&self, axis: isize) -> usize {
-        let shape = self.shape();
-        match shape.axis(axis) {
-            Ok(k) if shape.rank() > 0 => shape[k],
-            Ok(_) => 1,
-            Err(e) => e.raise(),
-        }
+        self.shape().size(axis)
     }
 
     /// The number of axes.

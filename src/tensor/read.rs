@@ -106,6 +106,9 @@ fn reading(node: &Arc<Node>) -> Result<Reading> {
             node.storage().expect("a realized node has storage")
         }
     };
+    if storage.is_gone() {
+        engine::check_values(&*storage)?;
+    }
     let (dtype, shape) = (node.dtype, node.shape);
     let bytes = engine::executor(node.device)?.read(storage, dtype, shape.numel());
     // An assertion that failed is not about what was read.
@@ -154,6 +157,22 @@ pub fn try_realize_all(tensors: &[Tensor]) -> Result<()> {
     let _call = Call::enter("realize_all");
     let nodes: Vec<_> = tensors.iter().map(Tensor::node).collect();
     engine::realize_with_pending(&nodes)
+}
+
+/// Lets plans that are only made ([`plan_only`](crate::plan_only)) take these tensors for computed, without computing them and without memory
+/// for them: so a model's training is planned that would not fit. Reading them, and computing anything of them, is an error
+/// from then on.
+///
+/// ```
+/// use volta::{Linear, Module, Optimizer, SGD, Tensor, assume_computed, plan_only};
+/// let model = Linear::new(1 << 20, 1 << 20, false);
+/// assume_computed(&model.parameters());
+/// let plan = plan_only(|| model.try_forward(&Tensor::zeros([1, 1 << 20]))?.try_realize())?;
+/// assert!(plan.unwrap().peak_bytes > 1 << 42);
+/// # Ok::<(), volta::Error>(())
+/// ```
+pub fn assume_computed(tensors: &[Tensor]) {
+    tensors.iter().for_each(|tensor| engine::assume(&tensor.node()));
 }
 
 impl fmt::Debug for Tensor {

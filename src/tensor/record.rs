@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::engine::begin_on_the_way;
 use crate::error::{Result, bail};
-use crate::graph::{Node, Recipe, Sources, register};
+use crate::graph::{IndexRange, Node, Recipe, Sources, index_range_of, register};
 use crate::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -61,6 +61,7 @@ pub(crate) use functions;
 #[track_caller]
 pub(crate) fn answer<T: Given>(name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let call = Call::enter(name);
+    crate::environment::check()?;
     let result = body();
     if call.is_outermost() { result.given() } else { result }
 }
@@ -127,6 +128,18 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
         bail!(Device, "operands are on {device} and on {}: move one with to_device", other.device);
     }
     require(device, dtype)?;
+    if dtype == DType::I32
+        && let Some(range) = index_range_of(&op, &nodes, shape, dtype)
+        && !range.fits_i32()
+    {
+        bail!(
+            DType,
+            "{device} has no i64: the numbers that stand for it there may reach from {} to {}, which 32 bits do not \
+             hold. Compute this on the CPU, or with floats",
+            range.least,
+            range.most
+        );
+    }
     let tracked = dtype.is_float() && autograd::is_enabled() && nodes.iter().any(|n| n.tracked);
     if tracked && !crate::op::gradient::exists(&op) {
         bail!(
@@ -170,7 +183,11 @@ fn continued(node: Arc<Node>) -> Arc<Node> {
 /// `node`'s value under another name that autograd does not see through.
 pub(crate) fn renamed(node: &Arc<Node>) -> Tensor {
     if let Some(storage) = node.storage() {
-        return Tensor::from_node(Node::realized(node.shape, node.dtype, node.device, storage));
+        let new = Node::realized(node.shape, node.dtype, node.device, storage);
+        if let Some(&range) = node.index_range.get() {
+            let _ = new.index_range.set(range);
+        }
+        return Tensor::from_node(new);
     }
     Tensor::from_node(Node::record(Recipe {
         op: Op::Alias,
@@ -191,6 +208,30 @@ impl Tensor {
             return Ok(Tensor::from_node(continued(self.node())));
         }
         self.try_requires_grad(true)
+    }
+
+    /// The same numbers, where they are i32 only because the device has no i64: ops on them that could leave 32 bits are errors
+    /// from now on, as far as can be told from how far these reach. For faces whose integers have 64 bits, as Python's have.
+    #[track_caller]
+    pub fn try_as_wide_integers(&self, least: i64, most: i64) -> Result<Tensor> {
+        let _call = Call::enter("as_wide_integers");
+        if self.dtype() != DType::I32 {
+            bail!(DType, "{} does not stand for i64: only i32 does", self.dtype());
+        }
+        let range = IndexRange::new(least, most);
+        if !range.fits_i32() {
+            bail!(Argument, "numbers from {least} to {most} are no i32");
+        }
+        let node = continued(self.node());
+        // What is known from how they were made may be less.
+        let _ = node.index_range.set(range);
+        register(&node);
+        Ok(Tensor::from_node(node))
+    }
+
+    /// Whether its numbers are i32 only because the device has no i64.
+    pub fn holds_wide_integers(&self) -> bool {
+        self.with_node(|n| n.index_range.get().is_some())
     }
 
     /// The type of sums of integers: i64, or, on a device without it, what holds the most of them in 32 bits.

@@ -92,7 +92,8 @@ fn norm(x: &Tensor, p: f64, mask: u8) -> Result<Tensor> {
         return x.try_abs()?.reduce_mask(op, mask);
     }
     if p == 0.0 {
-        return sum(x.try_ne(0.0)?.try_to_dtype(x.dtype())?);
+        // A count, whose gradient is 0 everywhere: that of the signs.
+        return sum(x.try_ne(0.0)?.try_where_(1.0, &x.try_sign()?)?);
     }
     if p == 1.0 {
         return sum(x.try_abs()?);

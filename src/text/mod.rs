@@ -4,6 +4,7 @@
 //! - [`Tokenizer`] turns text into tokens and back: words, characters, bytes or byte pairs.
 //! - [`Sampler`] picks a token from a model's logits.
 //! - [`stories`] writes the text that is built in.
+//! - [`printable`] makes text of others safe to print.
 //!
 //! ```
 //! use volta::text::{Corpus, CorpusOptions, Tokenizer, TokenizerKind, TokenizerOptions};
@@ -20,6 +21,7 @@ mod sampler;
 mod stories;
 mod tokenizer;
 
+pub use crate::printable::{printable, printable_cell, printable_json, printable_line};
 pub use corpus::{
     Corpus, CorpusOptions, NamedSet, RemoteFile, Split, cache_folder, data_folder, named_set, named_sets,
 };

@@ -2,12 +2,20 @@
 
 use super::history::{History, Row};
 use crate::engine::Profile;
+use std::path::Path;
 use std::time::Duration;
 
 /// What a [`Trainer`](super::Trainer) tells its observers.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// A checkpoint is damaged; the one before it is taken, which comes next as `Resumed`.
+    PassedOver {
+        /// Where it was.
+        path: &'a Path,
+        /// What is wrong with it.
+        reason: &'a str,
+    },
     /// It goes on from a checkpoint.
     Resumed {
         /// Steps done so far.
@@ -49,6 +57,24 @@ pub enum Event<'a> {
     Saved {
         /// Steps done so far.
         step: u64,
+    },
+    /// A loss, a gradient or a parameter is NaN or infinite; what follows is up to [`OnNonFinite`](super::OnNonFinite).
+    NonFinite {
+        /// The step that it was found in.
+        step: u64,
+        /// What is not finite.
+        what: &'a str,
+        /// The last checkpoint, which is finite.
+        checkpoint: Option<&'a Path>,
+        /// The best model so far, if one was validated.
+        best: Option<&'a Path>,
+    },
+    /// It has gone back to a checkpoint.
+    WentBack {
+        /// The checkpoint's step.
+        step: u64,
+        /// What the learning rates are multiplied by.
+        factor: f64,
     },
     /// Training has ended.
     Finished {

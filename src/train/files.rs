@@ -4,7 +4,7 @@ use super::chart;
 use super::history::{CsvLog, History, Row};
 use super::tensorboard::EventWriter;
 use crate::error::{Error, Result, bail};
-use crate::io::{Checkpoint, CheckpointFolder, save};
+use crate::io::{Checkpoint, CheckpointFolder, Damaged, Metadata, clear_unfinished, save_with, write_file};
 use crate::nn::Module;
 use std::path::{Path, PathBuf};
 
@@ -18,19 +18,26 @@ pub(super) struct RunFiles {
     events: EventWriter,
 }
 
+/// The best model.
+const BEST: &str = "best.safetensors";
+const LOG: &str = "metrics.csv";
+const CURVES: &str = "curves.svg";
+
 fn checkpoints(folder: &Path) -> Result<CheckpointFolder> {
     Ok(CheckpointFolder::open(folder.join("checkpoints"))?.keep(2))
 }
 
 impl RunFiles {
-    /// The last checkpoint in a folder, if there is one.
-    pub fn last(folder: &Path) -> Result<Option<Checkpoint>> {
-        if folder.join("checkpoints").exists() { checkpoints(folder)?.last() } else { Ok(None) }
+    /// The last checkpoint in a folder that can be read, if there is one, and those after it that cannot.
+    pub fn last(folder: &Path) -> Result<(Option<Checkpoint>, Vec<Damaged>)> {
+        let path = folder.join("checkpoints");
+        if path.exists() { checkpoints(folder)?.last_intact() } else { Ok((None, Vec::new())) }
     }
 
     /// The files of a new run, or of one that goes on after a step; also what that one measured.
     pub fn open(folder: &Path, after: Option<u64>) -> Result<(RunFiles, History)> {
         std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, &e, "make the folder of the run"))?;
+        [BEST, LOG, CURVES].iter().try_for_each(|name| clear_unfinished(folder.join(name)))?;
         let checkpoints = checkpoints(folder)?;
         if after.is_none() && !checkpoints.steps()?.is_empty() {
             bail!(
@@ -39,7 +46,7 @@ impl RunFiles {
                 folder.display()
             );
         }
-        let log = folder.join("metrics.csv");
+        let log = folder.join(LOG);
         let (log, history) = match after {
             Some(step) => CsvLog::resume(log, step)?,
             None => (CsvLog::create(log)?, History::default()),
@@ -62,24 +69,48 @@ impl RunFiles {
         self.events.flush()
     }
 
-    /// Saves a checkpoint, unless the last one is of the same step. Whether it did.
-    pub fn save(&mut self, step: u64, checkpoint: &Checkpoint) -> Result<bool> {
-        if self.saved == Some(step) {
-            return Ok(false);
-        }
-        self.checkpoints.save(step, checkpoint)?;
-        self.saved = Some(step);
-        Ok(true)
+    /// Whether the last checkpoint is of this step.
+    pub fn has(&self, step: u64) -> bool {
+        self.saved == Some(step)
     }
 
-    pub fn save_best(&self, model: &dyn Module) -> Result<()> {
-        save(model, self.path.join("best.safetensors"))
+    /// Saves a checkpoint.
+    pub fn save(&mut self, step: u64, checkpoint: &Checkpoint) -> Result<()> {
+        self.checkpoints.save(step, checkpoint)?;
+        self.saved = Some(step);
+        Ok(())
+    }
+
+    /// Goes back to the last checkpoint that can be read: what was measured after it is forgotten. Later ones that cannot be
+    /// read are put out of the way.
+    pub fn go_back(&mut self, step: u64, damaged: &[Damaged]) -> Result<History> {
+        self.set_aside(damaged)?;
+        let (log, history) = CsvLog::resume(self.path.join(LOG), step)?;
+        (self.log, self.saved) = (log, Some(step));
+        Ok(history)
+    }
+
+    /// Puts damaged checkpoints out of the way.
+    pub fn set_aside(&self, damaged: &[Damaged]) -> Result<()> {
+        damaged.iter().try_for_each(|damaged| self.checkpoints.set_aside(damaged))
+    }
+
+    /// The last checkpoint that was saved.
+    pub fn last_saved(&self) -> Option<PathBuf> {
+        self.saved.map(|step| self.checkpoints.path_of(step))
+    }
+
+    /// The best model, if there is one.
+    pub fn best(&self) -> Option<PathBuf> {
+        Some(self.path.join(BEST)).filter(|path| path.exists())
+    }
+
+    pub fn save_best(&self, model: &dyn Module, metadata: &Metadata) -> Result<()> {
+        save_with(model, self.path.join(BEST), metadata)
     }
 
     /// Draws the curves.
     pub fn finish(&mut self, history: &History) -> Result<()> {
-        let path = self.path.join("curves.svg");
-        let svg = chart::stacked(&history.charts());
-        std::fs::write(&path, svg).map_err(|e| Error::io(&path, &e, "write the curves"))
+        write_file(self.path.join(CURVES), chart::stacked(&history.charts()))
     }
 }

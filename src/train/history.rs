@@ -2,6 +2,8 @@
 
 use super::chart::{Chart, Series};
 use crate::error::{Error, ErrorKind, Result, bail};
+use crate::io::atomic;
+use crate::regular_file;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -68,6 +70,9 @@ impl History {
     }
 }
 
+/// Longer logs are not read.
+const MAX_LOG_BYTES: usize = 1 << 30;
+
 const HEADER: &str = "step,epoch,name,value";
 
 /// A CSV file that grows with the run: `step,epoch,name,value`.
@@ -96,11 +101,11 @@ impl CsvLog {
     }
 
     fn write(path: &Path, history: &History) -> Result<CsvLog> {
-        let failed = |e: &std::io::Error| Error::io(path, e, "write the log");
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(|e| failed(&e))?;
         let lines: String = history.rows.iter().map(line).collect();
-        file.write_all(format!("{HEADER}\n{lines}").as_bytes()).map_err(|e| failed(&e))?;
+        // Whoever is killed here leaves the log as it was.
+        atomic::write(path, |sink| sink(format!("{HEADER}\n{lines}").as_bytes()))?;
+        let file = OpenOptions::new().append(true).open(path);
+        let file = file.map_err(|e| Error::io(path, &e, "write the log"))?;
         Ok(CsvLog { file, path: path.to_path_buf() })
     }
 
@@ -122,7 +127,8 @@ fn line(row: &Row) -> String {
 /// Reads what a [`CsvLog`] wrote. A last line that was cut off is passed over.
 pub fn read_csv(path: impl AsRef<Path>) -> Result<History> {
     let path = path.as_ref();
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, &e, "read the log"))?;
+    let text =
+        regular_file::read_text(path, MAX_LOG_BYTES).map_err(|e| Error::io(path, &e, "read the log"))?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut history = History::default();
     for (k, line) in whole.lines().enumerate().skip(1) {

@@ -3,8 +3,11 @@
 use crate::autograd::no_grad;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::state::State;
 use crate::tensor::record::functions;
 use crate::tensor::{Tensor, try_cross_entropy, try_realize_all};
+use std::collections::BTreeMap;
 
 /// What a step computes for a batch: the loss, and what else is worth knowing.
 #[derive(Clone)]
@@ -125,7 +128,7 @@ functions! {
 
 /// Means of [`Outcome`]s, weighted by the number of samples, or of what [counted](Outcome::counted) in them. Adding
 /// reads nothing back.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Meter {
     /// Sums of value · weight, with their names; the loss is first.
     sums: Vec<(&'static str, Tensor)>,
@@ -134,6 +137,9 @@ pub struct Meter {
     weight: f64,
     counted: Option<Tensor>,
     perplexity: bool,
+    /// Sums that were loaded and are waiting for outcomes of their names.
+    loaded: BTreeMap<String, Tensor>,
+    loaded_count: Option<Tensor>,
 }
 
 impl Meter {
@@ -158,12 +164,12 @@ impl Meter {
                 };
                 match self.sums.iter().find(|(n, _)| *n == name) {
                     Some((_, sum)) => sum.assign(&(sum + part)),
-                    None => self.sums.push((name, part.variable())),
+                    None => self.sums.push((name, following(self.loaded.remove(name), part))),
                 }
             }
             match (counted, &self.counted) {
                 (Some(n), Some(sum)) => sum.assign(&(sum + n)),
-                (Some(n), None) => self.counted = Some(n.variable()),
+                (Some(n), None) => self.counted = Some(following(self.loaded_count.take(), n)),
                 (None, _) => self.weight += samples as f64,
             }
         });
@@ -184,20 +190,79 @@ impl Meter {
 
     /// The means by name, loss first; waits for the device. The meter is empty afterwards.
     pub fn read(&mut self) -> Result<Vec<(&'static str, f64)>> {
+        Ok(self.read_with(&[])?.0)
+    }
+
+    /// [`read`](Self::read), with other numbers that come along: all of them are read at once.
+    pub(crate) fn read_with(&mut self, others: &[Tensor]) -> Result<(Vec<(&'static str, f64)>, Vec<f64>)> {
         let meter = std::mem::take(self);
-        meter.realize()?;
-        let counted = meter.counted.as_ref().map_or(Ok(0.0), Tensor::try_item::<f32>)?;
-        let weight = meter.weight + f64::from(counted);
+        let sums = meter.sums.iter().map(|(_, sum)| sum).chain(&meter.counted);
+        let mut numbers = read_together(&sums.chain(others).cloned().collect::<Vec<_>>())?;
+        let others = numbers.split_off(numbers.len() - others.len());
+        let counted = if meter.counted.is_some() { numbers.pop().unwrap_or(0.0) } else { 0.0 };
+        let weight = meter.weight + counted;
         let mut means = Vec::new();
-        for (name, sum) in &meter.sums {
-            let mean = f64::from(sum.try_item::<f32>()?) / weight;
+        for ((name, _), sum) in meter.sums.iter().zip(numbers) {
+            let mean = sum / weight;
             means.push((*name, mean));
             if *name == "loss" && meter.perplexity {
                 means.push(("perplexity", mean.exp()));
             }
         }
-        Ok(means)
+        Ok((means, others))
     }
+
+    /// What it has taken in so far, for a checkpoint in the middle of what the next reading is about.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn state(&self) -> State {
+        let state = State::new()
+            .with("samples", self.samples)
+            .with("weight", self.weight)
+            .with("perplexity", i64::from(self.perplexity));
+        let state = self
+            .sums
+            .iter()
+            .fold(state, |state, (name, sum)| state.with_tensor(&format!("{SUM}{name}"), sum.clone()));
+        self.counted.iter().fold(state, |state, counted| state.with_tensor("counted", counted.clone()))
+    }
+
+    /// Goes on from what [`state`](Self::state) gave.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn load(&mut self, state: &State) -> Result<()> {
+        let sums = state.tensors.iter().filter_map(|(name, sum)| Some((name.strip_prefix(SUM)?, sum)));
+        *self = Meter {
+            samples: state.float("samples")?,
+            weight: state.float("weight")?,
+            perplexity: state.int("perplexity")? != 0,
+            loaded: sums.map(|(name, sum)| (name.to_string(), sum.clone())).collect(),
+            loaded_count: state.tensors.get("counted").cloned(),
+            ..Meter::default()
+        };
+        Ok(())
+    }
+}
+
+/// What the names of sums begin with in a saved state.
+#[cfg(not(target_arch = "wasm32"))]
+const SUM: &str = "sum.";
+
+/// A sum that begins with `part`, behind what was loaded of it.
+fn following(loaded: Option<Tensor>, part: Tensor) -> Tensor {
+    match loaded {
+        Some(sum) => (sum.to_device(part.device()) + part).variable(),
+        None => part.variable(),
+    }
+}
+
+/// Numbers that may be on several devices, read from the first one's at once.
+pub(super) fn read_together(numbers: &[Tensor]) -> Result<Vec<f64>> {
+    let Some(first) = numbers.first() else { return Ok(Vec::new()) };
+    if let Some(wrong) = numbers.iter().find(|t| t.numel() != 1) {
+        bail!(Shape, "a metric is one number, and this has shape {}", wrong.shape());
+    }
+    let flat = |t: &Tensor| t.detach().try_reshape([1])?.try_to_device(first.device());
+    let together = no_grad(|| Tensor::try_cat(&numbers.iter().map(flat).collect::<Result<Vec<_>>>()?, 0))?;
+    Ok(together.try_to_vec::<f32>()?.into_iter().map(f64::from).collect())
 }
 
 #[cfg(test)]

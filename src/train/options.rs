@@ -3,6 +3,27 @@
 use crate::dtype::DType;
 use std::path::PathBuf;
 
+/// What a [`Trainer`](super::Trainer) does about a loss or a gradient that is NaN or infinite. It is found where the loss is
+/// read anyway: at the next step that is logged or saved, before a checkpoint is written. So no checkpoint holds such numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum OnNonFinite {
+    /// Ends the training with an error of the kind [`NonFinite`](crate::ErrorKind::NonFinite), which names the step and the last
+    /// checkpoint.
+    #[default]
+    Stop,
+    /// Leaves such steps out: parameters, buffers and the optimizer's state stay as they were, as with a
+    /// [`GradScaler`](crate::GradScaler). Looking at all gradients first costs a little. 32 skipped steps in a row are an error.
+    SkipStep,
+    /// Goes back to the last checkpoint and on from there with lower learning rates. Needs a folder.
+    GoBack {
+        /// What the rates are multiplied by.
+        factor: f64,
+        /// How often before it is an error.
+        at_most: u32,
+    },
+}
+
 /// What a [`Trainer`](super::Trainer) does besides stepping.
 #[derive(Clone, Debug)]
 pub struct TrainerOptions {
@@ -17,6 +38,9 @@ pub struct TrainerOptions {
     pub clip: Option<f64>,
     /// Computes products in this type, with a gradient scaler: `DType::F16`.
     pub precision: Option<DType>,
+    /// What happens if a loss or a gradient is NaN or infinite. With a [`precision`](Self::precision), gradients may be, now
+    /// and then: the scaler skips such steps, and only 32 in a row are an error.
+    pub on_non_finite: OnNonFinite,
     /// Steps between two readings of the training's metrics. Reading waits for the device.
     pub log_every: u64,
     /// Steps between two validations, with one more at the end; without it there is one after every epoch.
@@ -43,6 +67,7 @@ impl Default for TrainerOptions {
             accumulate: 1,
             clip: None,
             precision: None,
+            on_non_finite: OnNonFinite::Stop,
             log_every: 50,
             validate_every: None,
             checkpoint_every: None,

@@ -2,7 +2,9 @@
 
 use super::event::Event;
 use super::history::Row;
+use super::trainer::SKIPPED;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::io::Write;
 
 /// Shows events as they come.
 pub(super) struct Progress {
@@ -20,6 +22,14 @@ impl Progress {
 
     pub fn see(&mut self, event: &Event<'_>) {
         match event {
+            Event::PassedOver { path, reason } => {
+                self.say(&format!("passing over {}, which is damaged: {reason}", path.display()));
+            }
+            Event::NonFinite { step, what, .. } => self.say(&format!("step {step:>6}  {what} is not finite")),
+            Event::WentBack { step, factor } => {
+                self.say(&format!("going back to step {step}, with learning rates times {factor}"));
+                self.bar.set_position(*step);
+            }
             Event::Resumed { step, epoch } => {
                 self.say(&format!("going on after step {step}, epoch {}", epoch + 1));
             }
@@ -42,7 +52,8 @@ impl Progress {
 
     fn say(&self, line: &str) {
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            // Where nobody reads standard error there is nobody to tell, and no reason to end a training.
+            let _ = writeln!(std::io::stderr(), "{line}");
         } else {
             self.bar.println(line);
         }
@@ -53,13 +64,14 @@ impl Progress {
 fn text(rows: &[Row]) -> String {
     let mut words = Vec::new();
     let mut part = "";
-    for row in rows {
+    for row in rows.iter().filter(|row| row.name != SKIPPED || row.value > 0.0) {
         let (of, name) = row.name.rsplit_once('/').unwrap_or(("", &row.name));
         let prefix = if of.is_empty() || of == part { String::new() } else { format!("{of} ") };
         part = if of.is_empty() { part } else { of };
         words.push(match name {
             "accuracy" => format!("{prefix}accuracy {:.2}%", 100.0 * row.value),
             "learning_rate" => format!("rate {:.2e}", row.value),
+            SKIPPED => format!("{} steps skipped", row.value),
             "per_second" => format!("{:.0} a second", row.value),
             _ => format!("{prefix}{name} {:.4}", row.value),
         });

@@ -1,20 +1,31 @@
 //! The loop: batches through a model, gradients into an optimizer, and everything people want to know and keep.
+//!
+//! `update` is the optimizer's step, `saving` begins with checkpoints and writes them, and `recovery` is about numbers that
+//! are not finite.
+
+mod recovery;
+mod saving;
+mod update;
 
 use super::event::Event;
 use super::files::RunFiles;
+use super::health::Health;
 use super::history::{History, Row};
+use super::lock::RunLock;
 use super::metrics::{Meter, Outcome};
-use super::options::TrainerOptions;
+use super::options::{OnNonFinite, TrainerOptions};
 use super::progress::Progress;
 use crate::autograd::no_grad;
 use crate::call::LayerScope;
 use crate::data::DataLoader;
+use crate::dtype::DType;
 use crate::engine::Profiler;
 use crate::error::{Result, bail};
-use crate::io::Checkpoint;
+use crate::io::{Damaged, Metadata};
 use crate::nn::Module;
-use crate::optim::{GradScaler, Optimizer, Schedule, Scheduler, try_clip_grad_norm};
+use crate::optim::{GradScaler, Optimizer, Schedule, Scheduler};
 use crate::tensor::{Tensor, autocast, try_realize_all};
+use recovery::Fault;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -47,6 +58,10 @@ pub struct Trainer<'t> {
     stop: Arc<AtomicBool>,
     /// What every checkpoint keeps besides, by name.
     notes: Vec<(String, String)>,
+    /// Makes the metadata of the best model's file.
+    describe_best: Option<DescribeBest<'t>>,
+    /// The lock of the run's folder, if the caller has it.
+    lock: Option<&'t RunLock>,
     /// Steps that [`fit`](Self::fit) made, and the time they took.
     done: (u64, Duration),
     /// What they learnt from.
@@ -54,6 +69,10 @@ pub struct Trainer<'t> {
 }
 
 type Observer<'t> = Box<dyn FnMut(&Event<'_>) -> Result<()> + 't>;
+type DescribeBest<'t> = Box<dyn Fn(&History) -> Metadata + 't>;
+
+/// The name of the row that counts steps whose gradients were not finite.
+pub(super) const SKIPPED: &str = "skipped_steps";
 
 /// Where a training stands.
 #[derive(Default)]
@@ -72,7 +91,18 @@ struct Run {
     since_best: u64,
     history: History,
     files: Option<RunFiles>,
+    /// The lock of the folder, if the caller has none.
+    _lock: Option<RunLock>,
+    /// Checkpoints that were passed over.
+    damaged: Vec<Damaged>,
     meter: Meter,
+    health: Health,
+    /// The values that the buffers had before the step under way, if it may be skipped.
+    buffers: Vec<(Tensor, Tensor)>,
+    /// How often the run went back to a checkpoint: in all, and since the last was saved.
+    went_back: (u32, u32),
+    /// What is not finite, and in which step, when that ends a walk through the data.
+    fault: Option<Fault>,
     /// Units since the last reading, and when that was.
     units: usize,
     since: Option<Instant>,
@@ -112,6 +142,8 @@ impl<'t> Trainer<'t> {
             observers: Vec::new(),
             stop: Arc::default(),
             notes: Vec::new(),
+            describe_best: None,
+            lock: None,
             done: (0, Duration::ZERO),
             units: 0,
         }
@@ -140,6 +172,20 @@ impl<'t> Trainer<'t> {
     #[must_use]
     pub fn with_note(mut self, name: &str, text: &str) -> Trainer<'t> {
         self.notes.push((name.to_string(), text.to_string()));
+        self
+    }
+
+    /// Puts metadata into the file of the best model, made of what was measured so far.
+    #[must_use]
+    pub fn with_best_metadata(mut self, describe: impl Fn(&History) -> Metadata + 't) -> Trainer<'t> {
+        self.describe_best = Some(Box::new(describe));
+        self
+    }
+
+    /// Trains in the folder that the caller has locked. Otherwise [`fit`](Self::fit) locks it, for as long as it runs.
+    #[must_use]
+    pub fn with_lock(mut self, lock: &'t RunLock) -> Trainer<'t> {
+        self.lock = Some(lock);
         self
     }
 
@@ -192,6 +238,20 @@ impl<'t> Trainer<'t> {
         if self.options.resume && self.options.folder.is_none() {
             bail!(Argument, "there is nothing to resume without a folder: set TrainerOptions::folder");
         }
+        if let OnNonFinite::GoBack { factor, .. } = self.options.on_non_finite {
+            if self.options.folder.is_none() {
+                bail!(
+                    Argument,
+                    "there is no checkpoint to go back to without a folder: set TrainerOptions::folder"
+                );
+            }
+            if !(factor > 0.0 && factor <= 1.0) {
+                bail!(
+                    Argument,
+                    "learning rates cannot be lowered by a factor of {factor}: give one from 0 to 1"
+                );
+            }
+        }
         (self.done, self.units) = ((0, Duration::ZERO), 0);
         let mut run = self.start(train)?;
         let watching = self.observers.len();
@@ -213,22 +273,21 @@ impl<'t> Trainer<'t> {
     fn train(
         &mut self,
         run: &mut Run,
-        train: &DataLoader,
+        train: &mut DataLoader,
         mut validation: Option<&mut DataLoader>,
         step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
     ) -> Result<()> {
+        self.tell_damaged(&std::mem::take(&mut run.damaged))?;
         if run.resumed {
             self.tell(&Event::Resumed { step: run.step, epoch: run.epochs(train) })?;
-        }
-        self.model.train();
-        self.optimizer.zero_grad();
-        run.since = Some(Instant::now());
-        while !self.is_over(run, train) {
-            self.epoch(run, train, &mut validation, step)?;
-        }
-        self.log(run, train)?;
-        if run.files.is_some() {
+        } else if matches!(self.options.on_non_finite, OnNonFinite::GoBack { .. }) {
+            // There must be something to go back to.
             self.save(run, train)?;
+        }
+        loop {
+            let ended = self.steps(run, train, &mut validation, step);
+            let Some(fault) = run.fault.take() else { break ended? };
+            self.recover(run, train, &fault)?;
         }
         // A run that goes on from this checkpoint has not made a validation out of turn.
         let validated = run.history.series("validation/loss").last().map(|&(step, _)| step);
@@ -239,6 +298,32 @@ impl<'t> Trainer<'t> {
             files.finish(&run.history)?;
         }
         self.tell(&Event::Finished { step: run.step, history: &run.history })
+    }
+
+    /// All steps that are left, with a checkpoint at their end.
+    fn steps(
+        &mut self,
+        run: &mut Run,
+        train: &DataLoader,
+        validation: &mut Option<&mut DataLoader>,
+        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<()> {
+        self.model.train();
+        self.optimizer.zero_grad();
+        run.since = Some(Instant::now());
+        while !self.is_over(run, train) {
+            self.epoch(run, train, validation, step)?;
+        }
+        // This reading is out of turn: a run that goes on from here has the row that it would have had.
+        let (meter, health) = (run.meter.clone(), run.health.clone());
+        if !run.resumed || run.step > run.first {
+            self.log(run, train)?;
+        }
+        (run.meter, run.health) = (meter, health);
+        match run.files {
+            Some(_) => self.save(run, train),
+            None => self.check_parameters(run).map(drop),
+        }
     }
 
     /// One walk through the training data, or what is left of it.
@@ -336,8 +421,19 @@ impl<'t> Trainer<'t> {
         y: &Tensor,
         step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
     ) -> Result<()> {
-        let outcome = self.outcome(x, y, step)?;
+        if self.skips_by_itself() && run.waiting == 0 {
+            run.buffers = self.model.buffers().into_iter().map(|b| (b.clone(), b.detach())).collect();
+        }
+        let mut outcome = self.outcome(x, y, step)?;
         let units = outcome.units.map_or(x.size(0), |(_, n)| n);
+        let finite = run.health.add_loss(&outcome)?;
+        if self.skips() {
+            // The loss of a step that is skipped for it is no part of the mean.
+            outcome.counted = Some(no_grad(|| match &outcome.counted {
+                Some(counted) => finite.try_where_(counted, 0.0),
+                None => finite.try_to_dtype(DType::F32)?.try_mul(x.size(0) as f64),
+            })?);
+        }
         run.meter.add(&outcome, x.size(0));
         run.units += units;
         self.units += units as u64;
@@ -354,9 +450,19 @@ impl<'t> Trainer<'t> {
             // The graph of a batch goes before the next one comes.
             let gradients: Vec<Tensor> =
                 self.optimizer.parameters().iter().filter_map(Tensor::grad).collect();
-            try_realize_all(&gradients)?;
+            let finite = run.health.losses().cloned();
+            try_realize_all(&gradients.into_iter().chain(finite).collect::<Vec<_>>())?;
         }
         Ok(())
+    }
+
+    /// Whether steps are skipped whose gradients are not finite: by the scaler, or by the trainer itself.
+    fn skips(&self) -> bool {
+        self.scaler.is_some() || self.skips_by_itself()
+    }
+
+    fn skips_by_itself(&self) -> bool {
+        self.scaler.is_none() && self.options.on_non_finite == OnNonFinite::SkipStep
     }
 
     fn outcome(
@@ -371,29 +477,6 @@ impl<'t> Trainer<'t> {
             Some(dtype) => autocast(dtype, || step(x, y)),
             None => step(x, y),
         }
-    }
-
-    /// A step of the optimizer with the gradients that were collected.
-    fn update(&mut self, run: &mut Run) -> Result<()> {
-        if let (Some(scaler), true) = (&mut self.scaler, self.options.clip.is_some()) {
-            scaler.try_unscale(&*self.optimizer)?;
-        }
-        if let Some(norm) = self.options.clip {
-            try_clip_grad_norm(self.optimizer.parameters(), norm)?;
-        }
-        match &mut self.scaler {
-            Some(scaler) => scaler.try_step(self.optimizer)?,
-            None => self.optimizer.try_step()?,
-        }
-        run.rate = self.optimizer.learning_rates().first().copied().unwrap_or(f64::NAN);
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler.step(self.optimizer);
-        }
-        self.optimizer.zero_grad();
-        run.waiting = 0;
-        run.step += 1;
-        self.done.0 += 1;
-        Ok(())
     }
 
     /// Waits for steps that were asked for and are not done yet: that time is theirs.
@@ -413,7 +496,7 @@ impl<'t> Trainer<'t> {
             return Ok(());
         }
         let started = Instant::now();
-        let means = run.meter.read()?;
+        let (means, counters) = run.meter.read_with(&run.health.counters())?;
         // A device works while the host goes on; here the host waits for it.
         self.done.1 += started.elapsed();
         let seconds = run.since.replace(Instant::now()).map_or(f64::NAN, |t| t.elapsed().as_secs_f64());
@@ -422,8 +505,15 @@ impl<'t> Trainer<'t> {
             means.into_iter().map(|(name, v)| (format!("train/{name}"), v)).collect();
         measured.push(("learning_rate".into(), run.rate));
         measured.push(("per_second".into(), speed));
+        let verdict = run.health.verdict(&counters);
+        if self.skips() {
+            measured.push((SKIPPED.into(), verdict.skipped as f64));
+        }
         let rows = keep(run, train, measured)?;
-        self.tell(&Event::Measured { step: run.step, rows: &rows })
+        self.tell(&Event::Measured { step: run.step, rows: &rows })?;
+        let judged = self.judge(run, &verdict);
+        run.health.restart(&verdict);
+        judged
     }
 
     fn validate(
@@ -446,18 +536,19 @@ impl<'t> Trainer<'t> {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.observe(loss, self.optimizer);
         }
-        let better = !loss.is_nan() && run.best.is_none_or(|best| loss < best);
+        let better = loss.is_finite() && run.best.is_none_or(|best| loss < best);
         run.since_best = if better { 0 } else { run.since_best + 1 };
         if better {
             run.best = Some(loss);
         }
         // A run that was stopped may have ended with a better one, which was not in its turn.
         let is_best =
-            better && run.history.series("validation/loss").iter().all(|&(_, l)| l.is_nan() || loss < l);
+            better && run.history.series("validation/loss").iter().all(|&(_, l)| !l.is_finite() || loss < l);
         let measured = means.into_iter().map(|(name, v)| (format!("validation/{name}"), v)).collect();
         let rows = keep(run, train, measured)?;
         if is_best && let Some(files) = &run.files {
-            files.save_best(self.model)?;
+            let metadata = self.describe_best.as_ref().map(|describe| describe(&run.history));
+            files.save_best(self.model, &metadata.unwrap_or_default())?;
         }
         // The time of a validation is not the training's.
         run.since = run.since.map(|since| since + started.elapsed());
@@ -493,74 +584,14 @@ impl<'t> Trainer<'t> {
         self.options.steps.map_or(all, |n| n.min(all))
     }
 
+    fn tell_damaged(&mut self, damaged: &[Damaged]) -> Result<()> {
+        let mut all = damaged.iter();
+        all.try_for_each(|one| self.tell(&Event::PassedOver { path: &one.path, reason: one.reason() }))
+    }
+
     fn tell(&mut self, event: &Event<'_>) -> Result<()> {
         let _outside = LayerScope::leave();
         self.observers.iter_mut().try_for_each(|observer| observer(event))
-    }
-
-    /// A new run, or the one that the folder holds.
-    fn start(&mut self, train: &mut DataLoader) -> Result<Run> {
-        let mut run = Run::default();
-        // Others may have walked through the same data, and left after the last batch.
-        if train.position() >= train.len() {
-            train.restart(train.epoch() + 1);
-        }
-        run.first_epoch = train.epoch();
-        let Some(folder) = self.options.folder.clone() else { return Ok(run) };
-        let found = if self.options.resume { RunFiles::last(&folder)? } else { None };
-        if let Some(saved) = &found {
-            saved.restore_module("model", self.model)?;
-            saved.restore("optimizer", self.optimizer)?;
-            if let Some(scheduler) = &mut self.scheduler {
-                saved.restore("scheduler", scheduler)?;
-                // The schedule may be that of a longer run.
-                scheduler.apply(self.optimizer);
-            }
-            if let Some(scaler) = &mut self.scaler {
-                saved.restore("scaler", scaler)?;
-            }
-            saved.restore("loader", train)?;
-            saved.restore_rng()?;
-            run.step = saved.int("step")? as u64;
-            run.first = run.step;
-            run.since_best = saved.int("since_best")? as u64;
-            run.best = saved.float("best").ok().filter(|best| !best.is_nan());
-            // Files that were written before do not say it.
-            run.first_epoch = saved.int("first_epoch").unwrap_or(0) as u64;
-            run.resumed = true;
-        }
-        let (files, history) = RunFiles::open(&folder, found.is_some().then_some(run.step))?;
-        run.history = history;
-        run.files = Some(files);
-        Ok(run)
-    }
-
-    fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
-        self.settle()?;
-        let Some(files) = &mut run.files else { return Ok(()) };
-        let notes = self.notes.iter();
-        let mut checkpoint = notes
-            .fold(Checkpoint::new(), |checkpoint, (name, text)| checkpoint.with_value(name, text.as_str()))
-            .with_module("model", self.model)
-            .with("optimizer", &*self.optimizer)
-            .with("loader", train)
-            .with_rng()
-            .with_value("step", run.step as i64)
-            .with_value("first_epoch", run.first_epoch as i64)
-            .with_value("since_best", run.since_best as i64);
-        if let Some(best) = run.best {
-            checkpoint = checkpoint.with_value("best", best);
-        }
-        if let Some(scheduler) = &self.scheduler {
-            checkpoint = checkpoint.with("scheduler", scheduler);
-        }
-        if let Some(scaler) = &self.scaler {
-            checkpoint = checkpoint.with("scaler", scaler);
-        }
-        if files.save(run.step, &checkpoint)? {
-            self.tell(&Event::Saved { step: run.step })?;
-        }
-        Ok(())
     }
 }
 

@@ -53,6 +53,27 @@ fn a_set_is_fetched_when_asked_for_and_trained_on() {
     ok(&trained);
 }
 
+#[cfg(unix)]
+#[test]
+#[cfg(feature = "download")]
+fn the_command_that_fetches_a_missing_set_works_when_pasted() {
+    let folder = Folder::new("pasted-download");
+    let text: &'static str = "the cat sat on the mat . ";
+    let (url, server) = serve(vec![("/train.txt", text), ("/valid.txt", text), ("/test.txt", text)]);
+    let data = folder.0.join("data");
+    let mut training = volta(&folder);
+    tiny_on("wikitext-2", &mut training)
+        .env("VOLTA_DATA", &data)
+        .env("XDG_CACHE_HOME", &data)
+        .env("HOME", &data);
+    let said = super::text(&training.output().unwrap().stderr);
+    let command = said.split('`').nth(1).unwrap_or_else(|| panic!("{said}"));
+    let mut shell = super::output::pasted(&folder, command);
+    ok(&shell.env("VOLTA_MIRROR", &url).env("VOLTA_DATA", &data).output().unwrap());
+    server.join().unwrap();
+    assert!(data.join("wikitext-2/wiki.train.tokens").is_file());
+}
+
 #[test]
 fn a_set_that_is_missing_is_not_fetched_unasked() {
     let folder = Folder::new("missing-set");

@@ -1,10 +1,15 @@
 //! The program as its users run it: commands, files, errors, exit codes, interruption.
 
+mod diverging;
 mod download;
+#[cfg(unix)]
+mod kills;
 mod learning;
+mod output;
 mod runs;
 mod talking;
 mod trouble;
+mod variables;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -32,7 +37,11 @@ impl Drop for Folder {
 
 fn volta(folder: &Folder) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_volta"));
-    command.current_dir(&folder.0).env_remove("VOLTA_DATA").env("VOLTA_THREADS", "1");
+    command
+        .current_dir(&folder.0)
+        .env_remove("VOLTA_DATA")
+        .env_remove("VOLTA_DEVICE")
+        .env("VOLTA_THREADS", "1");
     command
 }
 
@@ -153,6 +162,27 @@ fn a_dry_run_tells_the_plan_and_writes_nothing() {
         assert!(said.contains(part), "{part} in\n{said}");
     }
     assert!(!folder.0.join("models").exists());
+}
+
+/// The parameters alone would be 1.6 GB, and a step needs four times that.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_dry_run_takes_no_memory_for_the_model() {
+    let folder = Folder::new("dry-large");
+    let script = format!(
+        "ulimit -v 1000000; exec '{}' train --dry-run --json --data short --device cpu --layers 2 --width 4096 --heads 4 \
+         --context 16 --batch 2",
+        env!("CARGO_BIN_EXE_volta")
+    );
+    let mut shell = Command::new("bash");
+    shell.current_dir(&folder.0).env_remove("VOLTA_DATA").env("VOLTA_THREADS", "1").args(["-c", &script]);
+    let run = shell.output().unwrap();
+    let line: Value = serde_json::from_str(text(&run.stdout).trim())
+        .unwrap_or_else(|e| panic!("{e}: {}{}", text(&run.stdout), text(&run.stderr)));
+    let (needed, there) = (line["peak_bytes"].as_u64().unwrap(), line["available_bytes"].as_u64().unwrap());
+    assert!(line["parameters"].as_u64() > Some(400_000_000) && needed > 4 * 1_600_000_000, "{line}");
+    // It may be more than this machine has, and is an error then.
+    assert_eq!(run.status.code(), Some(i32::from(needed > there)), "{}", text(&run.stderr));
 }
 
 #[test]

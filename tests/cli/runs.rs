@@ -238,19 +238,67 @@ fn a_dry_run_plans_what_the_run_does() {
     assert!(said.contains(&format!("A step of {} tokens", 4 * 16 * 16)), "{said}");
 }
 
+#[cfg(unix)]
 #[test]
-fn a_model_that_has_diverged_is_kept_with_the_reason_why_it_writes_nothing() {
-    let folder = Folder::new("diverged");
+fn a_run_that_is_under_way_is_not_gone_on_with_by_another_process() {
+    use std::io::{BufRead, BufReader};
+    let folder = Folder::new("locked");
     let mut command = volta(&folder);
-    plain("short", &mut command).args(["--optimizer", "sgd", "--learning-rate", "10", "--clip", "0"]);
-    command.args(["--schedule", "constant", "--steps", "40", "--sample-interval", "39"]);
-    let said = ok(&command.output().unwrap());
-    assert_eq!(said.matches("the model has diverged").count(), 2, "{said}");
-    assert_eq!(steps(&model(&folder, NAME)), "40");
-    let page = std::fs::read_to_string(folder.0.join(format!("models/{NAME}.html"))).unwrap();
-    assert!(page.contains("the model has diverged"), "{page}");
-    let log = std::fs::read_to_string(folder.0.join("models/training_log.tsv")).unwrap();
-    assert_eq!(log.lines().count(), 2);
+    tiny(&mut command).args(["--steps", "1000000", "--json"]);
+    let mut run = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut wait_for = |event: &str| {
+        assert!(lines.any(|line| line.contains(event)), "it ended before {event}");
+    };
+    wait_for("\"validation\"");
+    // Twice, while it goes on writing.
+    for _ in 0..2 {
+        let output = tiny(&mut volta(&folder)).args(["--steps", "1000000", "--resume"]).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("process {}", run.id())) && said.contains(NAME), "{said}");
+        wait_for("\"saved\"");
+    }
+    // Whoever only reads may.
+    let best = format!("{NAME}/best");
+    ok(&volta(&folder).args(["eval", "--device", "cpu", "--model", &best]).output().unwrap());
+    assert!(run.try_wait().unwrap().is_none(), "it still runs");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let measured = volta::train::read_csv(folder.0.join("models").join(NAME).join("metrics.csv")).unwrap();
+    let losses = measured.series("train/loss");
+    assert!(losses.windows(2).all(|pair| pair[0].0 < pair[1].0), "{losses:?}");
+}
+
+#[test]
+fn a_damaged_checkpoint_is_passed_over_with_a_warning() {
+    let folder = Folder::new("damaged");
+    let run = |more: &[&str]| {
+        let output = tiny(&mut volta(&folder)).args(more).arg("--quiet").output().unwrap();
+        ok(&output);
+        text(&output.stderr)
+    };
+    let (name, steps) = (["--name", "whole"], ["--steps", "12"]);
+    run(&[name, steps].concat());
+    run(&["--steps", "8"]);
+    let run_folder = folder.0.join("models").join(NAME);
+    let last = run_folder.join("checkpoints/step-00000008.safetensors");
+    let bytes = std::fs::read(&last).unwrap();
+    std::fs::write(&last, &bytes[..bytes.len() / 2]).unwrap();
+    let said = run(&["--steps", "12", "--resume"]);
+    for part in ["warning", "step-00000008", "damaged"] {
+        assert!(said.contains(part), "{part} in\n{said}");
+    }
+    assert_eq!(super::values(&model(&folder, NAME)), super::values(&model(&folder, "whole")));
+    assert!(run_folder.join("checkpoints/step-00000008.safetensors.damaged").exists());
+    assert_eq!(run(&["--steps", "16", "--resume"]), "", "once is enough");
+    // Nothing is left to go on with.
+    for file in std::fs::read_dir(run_folder.join("checkpoints")).unwrap() {
+        std::fs::write(file.unwrap().path(), "nothing").unwrap();
+    }
+    let output = tiny(&mut volta(&folder)).args(["--steps", "20", "--resume"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("step-00000016"), "{}", text(&output.stderr));
 }
 
 #[cfg(unix)]

@@ -71,6 +71,9 @@ fn what_is_too_large_for_memory_is_an_error() {
         let said = text(&run.stderr);
         assert_eq!(run.status.code(), Some(1), "{said}");
         assert!(said.contains("memory") && !said.contains("panicked"), "{said}");
+        // On Linux it is known what there is.
+        let numbers = said.matches(" GB").count();
+        assert!(!cfg!(target_os = "linux") || numbers == 2, "{said}");
         assert!(!folder.0.join("models").exists(), "a folder for a run that never was");
     }
     for (workload, batch) in
@@ -130,4 +133,87 @@ fn without_a_gpu_it_says_what_to_install() {
     assert!(!said.contains("panicked"), "{said}");
     let said = run(Some("llvmpipe"));
     assert!(said.contains("llvmpipe") && said.contains("VOLTA_ADAPTER"), "{said}");
+}
+
+/// What a program says that must not take a minute; pipes and devices would take for ever.
+#[cfg(unix)]
+fn soon(command: &mut Command) -> std::process::Output {
+    use std::process::Stdio;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    for _ in 0..6000 {
+        if child.try_wait().expect("it is a child").is_some() {
+            return child.wait_with_output().expect("it has ended");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    panic!("{command:?} waits");
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_that_are_named_like_models_are_not_opened() {
+    let folder = Folder::new("pipes");
+    let models = folder.0.join("models");
+    std::fs::create_dir(&models).unwrap();
+    assert!(Command::new("mkfifo").arg(models.join("pipe.safetensors")).status().unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", models.join("zero.safetensors")).unwrap();
+    let listed = soon(volta(&folder).arg("models"));
+    assert!(ok(&listed).contains("No models"));
+    for (arguments, part) in [
+        (&["chat"][..], "there is no model"),
+        (&["chat", "pipe"], "pipe"),
+        (&["generate", "--model", "models/pipe.safetensors", "x"], "pipe"),
+        (&["inspect", "models/pipe.safetensors"], "a named pipe"),
+        (&["inspect", "models/zero.safetensors"], "a device"),
+        (&["inspect", "/dev/zero"], "a device"),
+        (&["train", "--data", "/dev/zero", "--device", "cpu"], "a device"),
+        (&["train", "--config", "/dev/zero"], "longer than"),
+    ] {
+        let output = soon(volta(&folder).args(arguments));
+        let said = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{arguments:?}: {:?}\n{said}", output.status);
+        assert!(said.contains(part) && !said.contains("panicked"), "{arguments:?}\n{said}");
+    }
+}
+
+/// Names in files, texts and what models write reach the terminal without control characters.
+#[test]
+fn what_a_terminal_would_obey_is_escaped() {
+    let folder = Folder::new("escapes");
+    let evil = "\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}31m\u{202e}\u{8}";
+    let safe = |output: &std::process::Output| {
+        let said = text(&output.stdout) + &text(&output.stderr);
+        let obeyed = |c: char| !matches!(c, '\n' | '\t') && (c.is_control() || c == '\u{202e}');
+        assert!(!said.chars().any(obeyed), "{said:?}");
+        assert!(said.contains("\\u{1b}") || said.contains("\\u001b"), "{said:?}");
+    };
+    let name = serde_json::to_string(evil).unwrap();
+    let header = format!(r#"{{{name}:{{"dtype":{name},"shape":[1],"data_offsets":[0,1]}}}}"#);
+    let file = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0]].concat();
+    std::fs::write(folder.0.join("evil.safetensors"), file).unwrap();
+    safe(&volta(&folder).args(["inspect", "evil.safetensors"]).output().unwrap());
+    safe(&volta(&folder).args(["inspect", "--json", "evil.safetensors"]).output().unwrap());
+    let header = header.replace(r#""data_offsets":[0,1]"#, r#""data_offsets":[0,2]"#);
+    let file = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0]].concat();
+    std::fs::write(folder.0.join("wrong.safetensors"), file).unwrap();
+    safe(&volta(&folder).args(["inspect", "wrong.safetensors"]).output().unwrap());
+    std::fs::write(folder.0.join("wrong.toml"), format!("{name} = 1\n")).unwrap();
+    safe(&volta(&folder).args(["train", "--config", "wrong.toml"]).output().unwrap());
+    // A model that has learnt nothing else says nothing else, in samples, texts and answers.
+    std::fs::write(folder.0.join("evil.txt"), evil.repeat(60)).unwrap();
+    let trained = tiny_on("evil.txt", &mut volta(&folder))
+        .args(["--steps", "20", "--tokenizer", "chars"])
+        .output()
+        .unwrap();
+    ok(&trained);
+    safe(&trained);
+    let generate = ["generate", "--device", "cpu", "--length", "20", "--seed", "1"];
+    safe(&volta(&folder).args(generate).arg("x").output().unwrap());
+    safe(&volta(&folder).args(generate).args(["--json", "x"]).output().unwrap());
 }

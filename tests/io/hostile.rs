@@ -103,6 +103,77 @@ fn more_axes_than_volta_has_matter_only_to_who_asks_for_them() {
     assert!(error.message().contains("\"w\"") && error.message().contains("9 axes"), "{error}");
 }
 
+/// What is longer than a table can be wide is cut there.
+#[test]
+fn names_types_and_shapes_of_any_length_are_listed() {
+    let long = "n".repeat(70_000);
+    let many = format!("[{}1]", "1,".repeat(69_999));
+    for (name, dtype, shape) in [(&*long, "U8", "[1]"), ("w", &*long, "[1]"), ("w", "U8", &*many)] {
+        let weights =
+            Weights::from_bytes(file(&format!("{{{}}}", tensor(name, dtype, shape, 0, 1)), 1)).unwrap();
+        let table = weights.to_string();
+        assert_eq!(table.lines().count(), 3);
+        assert!(table.len() < 2_000 && table.contains('…') && table.contains("1 B"), "{table:.300}");
+    }
+    let twice = format!("{},{}", tensor(&long, "U8", "[1]", 0, 1), tensor("w", "U8", "[1]", 0, 1));
+    let error = Weights::from_bytes(file(&format!("{{{twice}}}"), 1)).unwrap_err();
+    assert!(
+        error.message().len() < 5_000 && error.message().contains("overlaps"),
+        "{:.300}",
+        error.message()
+    );
+}
+
+/// Names, types and keys reach a terminal as escapes.
+#[test]
+fn what_a_terminal_would_obey_is_never_printed() {
+    let evil = r"\u001b[31mred\u001b]0;title\u0007\u009b2J\u202e\u0000\r";
+    let safe = |text: &str| {
+        let control = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!text.chars().any(control) && text.contains("\\u{1b}[31mred"), "{text:?}");
+    };
+    let weights = Weights::from_bytes(file(&format!("{{{}}}", tensor(evil, evil, "[1]", 0, 1)), 1)).unwrap();
+    safe(&weights.to_string());
+    safe(weights.load().err().unwrap().message());
+    safe(weights.tensor("w", Device::Cpu).unwrap_err().message());
+    for header in [
+        tensor(evil, "U8", "[2]", 0, 1),
+        format!(r#""w":{{"dtype":{{"{evil}":1}},"shape":[1],"data_offsets":[0,1]}}"#),
+        format!(r#""{evil}":1,"{evil}":1"#),
+    ] {
+        let error = Weights::from_bytes(file(&format!("{{{header}}}"), 1)).unwrap_err();
+        let text = error.to_string();
+        assert!(!text.chars().any(|c| c.is_control() || c == '\u{202e}') && text.contains("red"), "{text:?}");
+    }
+}
+
+/// A pipe makes whoever opens it wait, and a device may never end.
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_opened() {
+    let scratch = crate::scratch::Scratch::new("pipes");
+    let pipe = scratch.file("model.safetensors");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let folder = pipe.parent().unwrap();
+    let device = scratch.file("zero.safetensors");
+    std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+    let index = scratch.file("index.json");
+    std::fs::write(&index, r#"{"weight_map":{"w":"model.safetensors"}}"#).unwrap();
+    for (path, what) in [(&pipe, "a named pipe"), (&device, "a device"), (&index, "a named pipe")] {
+        let error = Weights::open(path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.message().contains(what), "{error}");
+    }
+    assert!(Weights::open(folder).is_err());
+    for path in [&pipe, &device] {
+        assert!(volta::text::Tokenizer::from_file(path).is_err());
+        assert!(volta::data::read_image(path).is_err());
+        assert!(volta::train::read_csv(path).is_err());
+    }
+    let data = volta::text::Corpus::load(&device.display().to_string(), &Default::default()).unwrap_err();
+    assert!(data.message().contains("a device"), "{data}");
+}
+
 /// The first bytes of a file are the length of its header: by chance they look like those of other formats.
 #[test]
 fn a_header_may_have_any_length() {

@@ -137,6 +137,44 @@ fn containers_that_hold_themselves_or_each_other_many_times_are_refused() {
     pickle_refused(texts.raw(b".").0, &["too many objects"]);
 }
 
+/// What a file may describe is bounded by its size.
+#[test]
+fn a_small_file_does_not_describe_millions_of_objects() {
+    // A list of two thousand numbers that is named three thousand times.
+    let mut lists = Pickle::new().raw(b"}").text("a").raw(b"](");
+    for _ in 0..2000 {
+        lists = lists.raw(b"K\x01");
+    }
+    lists = lists.raw(b"eq\x00s").text("b").raw(b"](");
+    for _ in 0..3000 {
+        lists = lists.raw(b"h\x00");
+    }
+    let pickle = lists.raw(b"es.").0;
+    assert!(pickle.len() < 11_000);
+    pickle_refused(pickle, &["too many objects"]);
+    // What describes its objects one by one may have as many as it likes.
+    let mut plain = Pickle::new().raw(b"}(");
+    for k in 0..2000 {
+        plain = plain.text(&format!("a name that is rather long.{k}")).raw(b"](");
+        plain = (0..20).fold(plain, |plain, _| plain.raw(b"K\x01")).raw(b"e");
+    }
+    assert!(Weights::from_bytes(Archive::new(plain.raw(b"u.").0, &[]).bytes()).is_ok());
+}
+
+/// Names of Python's and messages are not put together from texts of any length, again and again.
+#[test]
+fn long_names_are_refused_and_messages_stay_short() {
+    let long = "x".repeat(1 << 20);
+    let refused = |pickle: Pickle| {
+        let error = Weights::from_bytes(Archive::new(pickle.0, &[]).bytes()).unwrap_err();
+        assert!(error.message().len() < 5_000, "{:.300}", error.message());
+    };
+    refused(Pickle::new().text(&long).text("system").raw(b"\x93."));
+    refused(Pickle::new().global("torch", &long));
+    let call = Pickle::new().global("torch._utils", "_rebuild_tensor_v2").raw(b"(").text(&long).raw(b"q\x00");
+    refused((0..60).fold(call, |call, _| call.raw(b"h\x00")).raw(b"tR."));
+}
+
 #[test]
 fn two_tensors_of_one_name_are_refused() {
     let w = |p: Pickle| p.tensor("FloatStorage", 0, &[1], &[1]);

@@ -7,8 +7,8 @@ use std::process::Command;
 use volta::io::Metadata;
 use volta::optim::ExponentialLR;
 use volta::{
-    Adam, Checkpoint, DType, Dropout, GradScaler, Linear, Module, Optimizer, ReLU, Result, Scheduler,
-    Sequential, State, Stateful, Tensor, Weights, autocast, manual_seed, mse_loss, save_safetensors,
+    Adam, Checkpoint, DType, Dropout, GradScaler, Linear, Module, ReLU, Result, Scheduler, Sequential, State,
+    Stateful, Tensor, Weights, autocast, manual_seed, mse_loss, save_safetensors,
 };
 
 /// Batches of four examples out of twelve, in another order every epoch.

@@ -4,7 +4,7 @@
 mod sparse_rows;
 
 use volta::optim::clip_grad_norm;
-use volta::{AttentionOptions, DType, Optimizer, SGD, Tensor, realize_all};
+use volta::{AttentionOptions, DType, SGD, Tensor, realize_all};
 
 /// Whole numbers from −8 to 8.
 fn values(count: usize, step: usize) -> Vec<f32> {

@@ -1,7 +1,7 @@
 //! Gradients of tables of which few rows were picked: sums of the rows, and nothing in between.
 
 use volta::optim::{AdamW, GradScaler};
-use volta::{BackwardOptions, DType, Optimizer, SGD, Tensor, grad, last_plan};
+use volta::{BackwardOptions, DType, SGD, Tensor, grad, last_plan};
 
 const PLACES: usize = 33_000;
 const WIDTH: usize = 128;

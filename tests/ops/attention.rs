@@ -296,3 +296,40 @@ fn scores_with_dropout_are_not_lowered_again_in_mixed_precision() {
     let y = y.to_vec::<f32>();
     assert!(y.iter().all(|x| x.is_finite()), "{y:?}");
 }
+
+/// The log-sum-exp of scores of -1e9 has no digits left for the number of keys that share a row.
+#[test]
+fn rows_hidden_whole_by_a_finite_mask_have_the_gradients_of_their_softmax() {
+    let leaf = |rows, seed| half_numbers([1, 2, rows, 8], seed).requires_grad(true);
+    for least in [-1e4, -1e9, f64::from(f32::MIN)] {
+        for causal in [false, true] {
+            let hide = |at: usize, key: usize| at == 2 || key == 3 || (at == 4 && key != 5);
+            let mask: Vec<f32> =
+                (0..42).map(|k| if hide(k / 7, k % 7) { least as f32 } else { 0.0 }).collect();
+            let mask = Tensor::from_vec(mask, [1, 1, 6, 7]).requires_grad(true);
+            let (q, k, v) = (leaf(6, 1), leaf(7, 2), leaf(7, 3));
+            let all = [&q, &k, &v, &mask];
+            let gradients = |y: Tensor| {
+                let weights = half_numbers([1, 2, 6, 8], 4);
+                let found = volta::grad(&[&(&y * weights).sum()], &all, BackwardOptions::default());
+                let found = found.into_iter().map(|g| g.expect("a gradient").to_vec::<f32>());
+                std::iter::once(y.to_vec::<f32>()).chain(found).collect::<Vec<_>>()
+            };
+            let options = AttentionOptions { mask: Some(&mask), causal, ..Default::default() };
+            let fused = gradients(q.scaled_dot_product_attention(&k, &v, options));
+            let mut scores = q.matmul(&k.transpose(-2, -1)) / 8f64.sqrt() + &mask;
+            if causal {
+                let seen = with_device(q.device(), || Tensor::tril_mask(6, 7, 0));
+                scores = seen.where_(&scores, f64::NEG_INFINITY);
+            }
+            let plain = gradients(scores.softmax(-1).matmul(&v));
+            for (name, (a, b)) in ["result", "q", "k", "v", "mask"].iter().zip(fused.iter().zip(&plain)) {
+                let largest = b.iter().fold(0f32, |m, x| m.max(x.abs()));
+                for (a, b) in a.iter().zip(b) {
+                    let off = (a - b).abs();
+                    assert!(off <= 2e-3 * largest, "{name}, {least}, {causal}: {a} is not {b}");
+                }
+            }
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use crate::driver::{available, summed};
 use volta::train::accuracy;
 use volta::{
-    CrossEntropyOptions, DType, Tensor, cross_entropy, cross_entropy_with, default_device, nll_loss,
+    CrossEntropyOptions, DType, Scalar, Tensor, cross_entropy, cross_entropy_with, default_device, nll_loss,
 };
 
 const LARGE: u32 = 1 << 31;
@@ -93,23 +93,44 @@ fn negatives_wrap_absolutes_stay_and_signs_are_zero_or_one() {
 #[test]
 fn numbers_wrap_and_floats_saturate_on_their_way_into_a_tensor() {
     for (number, expected) in [(-1, u32::MAX), (1 << 32, 0), (i64::from(LARGE), LARGE), (i64::MIN, 0)] {
-        assert_eq!(Tensor::full_of([2], number, DType::U32).to_vec::<u32>(), [expected; 2], "{number}");
         assert_eq!(numbers(&[0]).add(number).to_vec::<u32>(), [expected], "0 + {number}");
         let padded = numbers(&[5]).pad(&[(0, 1)], number);
         assert_eq!(padded.to_vec::<u32>(), [5, expected], "padded with {number}");
     }
     for (number, expected) in [(-1.5, 0), (5e9, u32::MAX), (3e9, 3_000_000_000), (1.9, 1), (f64::NAN, 0)] {
-        assert_eq!(Tensor::full_of([2], number, DType::U32).to_vec::<u32>(), [expected; 2], "{number}");
         assert_eq!(
             numbers(&[5]).pad(&[(1, 0)], number).to_vec::<u32>(),
             [expected, 5],
             "padded with {number}"
         );
     }
-    // The same of the smaller types.
-    assert_eq!(Tensor::full_of([1], 300.5, DType::U8).to_vec::<u8>(), [255]);
-    assert_eq!(Tensor::full_of([1], 5e9, DType::I32).to_vec::<i32>(), [i32::MAX]);
     assert_eq!(Tensor::from_vec(vec![1u8], [1]).pad(&[(0, 1)], -1).to_vec::<u8>(), [1, 255]);
+}
+
+/// As in PyTorch: negative numbers wrap around as far as the type reaches.
+#[test]
+fn a_tensor_is_full_only_of_numbers_that_its_type_reaches() {
+    let full = |number: Scalar, dtype| Tensor::try_full_of([1], number, dtype);
+    for (number, expected) in [
+        (Scalar::Int(-1), u32::MAX),
+        (Scalar::Int(LARGE.into()), LARGE),
+        (Scalar::Float(3e9), 3_000_000_000),
+        (Scalar::Float(1.9), 1),
+        (Scalar::Float(-0.5), 0),
+    ] {
+        assert_eq!(full(number, DType::U32).unwrap().to_vec::<u32>(), [expected], "{number:?}");
+    }
+    for (number, dtype) in [
+        (Scalar::Int(1 << 32), DType::U32),
+        (Scalar::Int(i64::MIN), DType::U32),
+        (Scalar::Float(5e9), DType::U32),
+        (Scalar::Float(f64::NAN), DType::U32),
+        (Scalar::Float(300.5), DType::U8),
+        (Scalar::Float(5e9), DType::I32),
+    ] {
+        let error = full(number, dtype).unwrap_err().to_string();
+        assert!(error.contains(&format!("does not fit into {dtype}")), "{error}");
+    }
 }
 
 #[test]

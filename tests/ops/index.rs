@@ -23,6 +23,17 @@ fn scatter_add(x: &Array, axis: usize, index: &Array, values: &Array) -> Array {
     out
 }
 
+fn index_add(x: &Array, axis: usize, index: &Array, values: &Array) -> Array {
+    let mut out = x.clone();
+    Array::from_fn(&values.shape, |at| {
+        let mut own = at.to_vec();
+        own[axis] = index.data[at[axis]] as usize;
+        *out.at_mut(&own) += values.at(at);
+        0.0
+    });
+    out
+}
+
 fn index_select(x: &Array, axis: usize, index: &Array) -> Array {
     let mut shape = x.shape.clone();
     shape[axis] = index.numel();
@@ -96,6 +107,34 @@ fn picking_rows() -> Vec<Row> {
         );
         let r = cases.iter().fold(r, |r, case| r.case(case));
         rows.push(r.values(&[R, Index(4)]).dtypes(ALL).exact());
+    }
+    for (axis, cases) in [
+        (
+            0isize,
+            &[
+                [&[4, 3][..], &[5], &[5, 3]],
+                [&[4], &[2], &[2]],
+                [&[4, 2, 3], &[3], &[3, 2, 3]],
+                [&[4, 3], &[0], &[0, 3]],
+            ],
+        ),
+        (
+            -1,
+            &[
+                [&[3, 4], &[5], &[3, 5]],
+                [&[4], &[], &[1]],
+                [&[2, 3, 4], &[1], &[2, 3, 1]],
+                [&[0, 4], &[2], &[0, 2]],
+            ],
+        ),
+    ] {
+        let r = row(
+            format!("index_add({axis})"),
+            move |x| x[0].index_add(axis, &x[1], &x[2]),
+            move |x| index_add(&x[0], axis.rem_euclid(x[0].rank() as isize) as usize, &x[1], &x[2]),
+        );
+        let r = cases.iter().fold(r, |r, case| r.case(case));
+        rows.push(r.values(&[R, Index(4), R]).dtypes(NUMBERS).slack(8.0));
     }
     rows.push(
         row(
@@ -203,4 +242,38 @@ fn truths_at_one_place_are_true_however_many_they_are() {
         assert_eq!(found.dtype(), DType::Bool);
         assert_eq!(found.to_dtype(DType::I32).to_vec::<i32>(), [1, 0, 1], "{count}");
     }
+}
+
+#[test]
+fn what_is_added_under_autocast_takes_the_wider_type() {
+    let index = Tensor::from_vec(vec![1i32, 1, 0], [3]);
+    for (into, source) in [(DType::F32, DType::F16), (DType::F16, DType::F32), (DType::F16, DType::BF16)] {
+        let x = Tensor::zeros([2]).to_dtype(into).requires_grad(true);
+        let values = Tensor::vector(&[1.0, 2.0, 1000.5]).to_dtype(source).requires_grad(true);
+        let sums = volta::autocast(DType::F16, || {
+            [x.scatter_add(0, &index, &values), x.index_add(0, &index, &values)]
+        });
+        for sums in sums {
+            assert_eq!(sums.dtype(), DType::F32, "{source} into {into}");
+            let last = values.detach().to_dtype(DType::F32).to_vec::<f32>()[2];
+            assert_eq!(sums.to_vec::<f32>(), [last, 3.0]);
+            sums.sum().backward();
+        }
+        assert_eq!((x.grad().unwrap().dtype(), values.grad().unwrap().dtype()), (into, source));
+        let error = x.try_index_add(0, &index, &values).unwrap_err();
+        assert!(error.to_string().contains(&format!("cannot add {source} to {into}")), "{error}");
+    }
+    let integers = Tensor::zeros([2]).to_dtype(DType::I32);
+    let error = volta::autocast(DType::F16, || integers.try_index_add(0, &index, &Tensor::ones([3])));
+    assert!(error.unwrap_err().to_string().contains("cannot add f32 to i32"));
+}
+
+#[test]
+fn slices_are_added_to_a_tensor_without_axes() {
+    let x = Tensor::scalar(2.0f32);
+    let index = Tensor::from_vec(vec![0i32], [1]);
+    let y = x.index_add(0, &index, &Tensor::scalar(3.0f32));
+    assert_eq!((y.rank(), y.item::<f32>()), (0, 5.0));
+    let error = Tensor::zeros([3]).try_index_add(0, &index, &Tensor::ones([2])).unwrap_err().to_string();
+    assert!(error.contains("the values have shape [2]: 1 positions along axis 0 of [3] need [1]"), "{error}");
 }

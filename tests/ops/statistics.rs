@@ -202,8 +202,12 @@ fn integers_are_close_or_not_on_every_device() {
 #[test]
 fn spreads_and_norms_of_equal_elements_have_a_zero_gradient() {
     type Method = fn(&Tensor) -> Tensor;
-    let table: [(&str, Method, f64); 3] =
-        [("std", |x| x.std(1), 2.0), ("norm 2", |x| x.norm(2.0), 0.0), ("norm 3", |x| x.norm(3.0), 0.0)];
+    let table: [(&str, Method, f64); 4] = [
+        ("std", |x| x.std(1), 2.0),
+        ("norm 0", |x| x.norm(0.0), 0.0),
+        ("norm 2", |x| x.norm(2.0), 0.0),
+        ("norm 3", |x| x.norm(3.0), 0.0),
+    ];
     for (name, call, value) in table {
         let x = Tensor::full([4], value).requires_grad(true);
         let y = call(&x);
@@ -211,4 +215,13 @@ fn spreads_and_norms_of_equal_elements_have_a_zero_gradient() {
         assert_eq!(y.item::<f32>(), 0.0, "{name}");
         assert_eq!(x.grad().expect("a gradient").to_vec::<f32>(), [0.0; 4], "{name}");
     }
+}
+
+#[test]
+fn a_count_of_what_is_not_zero_has_a_zero_gradient() {
+    let x = Tensor::vector(&[0.0, -2.0, f32::NAN, 3.0]).requires_grad(true);
+    let count = x.norm(0.0);
+    count.backward();
+    assert_eq!(count.item::<f32>(), 3.0);
+    assert_eq!(x.grad().expect("a gradient").to_vec::<f32>(), [0.0; 4]);
 }

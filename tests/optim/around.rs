@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use volta::optim::*;
-use volta::{DType, Optimizer, Stateful, Tensor};
+use volta::{DType, Stateful, Tensor};
 
 fn with_gradient(values: &[f64], shape: &[usize]) -> Tensor {
     let p = tensor(&vec![0.0; values.len()], shape).requires_grad(true);

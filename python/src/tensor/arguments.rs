@@ -1,11 +1,12 @@
 //! Arguments as Python writes them: numbers, operands, axes, shapes, lists of tensors.
 
 use super::PyTensor;
+use super::device::{as_integers, integer_type};
 use crate::tensor::array;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
-use volta::{Device, Operand, Scalar, Tensor};
+use volta::{DType, Device, Operand, Result, Scalar, Tensor};
 
 /// A number: Python's or NumPy's.
 #[derive(Clone, Copy)]
@@ -42,14 +43,61 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Number {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Number> {
         if let Ok(tensor) = object.cast::<PyTensor>() {
+            check_constant(&tensor.get().0)?;
             return super::read::scalar(object.py(), &tensor.get().0).map(Number);
         }
         number(object)?.map(Number).ok_or_else(|| not_a("a number", object))
     }
 }
 
+/// An error for a tensor in the place of a number whose gradient would be lost there.
+fn check_constant(tensor: &Tensor) -> PyResult<()> {
+    if tensor.is_tracked() {
+        return Err(PyTypeError::new_err(
+            "a number is needed, and the gradient of this tensor would be lost: use .item() or .detach()",
+        ));
+    }
+    Ok(())
+}
+
+/// A number as a float; a tensor that requires gradients is none.
+pub fn float(object: &Bound<'_, PyAny>) -> PyResult<f64> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        check_constant(&tensor.get().0)?;
+    }
+    object.extract()
+}
+
 /// The other operand of an op: a tensor, a number or an array.
 pub struct Other(pub Operand);
+
+impl Other {
+    /// The operand beside a tensor: an integer beside truth values is of the type of Python's integers there.
+    pub fn beside(self, x: &Tensor) -> Result<Operand> {
+        match self.0 {
+            Operand::Scalar(number @ Scalar::Int(_)) if x.dtype() == DType::Bool => {
+                constant(&[], number, x.device()).map(Operand::Tensor)
+            }
+            operand => Ok(operand),
+        }
+    }
+
+    /// The operand as a tensor on a device, unless it is one.
+    pub fn into_tensor(self, device: Device) -> Result<Tensor> {
+        match self.0 {
+            Operand::Tensor(tensor) => Ok(tensor),
+            Operand::Scalar(number) => constant(&[], number, device),
+        }
+    }
+}
+
+/// A number everywhere, in the type that Python's numbers of its kind have on a device.
+pub fn constant(shape: &[usize], number: Scalar, device: Device) -> Result<Tensor> {
+    volta::with_device(device, || match number {
+        Scalar::Int(x) => as_integers(&Tensor::try_full_of(shape, x, integer_type(device)?)?, x, x),
+        other => Tensor::try_full_of(shape, other, other.natural_dtype()),
+    })
+}
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Other {
     type Error = PyErr;

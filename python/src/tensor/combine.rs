@@ -4,7 +4,7 @@ use super::arguments::{Dims, Other, axis, tensors};
 use super::{PyTensor, create, record};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use volta::Tensor;
+use volta::{Operand, Result, Tensor};
 
 /// Tensors one behind the other along a dimension.
 #[pyfunction]
@@ -43,12 +43,24 @@ fn r#where<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let condition = create::operand_tensor(condition)?;
     match (input, other) {
-        (Some(a), Some(b)) => Ok(record(|| condition.try_where_(a.0, b.0))?.into_pyobject(py)?.into_any()),
+        (Some(a), Some(b)) => Ok(record(|| chosen(&condition, a, b))?.into_pyobject(py)?.into_any()),
         (None, None) => {
             let found = super::index::positions(py, &condition)?;
             Ok(PyTuple::new(py, found.into_iter().map(PyTensor::from))?.into_any())
         }
         _ => Err(pyo3::exceptions::PyTypeError::new_err("where: both alternatives are needed, or none")),
+    }
+}
+
+/// The elements of `a` where the condition holds, of `b` elsewhere: two numbers have the types that Python's have.
+fn chosen(condition: &Tensor, a: Other, b: Other) -> Result<Tensor> {
+    match (a.0, b.0) {
+        (Operand::Tensor(a), b) => condition.try_where_(&a, Other(b).beside(&a)?),
+        (a, Operand::Tensor(b)) => condition.try_where_(Other(a).beside(&b)?, &b),
+        (a, b) => {
+            let here = |x: Operand| Other(x).into_tensor(condition.device());
+            condition.try_where_(&here(a)?, &here(b)?)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Making tensors: from data, by rules, at random.
 
-use super::arguments::{Dims, Number, extents, sizes_or_named};
-use super::device::{DeviceArg, integer, or_default};
+use super::arguments::{Dims, Number, constant, extents, sizes_or_named};
+use super::device::{DeviceArg, as_index, as_integers, integer, or_default};
 use super::dtype::DTypeArg;
 use super::elementwise::copied;
 use super::{PyTensor, array};
@@ -45,14 +45,6 @@ pub fn value_for(object: &Bound<'_, PyAny>, target: &Tensor) -> PyResult<Tensor>
     }
 }
 
-/// Python's numbers become float32, int64 (where the device has it) and bool.
-fn natural(scalar: Scalar, device: Device) -> PyResult<DType> {
-    match scalar {
-        Scalar::Int(_) => integer(device),
-        other => Ok(other.natural_dtype()),
-    }
-}
-
 /// A tensor with a copy of `data`: a number, nested lists of numbers, a NumPy array or a tensor.
 ///
 /// Python's floats become float32, integers int64, truth values bool; arrays keep their type.
@@ -76,8 +68,10 @@ pub fn tensor(
         || data.is_exact_instance_of::<PyBool>();
     if is_number {
         let Number(value) = data.extract()?;
-        let kind = dtype.map_or_else(|| natural(value, device), |d| Ok(d.0))?;
-        return make(device, requires_grad, || Tensor::try_full_of([0usize; 0], value, kind));
+        return make(device, requires_grad, || match dtype {
+            Some(dtype) => Tensor::try_full_of([0usize; 0], value, dtype.0),
+            None => constant(&[], value, device),
+        });
     }
     let typed = data.hasattr("dtype")?;
     let list = if typed { data.clone() } else { plain(data)? };
@@ -95,12 +89,34 @@ pub fn tensor(
     if kind == "O" {
         return Err(PyTypeError::new_err("tensor: the data is no array of numbers"));
     }
+    let range = match wanted {
+        Some(dtype) if !typed && dtype.is_int() => range_within(&array, dtype)?,
+        _ => None,
+    };
     let host = array::from_array(&array, Device::Cpu)?;
     let tensor = run(py, || {
         let tensor = wanted.map_or_else(|| Ok(host.clone()), |d| host.try_to_dtype(d))?;
         tensor.try_to_device(device)
     })?;
-    make(device, requires_grad, || Ok(tensor.assignable()))
+    make(device, requires_grad, || match (dtype, range) {
+        (None, Some((least, most))) => Ok(as_integers(&tensor, least, most)?.assignable()),
+        _ => Ok(tensor.assignable()),
+    })
+}
+
+/// The least and the most of the numbers of lists, if there are any: an error if the type cannot hold them. Arrays are cast
+/// instead.
+fn range_within(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<(i64, i64)>> {
+    if array.getattr("size")?.extract::<usize>()? == 0 {
+        return Ok(None);
+    }
+    let end = |name: &str| {
+        let Number(end) = array.call_method0(name)?.extract()?;
+        let fits =
+            end.checked(dtype).map_err(|e| PyValueError::new_err(format!("tensor: {}", e.message())))?;
+        Ok::<i64, PyErr>(fits.to_i64())
+    };
+    Ok(Some((end("min")?, end("max")?)))
 }
 
 /// Nested lists in which tensors of one element stand as their numbers, which NumPy would ask for one by one.
@@ -196,8 +212,10 @@ fn full(
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let (shape, device) = (extents(&size.0)?, or_default(device)?);
-    let dtype = dtype.map_or_else(|| natural(fill_value.0, device), |d| Ok(d.0))?;
-    make(device, requires_grad, || Tensor::try_full_of(&shape[..], fill_value.0, dtype))
+    make(device, requires_grad, || match dtype {
+        Some(dtype) => Tensor::try_full_of(&shape[..], fill_value.0, dtype.0),
+        None => constant(&shape, fill_value.0, device),
+    })
 }
 
 /// Numbers from a start (0 by default) up to, not including, an end, `step` apart: `arange(end)`,
@@ -217,32 +235,81 @@ fn arange(
     let step = step.map_or(Scalar::Int(1), |s| s.0);
     let whole = [start, end, step].iter().all(|s| !matches!(s, Scalar::Float(_)));
     let default = if whole { integer(device)? } else { DType::F32 };
-    let dtype = dtype.map_or(default, |d| d.0);
-    let far = (end.to_f64() - start.to_f64()) / step.to_f64();
-    if !far.is_finite() || far < 0.0 {
-        let (a, b, c) = (start.to_f64(), end.to_f64(), step.to_f64());
-        return Err(PyValueError::new_err(format!("arange: no numbers from {a} to {b} by {c}")));
+    let (is_given, dtype) = (dtype.is_some(), dtype.map_or(default, |d| d.0));
+    if whole || dtype.is_int() {
+        let numbers = whole_numbers(start, end, step, dtype)?;
+        return make(device, requires_grad, || match is_given {
+            true => numbers.tensor(dtype),
+            false => as_integers(&numbers.tensor(dtype)?, numbers.ends().0, numbers.ends().1),
+        });
     }
-    let small = |s: Scalar| i32::try_from(s.to_i64()).is_ok();
-    make(device, requires_grad, || {
-        if whole && small(start) && small(end) && small(step) {
-            let count = (end.to_i64() - start.to_i64()).unsigned_abs().div_ceil(step.to_i64().unsigned_abs());
+    let (a, b, c) = (start.to_f64(), end.to_f64(), step.to_f64());
+    let far = (b - a) / c;
+    if !far.is_finite() || far < 0.0 {
+        return Err(no_numbers(start, end, step));
+    }
+    make(device, requires_grad, || of_numbers((0..far.ceil() as usize).map(|k| a + k as f64 * c), dtype))
+}
+
+fn no_numbers(start: Scalar, end: Scalar, step: Scalar) -> PyErr {
+    let (a, b, c) = (start.to_f64(), end.to_f64(), step.to_f64());
+    PyValueError::new_err(format!("arange: no numbers from {a} to {b} by {c}"))
+}
+
+/// `count` integers, `step` apart.
+struct Whole {
+    start: i64,
+    step: i64,
+    count: usize,
+}
+
+/// The integers of a range. Bounds and step are cut to integers, as PyTorch does it. How many there are is said by what was cut
+/// for int64, and by the numbers as they were given for other types.
+fn whole_numbers(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> PyResult<Whole> {
+    let cut = |s: Scalar| {
+        let whole = s.checked(DType::I64).map_err(|_| no_numbers(start, end, step))?;
+        Ok::<i64, PyErr>(whole.to_i64())
+    };
+    let (first, last, by) = (cut(start)?, cut(end)?, cut(step)?);
+    let is_float = [start, end, step].iter().any(|s| matches!(s, Scalar::Float(_)));
+    let way = i128::from(last) - i128::from(first);
+    if by == 0 || way.signum() * i128::from(by).signum() < 0 {
+        return Err(no_numbers(start, end, step));
+    }
+    let count = if is_float && dtype != DType::I64 {
+        ((end.to_f64() - start.to_f64()) / step.to_f64()).ceil() as i128
+    } else {
+        way.unsigned_abs().div_ceil(u128::from(by.unsigned_abs())) as i128
+    };
+    match usize::try_from(count) {
+        Ok(count) => Ok(Whole { start: first, step: by, count }),
+        Err(_) => Err(no_numbers(start, end, step)),
+    }
+}
+
+impl Whole {
+    /// The least and the most of them.
+    fn ends(&self) -> (i64, i64) {
+        let last = self.start.wrapping_add(self.step.wrapping_mul(self.count.saturating_sub(1) as i64));
+        (self.start.min(last), self.start.max(last))
+    }
+
+    fn tensor(&self, dtype: DType) -> Result<Tensor> {
+        let &Whole { start, step, count } = self;
+        let small = |x: i64| i32::try_from(x).is_ok();
+        if small(start) && small(start.saturating_add(step.saturating_mul(count as i64))) && small(step) {
             let index = Tensor::try_arange(0, count as i64)?;
             return index.try_mul(step)?.try_add(start)?.try_to_dtype(dtype);
         }
-        if whole {
-            let count = far.ceil() as usize;
-            let numbers = (0..count).map(|k| start.to_i64() + k as i64 * step.to_i64());
-            // Not every device that has uint32 has int64.
-            let tensor = match dtype {
-                DType::U32 => Tensor::try_from_vec(numbers.map(|x| x as u32).collect(), [count])?,
-                _ => Tensor::try_from_vec(numbers.collect(), [count])?,
-            };
-            return tensor.try_to_dtype(dtype);
-        }
-        let numbers = (0..far.ceil() as usize).map(|k| start.to_f64() + k as f64 * step.to_f64());
-        of_numbers(numbers, dtype)
-    })
+        let numbers = (0..count).map(|k| start.wrapping_add(step.wrapping_mul(k as i64)));
+        // Not every device that has int32 and uint32 has int64.
+        let tensor = match dtype {
+            DType::U32 => Tensor::try_from_vec(numbers.map(|x| x as u32).collect(), [count])?,
+            DType::I32 => Tensor::try_from_vec(numbers.map(|x| x as i32).collect(), [count])?,
+            _ => Tensor::try_from_vec(numbers.collect(), [count])?,
+        };
+        tensor.try_to_dtype(dtype)
+    }
 }
 
 /// A vector of numbers that were computed in float64, in a type that may have as many digits.
@@ -319,8 +386,10 @@ fn randint(
         (None, None) => return Err(missing()),
     };
     let (shape, device) = (extents(&size.0)?, or_default(device)?);
-    let dtype = dtype.map_or_else(|| integer(device), |d| Ok(d.0))?;
-    make(device, false, || Tensor::try_randint(low, high, &shape[..])?.try_to_dtype(dtype))
+    make(device, false, || {
+        let drawn = Tensor::try_randint(low, high, &shape[..])?;
+        dtype.map_or_else(|| as_integers(&drawn, low, high - 1), |d| drawn.try_to_dtype(d.0))
+    })
 }
 
 /// The numbers from 0 up to, not including, `n` in random order.
@@ -328,8 +397,10 @@ fn randint(
 #[pyo3(signature = (n, *, dtype=None, device=None))]
 fn randperm(n: usize, dtype: Option<DTypeArg>, device: Option<DeviceArg>) -> PyResult<PyTensor> {
     let device = or_default(device)?;
-    let dtype = dtype.map_or_else(|| integer(device), |d| Ok(d.0))?;
-    make(device, false, || Tensor::try_rand([n])?.try_argsort(0, false)?.try_to_dtype(dtype))
+    make(device, false, || {
+        let order = Tensor::try_rand([n])?.try_argsort(0, false)?;
+        dtype.map_or_else(|| as_index(&order, n), |d| order.try_to_dtype(d.0))
+    })
 }
 
 /// 1 with the probability that each element gives, 0 elsewhere, in its type.

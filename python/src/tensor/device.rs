@@ -4,7 +4,7 @@ use crate::error::{call, raise, run};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use volta::gpu::{Adapter, AdapterKind};
-use volta::{DType, Device};
+use volta::{DType, Device, Result, Tensor};
 
 /// A place for tensors: `volta.device('cpu')`, `volta.device('gpu')`, `volta.device('gpu', 1)`. In a `with` statement
 /// it is the place where tensors are created unless said otherwise.
@@ -100,16 +100,45 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DeviceArg {
 pub fn or_default(device: Option<DeviceArg>) -> PyResult<Device> {
     match device {
         Some(device) => Ok(device.0),
-        None => call(|| Ok(volta::default_device())),
+        None => call(|| {
+            volta::environment::check()?;
+            Ok(volta::default_device())
+        }),
     }
 }
 
 /// The type of Python's integers on a device: int64, or int32 where there is no int64.
 pub fn integer(device: Device) -> PyResult<DType> {
-    if device == Device::Cpu {
-        return Ok(DType::I64);
+    call(|| integer_type(device))
+}
+
+/// [`integer`] inside of an op.
+pub fn integer_type(device: Device) -> Result<DType> {
+    let is_wide = device == Device::Cpu || device.supports(DType::I64)?;
+    Ok(if is_wide { DType::I64 } else { DType::I32 })
+}
+
+/// Integers from `least` to `most` as Python has them: int64. Where there is no int64 they are int32, and ops on them whose
+/// results could leave 32 bits are errors.
+pub fn as_integers(x: &Tensor, least: i64, most: i64) -> Result<Tensor> {
+    match integer_type(x.device())? {
+        DType::I64 => x.try_to_dtype(DType::I64),
+        narrow => x.try_to_dtype(narrow)?.try_as_wide_integers(least, most),
     }
-    Ok(if call(|| device.supports(DType::I64))? { DType::I64 } else { DType::I32 })
+}
+
+/// Positions among so many as Python has them.
+pub fn as_index(positions: &Tensor, count: usize) -> Result<Tensor> {
+    as_integers(positions, 0, count.saturating_sub(1).min(i32::MAX as usize) as i64)
+}
+
+/// Truth values and bytes as the integers that Python sums them as; other types as they are.
+pub fn countable(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::Bool => as_integers(x, 0, 1),
+        DType::U8 => as_integers(x, 0, 255),
+        _ => Ok(x.clone()),
+    }
 }
 
 /// Creates tensors on this device from now on, in all threads.

@@ -1,6 +1,6 @@
 //! Elementwise ops: a row of a table each.
 
-use super::arguments::{Number, Other};
+use super::arguments::{Number, Other, float};
 use super::device::DeviceArg;
 use super::dtype::{DTypeArg, PyDType};
 use super::in_place::{changed, scaled};
@@ -66,7 +66,7 @@ unary! {
     sigmoid sigmoid_ = try_sigmoid;
     /// The Gauss error function.
     erf erf_ = try_erf;
-    /// -1, 0 or 1.
+    /// -1, 0 or 1; of NaN it is 0.
     sign sign_ = try_sign;
     /// The next integer below.
     floor floor_ = try_floor;
@@ -102,7 +102,7 @@ macro_rules! binary {
         impl PyTensor {$(
             $(#[doc = $doc])*
             fn $name(&self, other: Other) -> PyResult<PyTensor> {
-                record(|| self.0.$op(other.0))
+                record(|| self.0.$op(other.beside(&self.0)?))
             }
         )*}
     };
@@ -141,6 +141,32 @@ binary! {
     logical_xor = try_logical_xor;
 }
 
+/// `x` held between bounds that are numbers or tensors.
+pub fn clamped(x: &Tensor, min: Option<Other>, max: Option<Other>) -> Result<Tensor> {
+    let number = |bound: &Option<Other>| match bound {
+        None => Some(None),
+        Some(Other(Operand::Scalar(number))) => Some(Some(number.to_f64())),
+        Some(Other(Operand::Tensor(_))) => None,
+    };
+    if let (Some(min), Some(max)) = (number(&min), number(&max)) {
+        return x.try_clamp(min, max);
+    }
+    // NaN as a bound wins, as it does as a value.
+    let beyond = |x: &Tensor, bound: &Tensor, is_beyond: Tensor| {
+        is_beyond.try_logical_or(bound.try_isnan()?)?.try_where_(bound, x)
+    };
+    let mut y = x.clone();
+    if let Some(min) = min {
+        let min = min.into_tensor(x.device())?;
+        y = beyond(&y, &min, y.try_lt(&min)?)?;
+    }
+    if let Some(max) = max {
+        let max = max.into_tensor(x.device())?;
+        y = beyond(&y, &max, y.try_gt(&max)?)?;
+    }
+    Ok(y)
+}
+
 /// a / b rounded toward zero; of integers exactly, whatever their size.
 fn truncated(a: &Tensor, b: Operand) -> Result<Tensor> {
     let is_int = match &b {
@@ -164,13 +190,13 @@ impl PyTensor {
     /// self + alpha * other
     #[pyo3(signature = (other, *, alpha=None))]
     fn add(&self, other: Other, alpha: Option<Number>) -> PyResult<PyTensor> {
-        record(|| self.0.try_add(scaled(other.0, alpha)?))
+        record(|| self.0.try_add(scaled(other.beside(&self.0)?, alpha)?))
     }
 
     /// self - alpha * other
     #[pyo3(signature = (other, *, alpha=None))]
     fn sub(&self, other: Other, alpha: Option<Number>) -> PyResult<PyTensor> {
-        record(|| self.0.try_sub(scaled(other.0, alpha)?))
+        record(|| self.0.try_sub(scaled(other.beside(&self.0)?, alpha)?))
     }
 
     /// other - self
@@ -183,7 +209,7 @@ impl PyTensor {
     fn div(&self, other: Other, rounding_mode: Option<&str>) -> PyResult<PyTensor> {
         match rounding_mode {
             None => record(|| self.0.try_div(other.0)),
-            Some("floor") => record(|| self.0.try_floor_divide(other.0)),
+            Some("floor") => record(|| self.0.try_floor_divide(other.beside(&self.0)?)),
             Some("trunc") => record(|| truncated(&self.0, other.0)),
             Some(mode) => {
                 Err(PyValueError::new_err(format!("div: no rounding mode {mode:?}: use 'floor' or 'trunc'")))
@@ -193,13 +219,14 @@ impl PyTensor {
 
     /// self to the power of `exponent`.
     fn pow(&self, exponent: Other) -> PyResult<PyTensor> {
-        record(|| self.0.try_pow(exponent.0))
+        record(|| self.0.try_pow(exponent.beside(&self.0)?))
     }
 
-    /// x held between bounds, of which one may be missing. The gradient is 1 inside and at the bounds, 0 outside.
+    /// x held between bounds, numbers or tensors, of which one may be missing. The gradient is 1 inside, 0 at a number and
+    /// outside; outside of a tensor it is the tensor's.
     #[pyo3(signature = (min=None, max=None))]
-    fn clamp(&self, min: Option<f64>, max: Option<f64>) -> PyResult<PyTensor> {
-        record(|| self.0.try_clamp(min, max))
+    fn clamp(&self, min: Option<Other>, max: Option<Other>) -> PyResult<PyTensor> {
+        record(|| clamped(&self.0, min, max))
     }
 
     /// x * Phi(x) with the exact Phi, or by the hyperbolic tangent with `approximate='tanh'`.
@@ -216,19 +243,23 @@ impl PyTensor {
 
     /// log(1 + exp(beta * x)) / beta, and x itself where beta * x is above `threshold`.
     #[pyo3(signature = (beta=1.0, threshold=20.0))]
-    fn softplus(&self, beta: f64, threshold: f64) -> PyResult<PyTensor> {
+    fn softplus(
+        &self,
+        #[pyo3(from_py_with = float)] beta: f64,
+        #[pyo3(from_py_with = float)] threshold: f64,
+    ) -> PyResult<PyTensor> {
         record(|| self.0.try_softplus(beta, threshold))
     }
 
     /// x above zero, alpha * (exp(x) - 1) below.
     #[pyo3(signature = (alpha=1.0))]
-    fn elu(&self, alpha: f64) -> PyResult<PyTensor> {
+    fn elu(&self, #[pyo3(from_py_with = float)] alpha: f64) -> PyResult<PyTensor> {
         record(|| self.0.try_elu(alpha))
     }
 
     /// x above zero, negative_slope * x below.
     #[pyo3(signature = (negative_slope=0.01))]
-    fn leaky_relu(&self, negative_slope: f64) -> PyResult<PyTensor> {
+    fn leaky_relu(&self, #[pyo3(from_py_with = float)] negative_slope: f64) -> PyResult<PyTensor> {
         record(|| self.0.try_leaky_relu(negative_slope))
     }
 
@@ -239,7 +270,11 @@ impl PyTensor {
 
     /// x held between two bounds, where its gradient is zero.
     #[pyo3(signature = (min_val=-1.0, max_val=1.0), text_signature = "($self, min_val=-1.0, max_val=1.0)")]
-    fn hardtanh(&self, min_val: f64, max_val: f64) -> PyResult<PyTensor> {
+    fn hardtanh(
+        &self,
+        #[pyo3(from_py_with = float)] min_val: f64,
+        #[pyo3(from_py_with = float)] max_val: f64,
+    ) -> PyResult<PyTensor> {
         record(|| self.0.try_hardtanh(min_val, max_val))
     }
 
@@ -292,7 +327,7 @@ impl PyTensor {
 
     /// The elements of this tensor where `condition` holds, of `other` elsewhere.
     fn r#where(&self, condition: &PyTensor, other: Other) -> PyResult<PyTensor> {
-        record(|| condition.0.try_where_(&self.0, other.0))
+        record(|| condition.0.try_where_(&self.0, other.beside(&self.0)?))
     }
 
     /// The same values as another type, on another device, or both: `x.to('gpu')`, `x.to(volta.float16)`, `x.to(other)`.
@@ -401,7 +436,9 @@ impl PyTensor {
         copy: bool,
     ) -> PyResult<Bound<'py, Self>> {
         let device = device.unwrap_or(self.0.device());
-        let dtype = dtype.unwrap_or(self.0.dtype());
+        // What is int32 only for want of int64 is int64 where there is one.
+        let widens = self.0.holds_wide_integers() && device == Device::Cpu;
+        let dtype = dtype.unwrap_or(if widens { DType::I64 } else { self.0.dtype() });
         if (device, dtype) == (self.0.device(), self.0.dtype()) {
             return if copy { Bound::new(slf.py(), self.clone_values()?) } else { Ok(slf.clone()) };
         }

@@ -1,7 +1,8 @@
 //! Ops that change a tensor rather than making one: PyTorch's names with an underscore behind.
 
 use super::arguments::{Number, Other, axis};
-use super::elementwise::copied;
+use super::elementwise::{clamped, copied};
+use super::movement::filled;
 use super::{PyTensor, create};
 use crate::error::call;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -110,9 +111,23 @@ impl PyTensor {
         changed(slf, slf.get().0.zeros_like())
     }
 
-    /// Sets every element to a number.
-    fn fill_<'py>(slf: &Bound<'py, Self>, value: Number) -> PyResult<Bound<'py, Self>> {
-        changed(slf, slf.get().0.full_like(value.0))
+    /// Sets every element to a number, or to that of a tensor without dimensions.
+    fn fill_<'py>(slf: &Bound<'py, Self>, value: Other) -> PyResult<Bound<'py, Self>> {
+        let x = &slf.get().0;
+        let filled = match value.0 {
+            Operand::Scalar(number) => call(|| x.try_full_like(number))?,
+            Operand::Tensor(t) if t.rank() > 0 => {
+                let shape = t.shape();
+                let message =
+                    format!("fill_: the value has shape {shape}: it must be a number or have no dimensions");
+                return Err(PyValueError::new_err(message));
+            }
+            Operand::Tensor(t) => call(|| {
+                let value = t.try_to_dtype(x.dtype())?.try_to_device(x.device())?;
+                copied(&value.try_expand(x.shape())?)
+            })?,
+        };
+        changed(slf, filled)
     }
 
     /// Takes the elements of another tensor, converted and broadcast to this one's type, device and shape.
@@ -155,17 +170,21 @@ impl PyTensor {
 
     /// `clamp` in place.
     #[pyo3(signature = (min=None, max=None))]
-    fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<f64>, max: Option<f64>) -> PyResult<Bound<'py, Self>> {
-        changed(slf, call(|| slf.get().0.try_clamp(min, max))?)
+    fn clamp_<'py>(
+        slf: &Bound<'py, Self>,
+        min: Option<Other>,
+        max: Option<Other>,
+    ) -> PyResult<Bound<'py, Self>> {
+        changed(slf, call(|| clamped(&slf.get().0, min, max))?)
     }
 
     /// `masked_fill` in place.
     fn masked_fill_<'py>(
         slf: &Bound<'py, Self>,
         mask: &PyTensor,
-        value: Number,
+        value: Other,
     ) -> PyResult<Bound<'py, Self>> {
-        changed(slf, call(|| slf.get().0.try_masked_fill(&mask.0, value.0))?)
+        changed(slf, call(|| filled(&slf.get().0, &mask.0, value))?)
     }
 
     /// `scatter_add` in place.
@@ -176,6 +195,18 @@ impl PyTensor {
         src: &PyTensor,
     ) -> PyResult<Bound<'py, Self>> {
         changed(slf, call(|| slf.get().0.try_scatter_add(dim, &index.0, &src.0))?)
+    }
+
+    /// `index_add` in place.
+    #[pyo3(signature = (dim, index, source, *, alpha=None))]
+    fn index_add_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        index: &PyTensor,
+        source: &PyTensor,
+        alpha: Option<Number>,
+    ) -> PyResult<Bound<'py, Self>> {
+        changed(slf, slf.get().index_add(dim, index, source, alpha)?.0)
     }
 
     /// The same value cut from the tape. Assigning to it gives the tensor a new value, gradients or not.

@@ -1,12 +1,12 @@
 //! Shapes: views, cuts, repetitions, padding, triangles, gathering.
 
-use super::arguments::{Dims, Number, axis, axis_or_none, extents, sizes_or_named};
+use super::arguments::{Dims, Number, Other, axis, axis_or_none, extents, sizes_or_named};
 use super::{PyTensor, record, record_all};
 use crate::error::call;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use volta::Tensor;
+use volta::{Operand, Result, Tensor};
 
 /// An error if a dimension is named twice.
 fn once_each(op: &str, dims: &[usize]) -> PyResult<()> {
@@ -14,6 +14,15 @@ fn once_each(op: &str, dims: &[usize]) -> PyResult<()> {
         Some((_, dim)) => Err(PyValueError::new_err(format!("{op}: dimension {dim} is there twice"))),
         None => Ok(()),
     }
+}
+
+/// `x` with a number or a tensor without dimensions, wherever that lives, where a mask is true.
+pub fn filled(x: &Tensor, mask: &Tensor, value: Other) -> Result<Tensor> {
+    let value = match value.0 {
+        Operand::Tensor(value) => Operand::Tensor(value.try_to_dtype(x.dtype())?.try_to_device(x.device())?),
+        number => number,
+    };
+    x.try_masked_fill(mask, value)
 }
 
 #[pymethods]
@@ -269,9 +278,9 @@ impl PyTensor {
         record(|| self.0.try_triu(diagonal))
     }
 
-    /// `value` where the mask (bool, broadcast) is true.
-    fn masked_fill(&self, mask: &PyTensor, value: Number) -> PyResult<PyTensor> {
-        record(|| self.0.try_masked_fill(&mask.0, value.0))
+    /// `value`, a number or a tensor without dimensions, where the mask (bool, broadcast) is true.
+    fn masked_fill(&self, mask: &PyTensor, value: Other) -> PyResult<PyTensor> {
+        record(|| filled(&self.0, &mask.0, value))
     }
 
     /// Picks along a dimension: `out[i][j] = self[index[i][j]][j]` for dimension 0.
@@ -287,6 +296,22 @@ impl PyTensor {
         src: &PyTensor,
     ) -> PyResult<PyTensor> {
         record(|| self.0.try_scatter_add(dim, &index.0, &src.0))
+    }
+
+    /// A copy with `alpha` times the slices of `source` added along a dimension where a vector of positions says; repeated
+    /// positions add up.
+    #[pyo3(signature = (dim, index, source, *, alpha=None))]
+    pub fn index_add(
+        &self,
+        #[pyo3(from_py_with = axis)] dim: isize,
+        index: &PyTensor,
+        source: &PyTensor,
+        alpha: Option<Number>,
+    ) -> PyResult<PyTensor> {
+        record(|| match alpha {
+            Some(Number(alpha)) => self.0.try_index_add(dim, &index.0, &source.0.try_mul(alpha)?),
+            None => self.0.try_index_add(dim, &index.0, &source.0),
+        })
     }
 
     /// Whole slices of a dimension, picked by a vector of positions.

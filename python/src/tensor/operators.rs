@@ -1,6 +1,6 @@
 //! Python's operators, with numbers and arrays on either side.
 
-use super::arguments::Other;
+use super::arguments::{Other, constant};
 use super::in_place;
 use super::{PyTensor, record};
 use crate::error::call;
@@ -19,8 +19,15 @@ fn on_the_left(operand: Operand, right: &Tensor) -> Result<Tensor> {
     };
     let dtype = match (number, right.dtype()) {
         (Scalar::Float(_), dtype) if !dtype.is_float() => DType::F32,
-        (Scalar::Int(_), DType::Bool) => number.natural_dtype(),
+        (Scalar::Int(_), DType::Bool) => return constant(&[], number, right.device()),
         (_, dtype) => dtype,
+    };
+    // Numbers wrap around in operands, as PyTorch's do; those that stand for int64 must not.
+    let number = match (number, dtype) {
+        (Scalar::Int(x), DType::U8) => Scalar::Int(i64::from(x as u8)),
+        (Scalar::Int(x), DType::U32) => Scalar::Int(i64::from(x as u32)),
+        (Scalar::Int(x), DType::I32) if !right.holds_wide_integers() => Scalar::Int(i64::from(x as i32)),
+        (number, _) => number,
     };
     volta::with_device(right.device(), || Tensor::try_full_of([0usize; 0], number, dtype))
 }
@@ -57,7 +64,7 @@ macro_rules! arithmetic {
         #[pymethods]
         impl PyTensor {$(
             fn $forward(&self, other: Other) -> PyResult<PyTensor> {
-                record(|| self.0.$op(other.0))
+                record(|| self.0.$op(other.beside(&self.0)?))
             }
 
             fn $reflected(&self, other: Other) -> PyResult<PyTensor> {
@@ -65,7 +72,8 @@ macro_rules! arithmetic {
             }
 
             fn $in_place<'py>(slf: &Bound<'py, Self>, other: Other) -> PyResult<Bound<'py, PyAny>> {
-                in_place::or_new(slf, call(|| slf.get().0.$op(other.0))?)
+                let x = &slf.get().0;
+                in_place::or_new(slf, call(|| x.$op(other.beside(x)?))?)
             }
         )*}
     };
@@ -148,7 +156,7 @@ fn product(a: &Tensor, b: &Operand) -> PyResult<PyTensor> {
 #[pymethods]
 impl PyTensor {
     fn __pow__(&self, other: Other, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
-        record(|| self.0.try_pow(other.0))
+        record(|| self.0.try_pow(other.beside(&self.0)?))
     }
 
     fn __rpow__(&self, other: Other, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
@@ -156,7 +164,8 @@ impl PyTensor {
     }
 
     fn _ipow<'py>(slf: &Bound<'py, Self>, other: Other) -> PyResult<Bound<'py, PyAny>> {
-        in_place::or_new(slf, call(|| slf.get().0.try_pow(other.0))?)
+        let x = &slf.get().0;
+        in_place::or_new(slf, call(|| x.try_pow(other.beside(x)?))?)
     }
 
     fn __matmul__(&self, other: Other) -> PyResult<PyTensor> {

@@ -23,7 +23,11 @@ pub fn scalar(py: Python<'_>, x: &Tensor) -> PyResult<Scalar> {
 fn readable(py: Python<'_>, x: &Tensor) -> PyResult<PyTensor> {
     run(py, || {
         let here = x.detach().try_to_device(Device::Cpu)?;
-        if here.dtype() == DType::BF16 { here.try_to_dtype(DType::F32) } else { Ok(here) }
+        match here.dtype() {
+            DType::BF16 => here.try_to_dtype(DType::F32),
+            _ if x.holds_wide_integers() => here.try_to_dtype(DType::I64),
+            _ => Ok(here),
+        }
     })
     .map(PyTensor)
 }

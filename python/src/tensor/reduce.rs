@@ -1,6 +1,7 @@
 //! Folding dimensions: sums, extrema, statistics, order.
 
 use super::arguments::{Dims, Number, axis, axis_or_none};
+use super::device::{as_index, countable};
 use super::dtype::DTypeArg;
 use super::{PyTensor, record};
 use crate::error::call;
@@ -9,30 +10,44 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use volta::{Result, Scalar, Tensor};
 
-/// Values and positions, as a tuple with names.
-fn named<'py>(
-    py: Python<'py>,
-    kind: &str,
-    (values, indices): (Tensor, Tensor),
-) -> PyResult<Bound<'py, PyAny>> {
-    py.import("volta.return_types")?.getattr(kind)?.call1((PyTensor::from(values), PyTensor::from(indices)))
+impl PyTensor {
+    /// The values that an op finds along a dimension and their positions, as a tuple with names.
+    fn found<'py>(
+        &self,
+        py: Python<'py>,
+        kind: &str,
+        dim: isize,
+        op: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (values, indices) = call(|| {
+            let (values, indices) = op(&self.0)?;
+            Ok((values, as_index(&indices, self.0.shape().try_size(dim)?)?))
+        })?;
+        let tuple = py.import("volta.return_types")?.getattr(kind)?;
+        tuple.call1((PyTensor::from(values), PyTensor::from(indices)))
+    }
 }
 
-/// The tensor in the type that a sum is to be computed in.
+/// The tensor in the type that something is to be computed in.
 fn converted(x: &Tensor, dtype: Option<DTypeArg>) -> Result<Tensor> {
     dtype.map_or_else(|| Ok(x.clone()), |d| x.try_to_dtype(d.0))
 }
 
+/// The tensor in the type that a sum is to be computed in.
+fn summed(x: &Tensor, dtype: Option<DTypeArg>) -> Result<Tensor> {
+    if dtype.is_none() { countable(x) } else { converted(x, dtype) }
+}
+
 /// Ops that take all dimensions, one or several, and may keep them: `$all` folds everything.
 macro_rules! folds {
-    ($($(#[doc = $doc:literal])* $name:ident = $all:ident $some:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $convert:ident $all:ident $some:ident;)*) => {
         #[pymethods]
         impl PyTensor {$(
             $(#[doc = $doc])*
             #[pyo3(signature = (dim=None, keepdim=false, *, dtype=None))]
             fn $name(&self, dim: Option<Dims>, keepdim: bool, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
                 record(|| {
-                    let x = converted(&self.0, dtype)?;
+                    let x = $convert(&self.0, dtype)?;
                     match dim {
                         None if !keepdim => x.$all(),
                         None => x.$some(&[0isize; 0][..], keepdim),
@@ -46,11 +61,11 @@ macro_rules! folds {
 
 folds! {
     /// The sum of all elements, or over dimensions. Integers are summed as int64.
-    sum = try_sum try_sum_dim;
+    sum = summed try_sum try_sum_dim;
     /// The mean of all elements, or over dimensions; of none it is NaN.
-    mean = try_mean try_mean_dim;
+    mean = converted try_mean try_mean_dim;
     /// The product of all elements, or over dimensions. Integers are multiplied as int64.
-    prod = try_prod try_prod_dim;
+    prod = summed try_prod try_prod_dim;
 }
 
 macro_rules! truths {
@@ -88,10 +103,14 @@ macro_rules! positions {
             $(#[doc = $doc])*
             #[pyo3(signature = (dim=None, keepdim=false))]
             fn $name(&self, #[pyo3(from_py_with = axis_or_none)] dim: Option<isize>, keepdim: bool) -> PyResult<PyTensor> {
-                record(|| match dim {
-                    Some(dim) => self.0.$some(dim, keepdim),
-                    None if keepdim => self.0.$all()?.try_reshape(&vec![1isize; self.0.rank()]),
-                    None => self.0.$all(),
+                record(|| {
+                    let found = match dim {
+                        Some(dim) => self.0.$some(dim, keepdim)?,
+                        None if keepdim => self.0.$all()?.try_reshape(&vec![1isize; self.0.rank()])?,
+                        None => self.0.$all()?,
+                    };
+                    let count = dim.map_or(Ok(self.0.numel()), |dim| self.0.shape().try_size(dim))?;
+                    as_index(&found, count)
                 })
             }
         )*}
@@ -99,9 +118,9 @@ macro_rules! positions {
 }
 
 positions! {
-    /// The position (int32) of the largest element, of all or along a dimension; the first of ties.
+    /// The position (int64) of the largest element, of all or along a dimension; the first of ties.
     argmax = try_argmax try_argmax_dim;
-    /// The position (int32) of the smallest element, of all or along a dimension; the first of ties.
+    /// The position (int64) of the smallest element, of all or along a dimension; the first of ties.
     argmin = try_argmin try_argmin_dim;
 }
 
@@ -126,7 +145,7 @@ macro_rules! extrema {
                         Ok(other) => pair(&other.get().0)?,
                         Err(_) => {
                             let dim = axis(dim)?;
-                            return named(py, stringify!($name), call(|| self.0.$indexed(dim, keepdim))?);
+                            return self.found(py, stringify!($name), dim, |x| x.$indexed(dim, keepdim));
                         }
                     },
                 };
@@ -137,10 +156,10 @@ macro_rules! extrema {
 }
 
 extrema! {
-    /// The largest element of all; or, along a dimension, the largest elements and their positions (int32), as a
+    /// The largest element of all; or, along a dimension, the largest elements and their positions (int64), as a
     /// tuple `(values, indices)`; or the larger of two tensors, elementwise. NaN wins.
     max = try_max try_max_with_index try_maximum;
-    /// The smallest element of all; or, along a dimension, the smallest elements and their positions (int32), as a
+    /// The smallest element of all; or, along a dimension, the smallest elements and their positions (int64), as a
     /// tuple `(values, indices)`; or the smaller of two tensors, elementwise. NaN wins.
     min = try_min try_min_with_index try_minimum;
 }
@@ -255,11 +274,11 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         match dim {
             None => Ok(record(|| self.0.try_median())?.into_pyobject(py)?.into_any()),
-            Some(dim) => named(py, "median", call(|| self.0.try_median_dim(dim, keepdim))?),
+            Some(dim) => self.found(py, "median", dim, |x| x.try_median_dim(dim, keepdim)),
         }
     }
 
-    /// A dimension in order, with the positions (int32) its elements had: `(values, indices)`. Equal elements keep
+    /// A dimension in order, with the positions (int64) its elements had: `(values, indices)`. Equal elements keep
     /// their order; NaN counts as the largest.
     #[pyo3(signature = (dim=-1, descending=false, stable=true), text_signature = "($self, dim=-1, descending=False, stable=True)")]
     fn sort<'py>(
@@ -270,10 +289,10 @@ impl PyTensor {
         stable: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = stable;
-        named(py, "sort", call(|| self.0.try_sort(dim, descending))?)
+        self.found(py, "sort", dim, |x| x.try_sort(dim, descending))
     }
 
-    /// The positions (int32) that put a dimension in order.
+    /// The positions (int64) that put a dimension in order.
     #[pyo3(signature = (dim=-1, descending=false, stable=true), text_signature = "($self, dim=-1, descending=False, stable=True)")]
     fn argsort(
         &self,
@@ -282,10 +301,10 @@ impl PyTensor {
         stable: bool,
     ) -> PyResult<PyTensor> {
         let _ = stable;
-        record(|| self.0.try_argsort(dim, descending))
+        record(|| as_index(&self.0.try_argsort(dim, descending)?, self.0.shape().try_size(dim)?))
     }
 
-    /// The `k` largest (or smallest) elements of a dimension in order, with their positions (int32).
+    /// The `k` largest (or smallest) elements of a dimension in order, with their positions (int64).
     #[pyo3(signature = (k, dim=-1, largest=true, sorted=true), text_signature = "($self, k, dim=-1, largest=True, sorted=True)")]
     fn topk<'py>(
         &self,
@@ -296,13 +315,13 @@ impl PyTensor {
         sorted: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = sorted;
-        named(py, "topk", call(|| self.0.try_topk(k, dim, largest))?)
+        self.found(py, "topk", dim, |x| x.try_topk(k, dim, largest))
     }
 
     /// The running sum along a dimension; integers are summed as int64.
     #[pyo3(signature = (dim, *, dtype=None))]
     fn cumsum(&self, #[pyo3(from_py_with = axis)] dim: isize, dtype: Option<DTypeArg>) -> PyResult<PyTensor> {
-        record(|| converted(&self.0, dtype)?.try_cumsum(dim))
+        record(|| summed(&self.0, dtype)?.try_cumsum(dim))
     }
 
     /// The running product along a dimension. Its time grows with the square of the dimension.
@@ -312,7 +331,7 @@ impl PyTensor {
         #[pyo3(from_py_with = axis)] dim: isize,
         dtype: Option<DTypeArg>,
     ) -> PyResult<PyTensor> {
-        record(|| converted(&self.0, dtype)?.try_cumprod(dim))
+        record(|| summed(&self.0, dtype)?.try_cumprod(dim))
     }
 
     /// Each element less the one before along a dimension, `n` times over.

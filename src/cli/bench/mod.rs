@@ -2,21 +2,20 @@
 
 mod models;
 
-use super::output::Failure;
+use super::device::{self, DeviceName};
+use super::output::{Failure, Outcome, check, say, say_error};
 use models::{Training, given};
 use serde_json::json;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use volta::{
-    DType, Device, GradScaler, Tensor, autocast, counters, manual_seed, reset_peak, set_default_device,
-    set_threads,
+    DType, Device, GradScaler, Tensor, autocast, counters, manual_seed, reset_peak, try_set_threads,
 };
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The device to measure.
-    #[arg(long, default_value = "cpu")]
-    device: Device,
+    /// The device to measure: cpu, gpu or gpu:N [default: VOLTA_DEVICE, or else cpu]
+    #[arg(long)]
+    device: Option<DeviceName>,
     /// Workloads, separated by commas.
     #[arg(
         long,
@@ -36,7 +35,7 @@ pub struct Options {
     /// Also print where the time of a step goes.
     #[arg(long)]
     profile: bool,
-    /// Threads to use; 0 for all.
+    /// Threads to use, 1024 at most; 0 for all.
     #[arg(long, default_value_t = 0)]
     threads: usize,
 }
@@ -51,6 +50,9 @@ const TIMED: Duration = Duration::from_millis(250);
 
 /// What is compiled later than this does not make the warm-up longer.
 const MOST_COMPILING: Duration = Duration::from_secs(20);
+
+/// Workloads of one kernel each, besides products.
+const KERNELS: [&str; 3] = ["gelu", "softmax", "layernorm"];
 
 /// What a workload yields besides time.
 enum Work {
@@ -154,12 +156,29 @@ pub fn steps(names: &str, modes: &str, device: Device, batch: usize) -> Result<(
     Ok(())
 }
 
-fn measure(name: &str, mode: &str, options: &Options) -> Result<String, Failure> {
+/// Refuses workloads and precisions that are not there.
+pub fn check_names(names: &str, modes: &str) -> Outcome {
+    for mode in modes.split(',') {
+        is_half(mode)?;
+    }
+    for name in names.split(',') {
+        let is_product = name.strip_prefix("matmul-").is_some_and(|size| size.parse::<usize>().is_ok());
+        if !is_product && !KERNELS.contains(&name) && !models::NAMES.contains(&name) {
+            let all: Vec<&str> = KERNELS.iter().chain(&models::NAMES).copied().collect();
+            return Err(Failure::Usage(format!(
+                "there is no workload {name:?}; there are matmul-N and {}",
+                all.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn measure(name: &str, mode: &str, device: Device, options: &Options) -> Result<String, Failure> {
     let half = is_half(mode)?;
     manual_seed(0);
     let start = Instant::now();
-    let Workload { mut step, work } = workload(name, half, options.device, options.batch)?;
-    let device = options.device;
+    let Workload { mut step, work } = workload(name, half, device, options.batch)?;
     // How long the host is busy with a step; the rest of the time it waits.
     let mut host = Vec::new();
     let mut step = || -> volta::Result<Option<Tensor>> {
@@ -197,7 +216,7 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, Failure>
     if options.profile {
         let (result, profile) = volta::profile(&mut step);
         result?;
-        eprintln!("{name}: where a step's time goes\n{profile}\n\n{}", profile.by_op());
+        say_error(format_args!("{name}: where a step's time goes\n{profile}\n\n{}", profile.by_op()));
     }
     times.sort_by(f64::total_cmp);
     host.sort_by(f64::total_cmp);
@@ -222,27 +241,26 @@ fn measure(name: &str, mode: &str, options: &Options) -> Result<String, Failure>
     Ok(line + "}")
 }
 
-pub fn run(options: &Options) -> ExitCode {
-    if let Err(error) = options.device.synchronize() {
-        eprintln!("{error}");
-        return ExitCode::FAILURE;
-    }
-    set_default_device(options.device);
+/// Measures one workload after the other, each in every precision; one that fails does not keep the others from it.
+pub fn run(options: &Options) -> Outcome {
+    check_names(&options.workloads, &options.modes)?;
     if options.threads > 0 {
-        set_threads(options.threads);
+        try_set_threads(options.threads).map_err(|error| Failure::usage(&error))?;
     }
-    let mut status = ExitCode::SUCCESS;
+    let device = device::open(options.device, DeviceName::This(Device::Cpu))?;
+    let mut failed = Vec::new();
     for mode in options.modes.split(',') {
         for name in options.workloads.split(',') {
-            match measure(name, mode, options) {
-                Ok(line) => println!("{line}"),
+            match measure(name, mode, device, options) {
+                Ok(line) => say(line),
                 Err(failure) => {
                     let why = failure.message();
-                    println!("{}", json!({"peer": "volta", "workload": name, "mode": mode, "error": why}));
-                    status = ExitCode::FAILURE;
+                    say(json!({"peer": "volta", "workload": name, "mode": mode, "error": why}));
+                    failed.push(format!("{name} in {mode}: {why}"));
                 }
             }
+            check()?;
         }
     }
-    status
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\n"))) }
 }

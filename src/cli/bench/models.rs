@@ -168,6 +168,9 @@ fn size(vocabulary: usize, context: usize, layers: usize, heads: usize, width: u
     GptOptions { vocabulary, context, layers, heads, width, ..GptOptions::default() }
 }
 
+/// The networks there are.
+pub const NAMES: [&str; 7] = ["xor", "mlp", "cnn", "resnet18", "gpt-small", "gpt2", "wikitext"];
+
 pub fn training(name: &str, batch: usize) -> Result<Training, Failure> {
     let or = |own: usize| if batch == 0 { own } else { batch };
     Ok(match name {

@@ -39,7 +39,11 @@ impl Begun {
     /// What the last checkpoint in the folder of a run says; nothing if a program before this one wrote it.
     pub fn read(folder: &Path) -> Result<Option<Begun>, Failure> {
         let checkpoints = folder.join("checkpoints");
-        let last = if checkpoints.is_dir() { CheckpointFolder::open(&checkpoints)?.last()? } else { None };
+        // Of those that are damaged the trainer tells, which passes over them too.
+        let (last, _) = match checkpoints.is_dir() {
+            true => CheckpointFolder::open(&checkpoints)?.last_intact()?,
+            false => (None, Vec::new()),
+        };
         let Some(checkpoint) = last else {
             return Err(Failure::Usage(format!(
                 "there is no checkpoint in {}: leave out --resume to start a new run, or remove this folder to go on \

@@ -1,9 +1,9 @@
 //! `volta chat`: taking turns with a model.
 
-use super::model_file::{self, find, stem};
+use super::model_file::{self, DEFAULT_FOLDER, find, stem};
 use super::writing::{Sampling, write};
-use crate::cli::lm::device;
-use crate::cli::output::{Failure, Outcome, Output, say_part};
+use crate::cli::device::DeviceFlag;
+use crate::cli::output::{Failure, Outcome, Output, check, say_error, say_part};
 use serde_json::json;
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub struct Options {
     /// The model: its name or its file; without one, the newest.
     model: Option<String>,
     /// The folder that models are in.
-    #[arg(long, default_value = "models")]
+    #[arg(long, default_value = DEFAULT_FOLDER)]
     models: PathBuf,
     /// The most tokens of an answer.
     #[arg(long, short, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
@@ -22,18 +22,19 @@ pub struct Options {
     /// An answer ends before this text; by default at a blank line. Empty: it never ends early.
     #[arg(long, default_value = "\n\n")]
     stop: String,
-    /// Where to run: auto, cpu, gpu or gpu:N.
-    #[arg(long, default_value = "auto")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceFlag,
     #[command(flatten)]
     sampling: Sampling,
 }
 
 /// Reads lines and answers each. What was said before stays in the context as far as it fits.
 pub fn run(options: &Options, output: Output) -> Outcome {
+    let device = options.device.open()?;
     let path = find(options.model.as_deref(), &options.models)?;
-    let model = model_file::load(&path, device(&options.device)?)?;
-    let sampler = options.sampling.sampler(&model.config, options.sampling.seed())?;
+    let model = model_file::load(&path, device)?;
+    let sampler = options.sampling.sampler(&model.config, options.sampling.seed());
+    let sampler = sampler.map_err(|error| Failure::usage(&error))?;
     let mut text = Generation::new(&model.gpt, sampler);
     output.note(format_args!(
         "{}: it goes on from what you type, and remembers {} tokens. An empty line lets it go on by itself; \
@@ -46,17 +47,24 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         if !output.quiet && !output.json {
             say_part("> ");
         }
-        let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
+        check()?;
+        let mut line = Vec::new();
+        let read = std::io::stdin().lock().read_until(b'\n', &mut line);
         if read.map_err(|e| Failure::Failed(format!("cannot read standard input: {e}")))? == 0 {
             output.note("");
             return Ok(());
         }
-        let said = line.trim_end_matches(['\r', '\n']);
+        let said = match std::str::from_utf8(&line) {
+            Ok(line) => line.trim_end_matches(['\r', '\n']),
+            Err(error) => {
+                refuse(&error, output);
+                continue;
+            }
+        };
         if said.is_empty() && is_first {
             continue;
         }
-        let tokens = model.tokenizer.encode(said);
+        let tokens = model.tokenizer.try_encode(said)?;
         if !said.is_empty() && tokens.is_empty() {
             continue;
         }
@@ -65,6 +73,16 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         let answer = answer(&mut text, &model.tokenizer, options, output)?;
         output.event(&json!({"prompt": said, "text": answer}));
         output.note("");
+    }
+}
+
+/// Says that a line cannot be answered: to machines as an answer, so that every line of theirs has one.
+fn refuse(error: &std::str::Utf8Error, output: Output) {
+    let reason = format!("that line is not UTF-8 (from byte {} on): it was left out", error.valid_up_to());
+    if output.json {
+        output.event(&json!({"error": reason}));
+    } else {
+        say_error(reason);
     }
 }
 
@@ -78,11 +96,14 @@ fn answer(
     let mut answer = String::new();
     let mut shown = 0;
     let stop = options.stop.as_str();
+    // False when nobody gets it any more.
     let mut show = |answer: &str, up_to: usize| {
-        if !output.json && up_to > shown {
-            say_part(&answer[shown..up_to]);
-            shown = up_to;
+        if output.json || up_to <= shown {
+            return true;
         }
+        let part = &answer[shown..up_to];
+        shown = up_to;
+        say_part(part)
     };
     write(text, tokenizer, options.length, |piece| {
         answer.push_str(piece);
@@ -91,9 +112,9 @@ fn answer(
             return false;
         }
         let held = (1..stop.len()).rev().find(|&n| stop.get(..n).is_some_and(|s| answer.ends_with(s)));
-        show(&answer, answer.len() - held.unwrap_or(0));
-        true
+        show(&answer, answer.len() - held.unwrap_or(0))
     })?;
     show(&answer, answer.len());
+    check()?;
     Ok(answer)
 }

@@ -1,8 +1,8 @@
 //! `volta eval`: how well a model predicts a text.
 
-use super::model_file::{self, find, stem};
+use super::model_file::{self, DEFAULT_FOLDER, find, stem};
+use crate::cli::device::DeviceFlag;
 use crate::cli::download::corpus;
-use crate::cli::lm::device;
 use crate::cli::output::{Failure, Outcome, Output};
 use serde_json::json;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct Options {
     #[arg(long, short)]
     model: Option<String>,
     /// The folder that models are in.
-    #[arg(long, default_value = "models")]
+    #[arg(long, default_value = DEFAULT_FOLDER)]
     models: PathBuf,
     /// The text: a data set's name, a file or a folder; without one, the model's own.
     data: Option<String>,
@@ -28,9 +28,8 @@ pub struct Options {
     /// Sequences at once.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
-    /// Where to run: auto, cpu, gpu or gpu:N.
-    #[arg(long, default_value = "auto")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceFlag,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -44,8 +43,8 @@ enum Part {
 
 /// Prints loss and perplexity.
 pub fn run(options: &Options, output: Output) -> Outcome {
+    let device = options.device.open()?;
     let path = find(options.model.as_deref(), &options.models)?;
-    let device = device(&options.device)?;
     let model = model_file::load(&path, device)?;
     let data = options.data.as_deref().unwrap_or(&model.config.data);
     let text = text(data, options.part, model.config.valid_fraction, output)?;
@@ -64,6 +63,13 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     })?;
     let count = meter.samples() * model.config.context;
     let loss = meter.read()?.first().map_or(f64::NAN, |m| m.1);
+    if !loss.is_finite() {
+        return Err(Failure::NotFinite(format!(
+            "the loss of {} on {data} is {loss}: the model has diverged, and no number about it means anything. Where \
+             it was trained, best.safetensors and the checkpoints may still be good",
+            path.display()
+        )));
+    }
     let speed = count as f64 / started.elapsed().as_secs_f64();
     output.result(
         &json!({

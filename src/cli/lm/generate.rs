@@ -1,9 +1,9 @@
 //! `volta generate`: text from a prompt.
 
-use super::model_file::{self, find};
+use super::model_file::{self, DEFAULT_FOLDER, find};
 use super::writing::{Sampling, beginning, write};
-use crate::cli::lm::device;
-use crate::cli::output::{Failure, Outcome, Output, say_part};
+use crate::cli::device::DeviceFlag;
+use crate::cli::output::{Failure, Outcome, Output, check, say_error, say_part};
 use serde_json::json;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub struct Options {
     #[arg(long, short)]
     model: Option<String>,
     /// The folder that models are in.
-    #[arg(long, default_value = "models")]
+    #[arg(long, default_value = DEFAULT_FOLDER)]
     models: PathBuf,
     /// What to go on from; `-` or nothing reads standard input, unless that is a terminal.
     prompt: Option<String>,
@@ -26,25 +26,26 @@ pub struct Options {
     /// How many texts to write.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     num: u64,
-    /// Where to run: auto, cpu, gpu or gpu:N.
-    #[arg(long, default_value = "auto")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceFlag,
     #[command(flatten)]
     sampling: Sampling,
 }
 
 /// Writes texts.
 pub fn run(options: &Options, output: Output) -> Outcome {
-    let prompt = prompt(options)?;
+    let device = options.device.open()?;
     let path = find(options.model.as_deref(), &options.models)?;
-    let model = model_file::load(&path, device(&options.device)?)?;
-    let mut tokens = model.tokenizer.encode(&prompt);
+    let prompt = prompt(options)?;
+    let model = model_file::load(&path, device)?;
+    let mut tokens = model.tokenizer.try_encode(&prompt)?;
     if tokens.is_empty() {
         tokens = beginning(&model.tokenizer);
     }
     let seed = options.sampling.seed();
     for k in 0..options.num {
-        let sampler = options.sampling.sampler(&model.config, seed.wrapping_add(k))?;
+        let sampler = options.sampling.sampler(&model.config, seed.wrapping_add(k));
+        let sampler = sampler.map_err(|error| Failure::usage(&error))?;
         let mut text = Generation::new(&model.gpt, sampler);
         text.read(&tokens)?;
         if !output.json {
@@ -58,17 +59,20 @@ pub fn run(options: &Options, output: Output) -> Outcome {
             written.push_str(piece);
             output.json || say_part(piece)
         })?;
+        // Nobody is told how fast tokens were written that nobody got.
+        check()?;
         let seconds = first.map_or(f64::NAN, |first| first.elapsed().as_secs_f64());
         let speed = (count - 1) as f64 / seconds;
         output.result(
             &json!({
-                "prompt": prompt, "text": written, "tokens": options.length,
+                "prompt": prompt, "text": written, "tokens": count,
                 "seed": seed.wrapping_add(k), "tokens_per_second": speed,
             }),
             "",
         );
+        check()?;
         if !output.quiet && !output.json {
-            eprintln!("[{} tokens, {speed:.0} a second]", options.length);
+            say_error(format_args!("[{count} tokens, {speed:.0} a second]"));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! A table with a line a run.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 const HEADER: &str = "date\tdevice\tdata\tmodel\tsteps\tepochs\taverage_epoch_seconds\ttokens_per_second\ttrain_loss\tvalid_loss\tperplexity\tpath";
@@ -20,11 +21,28 @@ pub struct Line<'a> {
     pub path: &'a Path,
 }
 
-/// Adds a line; a new file begins with the names of the columns.
-pub fn add(file: &Path, line: &Line<'_>) -> std::io::Result<()> {
+/// The table, to be written at its end; a new one begins with the names of the columns.
+fn open(file: &Path) -> io::Result<File> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
+    match File::options().append(true).create_new(true).open(file) {
+        Ok(mut new) => {
+            new.write_all(format!("{HEADER}\n").as_bytes())?;
+            Ok(new)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => File::options().append(true).open(file),
+        Err(error) => Err(error),
+    }
+}
+
+/// Finds out whether lines can be added, before there is anything to say.
+pub fn prepare(file: &Path) -> io::Result<()> {
+    open(file).map(drop)
+}
+
+/// Adds a line.
+pub fn add(file: &Path, line: &Line<'_>) -> io::Result<()> {
     let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.4}"));
     // A name with a tab in it must not become two columns.
     let clean = |text: &str| text.replace(['\t', '\n', '\r'], " ");
@@ -42,8 +60,5 @@ pub fn add(file: &Path, line: &Line<'_>) -> std::io::Result<()> {
         number(line.valid_loss.map(f64::exp)),
         clean(&line.path.display().to_string()),
     ];
-    let is_new = !file.exists();
-    let mut out = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
-    let header = if is_new { format!("{HEADER}\n") } else { String::new() };
-    out.write_all(format!("{header}{}\n", columns.join("\t")).as_bytes())
+    open(file)?.write_all(format!("{}\n", columns.join("\t")).as_bytes())
 }

@@ -1,18 +1,21 @@
 //! A trained model in one file: weights, and in the metadata what it takes to use them.
 
-use super::config::{self, Config};
+use super::clock::now;
+use super::config::{self, Config, quoted};
 use crate::cli::output::Failure;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use volta::io::{Weights, save_safetensors};
+use volta::io::{Metadata, Weights, save_safetensors};
 use volta::models::{Activation, Gpt, GptOptions, Norm, Positions};
 use volta::text::Tokenizer;
-use volta::{Device, Module, with_device};
+use volta::train::History;
+use volta::{Checkpoint, Device, Module, with_device};
 
 /// What the metadata says the file is.
 const FORMAT: &str = "volta-language-model";
 /// Grows when files can no longer be read by the programs before.
 const VERSION: u32 = 1;
+/// The folder that models are in unless another one is named.
+pub const DEFAULT_FOLDER: &str = "models";
 /// The ending of model files.
 pub const ENDING: &str = "safetensors";
 
@@ -25,6 +28,19 @@ pub struct About {
     pub device: String,
     /// When it was written.
     pub date: String,
+}
+
+impl About {
+    /// A model after so many steps, of which this was measured.
+    pub fn of(history: &History, steps: u64, device: Device) -> About {
+        About {
+            steps,
+            train_loss: history.last("train/loss"),
+            valid_loss: history.last("validation/loss"),
+            device: device.to_string(),
+            date: now(),
+        }
+    }
 }
 
 /// A model with what it takes to use it.
@@ -67,8 +83,13 @@ pub fn save(
     config: &Config,
     about: &About,
 ) -> volta::Result<()> {
+    save_safetensors(path, &gpt.state_dict(), &metadata(tokenizer, config, about))
+}
+
+/// What stands in the file of a model besides its weights.
+pub fn metadata(tokenizer: &Tokenizer, config: &Config, about: &About) -> Metadata {
     let loss = |loss: Option<f64>| loss.map_or(String::new(), |l| l.to_string());
-    let metadata: BTreeMap<String, String> = [
+    [
         ("format", FORMAT.to_string()),
         ("version", VERSION.to_string()),
         ("config", config.effective()),
@@ -81,8 +102,7 @@ pub fn save(
     ]
     .into_iter()
     .map(|(k, v)| (k.to_string(), v))
-    .collect();
-    save_safetensors(path, &gpt.state_dict(), &metadata)
+    .collect()
 }
 
 /// What the metadata of a model file says; `None` if the file is something else.
@@ -97,11 +117,17 @@ pub fn about(weights: &Weights) -> Option<About> {
     })
 }
 
-/// Reads a model.
+/// What a checkpoint calls the tokenizer of its model.
+pub const TOKENIZER_NOTE: &str = "tokenizer_json";
+
+/// Reads a model, also the one in a checkpoint.
 pub fn load(path: &Path, device: Device) -> Result<Model, Failure> {
     let weights = Weights::open(path)?;
     let wrong = |what: String| Failure::Failed(format!("{}: {what}", path.display()));
     let data = weights.metadata();
+    if data.get("format").is_some_and(|format| format == "volta-checkpoint") {
+        return load_checkpoint(path, device);
+    }
     if about(&weights).is_none() {
         return Err(wrong("is not a language model that volta trained".into()));
     }
@@ -112,10 +138,33 @@ pub fn load(path: &Path, device: Device) -> Result<Model, Failure> {
             "is of version {version}; this program reads up to {VERSION}: use a newer volta"
         )));
     }
-    let config = Config::from_toml(part("config")?, path).map_err(|e| wrong(e.to_string()))?;
-    let tokenizer = Tokenizer::from_json(part("tokenizer")?).map_err(|e| wrong(e.message().to_string()))?;
+    let model = blank(path, part("config")?, part("tokenizer")?, device)?;
+    weights.load_into(&model.gpt, true)?;
+    Ok(model)
+}
+
+/// Reads the model of a checkpoint.
+fn load_checkpoint(path: &Path, device: Device) -> Result<Model, Failure> {
+    let checkpoint = Checkpoint::load(path)?;
+    let note = |name: &str| {
+        checkpoint.text(name).map_err(|_| {
+            let path = path.display();
+            Failure::Failed(format!(
+                "{path}: the checkpoint has no {name}, so that it cannot be used as a model"
+            ))
+        })
+    };
+    let model = blank(path, note("config")?, note(TOKENIZER_NOTE)?, device)?;
+    checkpoint.restore_module("model", &model.gpt)?;
+    Ok(model)
+}
+
+/// A model as its configuration and its tokenizer describe it, without its weights.
+fn blank(path: &Path, config: &str, tokenizer: &str, device: Device) -> Result<Model, Failure> {
+    let wrong = |what: String| Failure::Failed(format!("{}: {what}", path.display()));
+    let config = Config::from_toml(config, path).map_err(|e| wrong(e.to_string()))?;
+    let tokenizer = Tokenizer::from_json(tokenizer).map_err(|e| wrong(e.message().to_string()))?;
     let gpt = with_device(device, || Gpt::try_new(shape(&config, tokenizer.vocabulary_size())))?;
-    weights.load_into(&gpt, true)?;
     gpt.eval();
     Ok(Model { gpt, tokenizer, config })
 }
@@ -142,24 +191,33 @@ pub fn find(name: Option<&str>, folder: &Path) -> Result<PathBuf, Failure> {
     let there = list(folder)?;
     let Some(name) = name else {
         return there.last().map(|m| m.0.clone()).ok_or_else(|| {
-            let folder = folder.display();
+            let (folder, training) = (folder.display(), training_in(folder));
             Failure::Failed(format!(
-                "there is no model in {folder}: train one with `volta train`, or name a file"
+                "there is no model in {folder}: train one with `{training}`, or name a file"
             ))
         });
     };
-    let path = PathBuf::from(name);
-    if path.is_file() {
-        return Ok(path);
-    }
+    // A model's name comes first: a file of the same name may lie here for other reasons.
     let named = folder.join(format!("{name}.{ENDING}"));
     if named.is_file() {
         return Ok(named);
+    }
+    let path = PathBuf::from(name);
+    if path.is_file() {
+        return Ok(path);
     }
     let names: Vec<String> = there.iter().map(|m| stem(&m.0)).collect();
     let known =
         if names.is_empty() { "none is there".into() } else { format!("there are: {}", names.join(", ")) };
     Err(Failure::Failed(format!("{name} is neither a file nor a model in {}; {known}", folder.display())))
+}
+
+/// The command that makes a model in a folder, for a shell.
+pub fn training_in(folder: &Path) -> String {
+    if folder == Path::new(DEFAULT_FOLDER) {
+        return "volta train".to_string();
+    }
+    format!("volta train {}", quoted(&format!("--output={}", folder.display())))
 }
 
 /// The name of a model: its file's without the ending.

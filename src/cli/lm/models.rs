@@ -1,14 +1,20 @@
 //! `volta models`: what was trained.
 
-use super::model_file::{list, stem};
+use super::model_file::{DEFAULT_FOLDER, list, stem, training_in};
 use crate::cli::output::{Outcome, Output};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use volta::text::printable_cell;
+
+/// What files say is cut where it would spoil the table.
+const MAX_NAME_CHARS: usize = 200;
+const MAX_DEVICE_CHARS: usize = 24;
+const MAX_DATE_CHARS: usize = 40;
 
 #[derive(clap::Args)]
 pub struct Options {
     /// The folder to look in.
-    #[arg(default_value = "models")]
+    #[arg(default_value = DEFAULT_FOLDER)]
     folder: PathBuf,
 }
 
@@ -16,10 +22,12 @@ pub struct Options {
 pub fn run(options: &Options, output: Output) -> Outcome {
     let all = list(&options.folder)?;
     if all.is_empty() {
-        output.note(format_args!("No models in {}: train one with `volta train`.", options.folder.display()));
+        let (folder, training) = (options.folder.display(), training_in(&options.folder));
+        output.note(format_args!("No models in {folder}: train one with `{training}`."));
         return Ok(());
     }
-    let width = all.iter().map(|m| stem(&m.0).chars().count()).max().unwrap_or(0).max(4);
+    let name = |path: &Path| printable_cell(&stem(path), MAX_NAME_CHARS);
+    let width = all.iter().map(|m| name(&m.0).chars().count()).max().unwrap_or(0).max(4);
     output.note(format_args!(
         "{:<width$}  {:>9}  {:>7}  {:>10}  {:>10}  {:<6}  date (UTC)",
         "name", "size", "steps", "validation", "perplexity", "device"
@@ -34,13 +42,13 @@ pub fn run(options: &Options, output: Output) -> Outcome {
             }),
             format_args!(
                 "{:<width$}  {:>6.1} MB  {:>7}  {:>10}  {:>10}  {:<6}  {}",
-                stem(path),
+                name(path),
                 *bytes as f64 / 1e6,
                 about.steps,
                 number(about.valid_loss),
                 about.valid_loss.map_or("-".to_string(), |l| format!("{:.2}", l.exp())),
-                about.device,
-                about.date
+                printable_cell(&about.device, MAX_DEVICE_CHARS),
+                printable_cell(&about.date, MAX_DATE_CHARS)
             ),
         );
     }

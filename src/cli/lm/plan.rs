@@ -7,7 +7,10 @@ use crate::cli::output::Failure;
 use std::fmt;
 use volta::models::Gpt;
 use volta::train::{Meter, Outcome};
-use volta::{DType, GradScaler, Module, PlanReport, Tensor, autocast, plan_only, try_realize_all};
+use volta::{
+    DType, Device, GradScaler, Module, PlanReport, Tensor, assume_computed, autocast, plan_only,
+    try_realize_all,
+};
 
 /// A step in numbers. Printing it gives its plans.
 pub struct StepPlan {
@@ -20,8 +23,18 @@ pub struct StepPlan {
 }
 
 impl StepPlan {
-    /// The plans of a usual step; nothing if they are known already.
+    /// The plans of a usual step. No memory is taken for it.
     pub fn new(config: &Config, prepared: &Prepared) -> Result<Option<StepPlan>, Failure> {
+        // A step also computes what its thread has pending, and the model that will be trained is: a thread of its own has
+        // nothing pending.
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, || StepPlan::here(config, prepared));
+            let thread = thread.map_err(|e| Failure::Failed(format!("cannot start a thread: {e}")))?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn here(config: &Config, prepared: &Prepared) -> Result<Option<StepPlan>, Failure> {
         let batches = prepared.pace.batches_a_step();
         let gpt = Gpt::try_new(prepared.gpt.options)?;
         let mut optimizer = prepare::optimizer(config, &gpt)?;
@@ -34,7 +47,7 @@ impl StepPlan {
             _ => ready.iter().map(|p| p.detach().try_mul(0.0)).collect::<volta::Result<_>>()?,
         };
         ready.extend(gradients.iter().cloned().chain([x.clone(), y.clone()]));
-        try_realize_all(&ready)?;
+        assume_computed(&ready);
         let collect =
             || gpt.parameters().iter().zip(&gradients).for_each(|(p, g)| p.set_grad(Some(g.clone())));
         collect();
@@ -64,6 +77,20 @@ impl StepPlan {
         Ok(Some(StepPlan { batches, batch, update }))
     }
 
+    /// An error with what is needed and what there is, if a step does not fit into the device's memory.
+    pub fn check_memory(&self, device: Device) -> Result<(), Failure> {
+        let (needed, there) = (self.peak_bytes() as u64, device.memory()?);
+        match there {
+            Some(there) if needed > there => Err(Failure::Failed(format!(
+                "a step needs {} of memory, and {device} has {}: make the batch, the context or the model smaller, or use \
+                 --precision f16",
+                gigabytes(needed),
+                gigabytes(there)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The sum of something over all plans that the step runs.
     fn sum(&self, count: impl Fn(&PlanReport) -> u64) -> u64 {
         self.batches * count(&self.batch) + self.update.as_ref().map_or(0, count)
@@ -85,6 +112,10 @@ impl StepPlan {
     pub fn peak_bytes(&self) -> usize {
         self.update.as_ref().map_or(0, |plan| plan.peak_bytes).max(self.batch.peak_bytes)
     }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.2} GB", bytes as f64 / 1e9)
 }
 
 impl fmt::Display for StepPlan {

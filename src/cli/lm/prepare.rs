@@ -2,18 +2,24 @@
 
 use super::begun::fingerprint;
 use super::config::{self, Config, TokenizerSource};
-use super::model_file::shape;
+use super::model_file::{Model, shape};
 use super::pace::Pace;
 use crate::cli::download::corpus;
 use crate::cli::output::{Failure, Output};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 use volta::data::{DataLoader, TokenWindows};
 use volta::models::Gpt;
 use volta::optim::{
     AdamOptions, AdamWOptions, Both, CosineAnnealingLR, ExponentialLR, LinearLR, LionOptions, MuonOptions,
     OneCycleLR, SGDOptions, Schedule, WarmupLR,
 };
-use volta::text::{CorpusOptions, Tokenizer, TokenizerOptions};
+use volta::text::{CorpusOptions, Tokenizer, TokenizerKind, TokenizerOptions};
 use volta::{Adam, AdamW, Device, Lion, Module, Muon, Optimizer, SGD, Tensor, manual_seed};
+
+/// Lines about progress, where there is no terminal, are this far apart.
+const SECONDS_BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// A model, its data and where it runs.
 pub struct Prepared {
@@ -31,15 +37,22 @@ pub struct Prepared {
     pub name: String,
 }
 
-/// Reads the text, makes the tokenizer, the model and the loaders.
-pub fn prepare(config: &Config, device: Device, output: Output) -> Result<Prepared, Failure> {
+/// Reads the text, makes the tokenizer, the model and the loaders. A run that begins with another model has its tokenizer and
+/// its weights.
+pub fn prepare(
+    config: &Config,
+    from: Option<Model>,
+    device: Device,
+    output: Output,
+) -> Result<Prepared, Failure> {
     let options = CorpusOptions { valid_fraction: config.valid_fraction, ..CorpusOptions::default() };
     let corpus = corpus(&config.data, &options, output)?;
-    let tokenizer = match &config.tokenizer {
-        TokenizerSource::File(path) => Tokenizer::from_file(path)?,
-        TokenizerSource::Train(kind) => {
+    let tokenizer = match (&from, &config.tokenizer) {
+        (Some(model), _) => model.tokenizer.clone(),
+        (None, TokenizerSource::File(path)) => Tokenizer::from_file(path)?,
+        (None, TokenizerSource::Train(kind)) => {
             let options = TokenizerOptions { vocabulary: config.vocabulary };
-            Tokenizer::train(*kind, &corpus.train, &options)?
+            train_tokenizer(*kind, &corpus.train, &options, output)?
         }
     };
     let ids = |text: &str| -> volta::Result<Vec<i32>> {
@@ -50,6 +63,9 @@ pub fn prepare(config: &Config, device: Device, output: Output) -> Result<Prepar
     config.check_data(count, valid.len()).map_err(|e| Failure::Usage(e.to_string()))?;
     manual_seed(config.seed);
     let gpt = Gpt::try_new(shape(config, tokenizer.vocabulary_size()))?;
+    if let Some(model) = from {
+        gpt.load_state_dict(&model.gpt.state_dict(), true)?;
+    }
     let sequences = count / config.context;
     let windows = TokenWindows::try_new(train, config.context)?.at_random(sequences);
     let train = DataLoader::try_over(windows, config.batch)?
@@ -68,6 +84,30 @@ pub fn prepare(config: &Config, device: Device, output: Output) -> Result<Prepar
     let kind = if device.is_gpu() { "gpu" } else { "cpu" };
     let name = format!("{}-L{}-H{}-E{}-{kind}", corpus.name, config.layers, config.heads, config.width);
     Ok(Prepared { device, tokenizer, gpt, train, valid, pace, tokens: count, text, name })
+}
+
+/// Trains a tokenizer, and shows how far it is where that takes a while.
+fn train_tokenizer(
+    kind: TokenizerKind,
+    text: &str,
+    options: &TokenizerOptions,
+    output: Output,
+) -> Result<Tokenizer, Failure> {
+    let bar = if output.quiet || output.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} tokens of the vocabulary [{elapsed}]");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let mut last = Instant::now();
+    let trained = Tokenizer::train_watched(kind, text, options, |found, most| {
+        bar.set_length(most as u64);
+        bar.set_position(found as u64);
+        if bar.is_hidden() && last.elapsed() >= SECONDS_BETWEEN_LINES {
+            last = Instant::now();
+            output.note(format_args!("The vocabulary has {found} of {most} tokens."));
+        }
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    trained?.ok_or_else(|| Failure::Failed("the training of the tokenizer was stopped".to_string()))
 }
 
 /// The first batches of the text, the same every time.

@@ -1,11 +1,12 @@
 //! `volta train`: a language model from a text.
 
 use super::begun::Begun;
-use super::clock::{now, span};
+use super::clock::span;
 use super::config::{Config, Duration, Flags};
-use super::model_file::{self, About};
+use super::diverged::Diverged;
+use super::model_file::{self, About, TOKENIZER_NOTE};
 use super::page::Page;
-use super::places::Places;
+use super::places::{self, Locked, Places};
 use super::plan::StepPlan;
 use super::prepare::{self, Prepared, prepare};
 use super::report::Times;
@@ -13,17 +14,18 @@ use super::steps::half;
 use super::watch::Watch;
 use super::writing::{Sampling, beginning, sample};
 use super::{device, log};
-use crate::cli::output::{Failure, Outcome, Output};
+use crate::cli::output::{Failure, Outcome, Output, check, say_error};
 use serde_json::json;
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use volta::io::write_file;
 use volta::nn::{num_parameters, summary};
 use volta::text::Sampler;
 use volta::train::{Event, History, Outcome as BatchOutcome, Trainer, TrainerOptions};
-use volta::{DType, Module, Tensor};
+use volta::{DType, Module, Tensor, try_realize_all};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -53,8 +55,18 @@ const PROFILE_EVERY: u64 = 50;
 /// Trains.
 pub fn run(options: &Options, output: Output) -> Outcome {
     let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
+    places::check(&config)?;
     let device = device(&config.device)?;
-    let mut prepared = prepare(&config, device, output)?;
+    let from = config
+        .from
+        .as_deref()
+        .map(|name| model_file::load(&model_file::find(Some(name), Path::new(&config.output))?, device));
+    let from = from.transpose()?;
+    let config = match &from {
+        Some(model) => config.beginning_with(&model.config).map_err(|e| Failure::Usage(e.to_string()))?,
+        None => config,
+    };
+    let mut prepared = prepare(&config, from, device, output)?;
     let steps = prepared.pace.steps(config.duration());
     describe(&config, &prepared, steps, output);
     if options.dry_run {
@@ -62,9 +74,14 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     }
     let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
     // Before anything is written: what does not fit into memory is found here.
-    let peak_bytes = StepPlan::new(&config, &prepared)?.map_or(0, |plan| plan.peak_bytes());
+    let plan = StepPlan::new(&config, &prepared)?;
+    plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
+    let peak_bytes = plan.map_or(0, |plan| plan.peak_bytes());
+    try_realize_all(&prepared.gpt.parameters())?;
+    log::prepare(&places::log(&config)).map_err(|e| cannot_write(&places::log(&config), &e))?;
     let begun = Begun::now(&name, &config, &prepared);
-    let places = if options.resume { last(&config, &begun, output)? } else { Places::new(&config, &name)? };
+    let Locked { places, lock } =
+        if options.resume { last(&config, &begun, output)? } else { Places::new(&config, &name)? };
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
 
     let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;
@@ -73,6 +90,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let watch = RefCell::new(Watch::new(output, steps, pace));
     let times = RefCell::new(Times::default());
     let samples = RefCell::new(Vec::new());
+    let diverged = RefCell::new(None);
     // An interval of 0 means at the end only, where there are a validation and a checkpoint anyway.
     let every = |interval: u64| Some(if interval == 0 { u64::MAX } else { interval });
     let trainer_options = TrainerOptions {
@@ -93,10 +111,22 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         progress: false,
         ..TrainerOptions::default()
     };
-    let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options)
+    let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options);
+    let stop = trainer.stop_switch();
+    let trainer = trainer
         .with_schedule(prepare::schedule(&config, steps))
         .with_observer(|event| {
             watch.borrow_mut().see(event);
+            // As at Ctrl-C: what is learnt is saved.
+            if check().is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            if let Event::NonFinite { step, what, checkpoint, best } = event {
+                let path = |path: &Option<&Path>| path.map(Path::to_path_buf);
+                let (checkpoint, best) = (path(checkpoint), path(best));
+                *diverged.borrow_mut() =
+                    Some(Diverged { step: *step, what: what.to_string(), checkpoint, best });
+            }
             if let Event::Profiled { step, profile, .. } = event {
                 times.borrow_mut().add(profile, pace.tokens_of(*step));
             }
@@ -111,17 +141,28 @@ pub fn run(options: &Options, output: Output) -> Outcome {
                 gpt.train();
             }
             Ok(())
-        });
+        })
+        .with_note(TOKENIZER_NOTE, &tokenizer.to_json())
+        .with_best_metadata(|history| {
+            let steps = history.rows.last().map_or(0, |row| row.step);
+            model_file::metadata(tokenizer, &config, &About::of(history, steps, device))
+        })
+        .with_lock(&lock);
     let notes = begun.notes().into_iter();
     let mut trainer = notes.fold(trainer, |trainer, (name, text)| trainer.with_note(name, &text));
-    let interrupted = stop_on_interrupt(trainer.stop_switch())?;
+    let interrupted = stop_on_interrupt(stop.clone())?;
     let started = Instant::now();
     let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| {
         Ok(BatchOutcome::from(gpt.try_loss(x, y)?).with_perplexity().with_units("tokens", x.numel()))
-    })?;
+    });
     let (done, trained) = trainer.speed();
     let tokens = trainer.units();
     drop(trainer);
+    if let Some(diverged) = diverged.into_inner() {
+        output.event(&diverged.json());
+        return Err(Failure::NotFinite(diverged.message(&options.flags, &config)));
+    }
+    let fitted = fitted?;
     let mut times = times.into_inner();
     (times.steps, times.training, times.waiting) = (done, trained, train.waited());
     (times.tokens, times.peak_bytes) = (tokens, peak_bytes);
@@ -131,14 +172,14 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let ended =
         Ended { config: &config, prepared: &prepared, places: &places, history: &fitted, times, samples };
     ended.keep(output, started.elapsed())?;
-    if interrupted.load(Ordering::Relaxed) {
-        eprintln!(
-            "Stopped after step {last}. Go on with: volta train --resume {}",
-            options.flags.command_line()
-        );
-        return Err(Failure::Interrupted);
+    let is_interrupted = interrupted.load(Ordering::Relaxed);
+    if is_interrupted || (last < steps && stop.load(Ordering::Relaxed)) {
+        say_error(format_args!(
+            "Stopped after step {last}. Go on with: {}",
+            config.command("train --resume", &options.flags)
+        ));
     }
-    Ok(())
+    if is_interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// A run that has ended.
@@ -155,14 +196,8 @@ impl Ended<'_> {
     /// Writes the model, the page and the line of the log, and says how it went.
     fn keep(&self, output: Output, whole: std::time::Duration) -> Outcome {
         let Ended { config, prepared, places, history, times, samples } = self;
-        let date = now();
-        let about = About {
-            steps: samples.last().map_or(0, |s| s.0),
-            train_loss: history.last("train/loss"),
-            valid_loss: history.last("validation/loss"),
-            device: prepared.device.to_string(),
-            date: date.clone(),
-        };
+        let about = About::of(history, samples.last().map_or(0, |s| s.0), prepared.device);
+        let date = about.date.clone();
         model_file::save(&places.model, &prepared.gpt, &prepared.tokenizer, config, &about)?;
         let loss = |l: Option<f64>| l.map_or("-".to_string(), |l| format!("{l:.4}"));
         let summary = format!(
@@ -184,9 +219,7 @@ impl Ended<'_> {
             samples,
             config: &config.effective(),
         };
-        let failed =
-            |path: &Path, e: std::io::Error| Failure::Failed(format!("cannot write {}: {e}", path.display()));
-        std::fs::write(&places.page, page.html()).map_err(|e| failed(&places.page, e))?;
+        write_file(&places.page, page.html())?;
         let epochs = prepared.pace.epochs(about.steps);
         let walked = epochs - prepared.pace.epochs(about.steps.saturating_sub(times.steps));
         let line = log::Line {
@@ -202,19 +235,27 @@ impl Ended<'_> {
             valid_loss: about.valid_loss,
             path: &places.model,
         };
-        log::add(&places.log, &line).map_err(|e| failed(&places.log, e))?;
+        log::add(&places.log, &line).map_err(|e| cannot_write(&places.log, &e))?;
         if let Some((_, text)) = samples.last() {
             output.note(format_args!("\n--- it writes now:\n{}\n---\n", text.trim_end()));
         }
         output.note(times);
         let text = format!(
-            "\n{summary} {} in all.\nModel {}\nReport {}\nTalk with it: volta chat {}",
+            "\n{summary} {} in all.\nModel {}\nReport {}\nTalk with it: {}",
             span(whole),
             places.model.display(),
             places.page.display(),
-            places.name
+            places.chat(&config.output)
         );
+        let skipped: f64 = history.series("skipped_steps").iter().map(|row| row.1).sum();
+        if skipped > 0.0 {
+            output.note(format_args!(
+                "\n{skipped} of {} steps were skipped: their gradients were not finite in half precision.",
+                about.steps
+            ));
+        }
         let json = json!({
+            "skipped_steps": skipped,
             "event": "finished", "name": places.name, "model": places.model, "report": places.page,
             "steps": about.steps, "train_loss": about.train_loss, "valid_loss": about.valid_loss,
             "profile": times.json(), "sample": samples.last().map(|s| &s.1),
@@ -226,6 +267,10 @@ impl Ended<'_> {
         }
         Ok(())
     }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", path.display()))
 }
 
 /// What will be trained, in a few lines.
@@ -261,6 +306,7 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
         &json!({
             "parameters": summary.parameters, "kernels": plan.kernels(), "flops": plan.flops(),
             "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(),
+            "available_bytes": prepared.device.memory()?,
         }),
         format_args!(
             "{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
@@ -269,19 +315,19 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
             plan.flops() as f64 / 1e9
         ),
     );
-    Ok(())
+    plan.check_memory(prepared.device)
 }
 
 /// The places of the run to go on with.
-fn last(config: &Config, now: &Begun, output: Output) -> Result<Places, Failure> {
-    let (places, begun) = Places::last(config, &now.name)?;
+fn last(config: &Config, now: &Begun, output: Output) -> Result<Locked, Failure> {
+    let (locked, begun) = Places::last(config, &now.name)?;
     match begun {
-        Some(begun) => begun.check(now, &places.folder)?,
+        Some(begun) => begun.check(now, &locked.places.folder)?,
         None => output.note(
             "The checkpoint does not say what the run began with: whether the flags are the same is not known.",
         ),
     }
-    Ok(places)
+    Ok(locked)
 }
 
 /// What the model writes after a step, or why it does not: a model that has diverged is still worth keeping.
@@ -313,7 +359,7 @@ fn stop_on_interrupt(stop: Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Failure> 
         if seen.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\nFinishing the step and saving; press Ctrl-C again to end at once.");
+        say_error("\nFinishing the step and saving; press Ctrl-C again to end at once.");
         stop.store(true, Ordering::Relaxed);
     });
     set.map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;

@@ -6,6 +6,7 @@ use crate::cli::output::{Output, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use volta::text::printable;
 use volta::train::{Event, Row};
 
 /// Shows events as they come.
@@ -41,7 +42,7 @@ impl Watch {
         if self.bar.is_hidden() {
             say(text);
         } else {
-            self.bar.println(text);
+            self.bar.println(printable(text));
         }
     }
 
@@ -54,6 +55,14 @@ impl Watch {
                 self.say(&format!("Going on after step {step}."));
                 self.output.event(&json!({"event": "resumed", "step": step}));
             }
+            Event::PassedOver { path, reason } => {
+                let path = path.display();
+                // Also if nothing but errors is asked for: some steps are made again.
+                self.bar.suspend(|| eprintln!("warning: passing over {path}, which is damaged: {reason}"));
+                self.output
+                    .event(&json!({"event": "damaged", "checkpoint": path.to_string(), "reason": reason}));
+            }
+            Event::NonFinite { .. } => self.bar.finish_and_clear(),
             Event::Step { step } => self.bar.set_position(*step),
             Event::Profiled { step, profile, .. } => {
                 self.kernels = Some(profile.total().as_secs_f64() / self.pace.tokens_of(*step) as f64);
@@ -78,8 +87,10 @@ impl Watch {
     fn measured(&mut self, step: u64, rows: &[Row]) {
         let share = self.kernels.map(|seconds| (seconds * value(rows, "per_second")).min(1.0));
         let busy = share.map_or(String::new(), |share| format!(", {:.0}% in kernels", 100.0 * share));
+        let skipped = rows.iter().find(|row| row.name == "skipped_steps" && row.value > 0.0);
+        let skipped = skipped.map_or(String::new(), |row| format!(", {} steps skipped", row.value));
         let text = format!(
-            "loss {:.4}, rate {:.1e}, {:.0} tokens/s{busy}",
+            "loss {:.4}, rate {:.1e}, {:.0} tokens/s{busy}{skipped}",
             value(rows, "loss"),
             value(rows, "learning_rate"),
             value(rows, "per_second")

@@ -8,16 +8,16 @@ use volta::text::{Sampler, SamplerOptions, Tokenizer};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Sampling {
     /// How freely tokens are drawn; 0 takes the likeliest [the model's configuration]
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     temperature: Option<f64>,
     /// Choose among so many of the likeliest tokens; 0 among all.
     #[arg(long)]
     top_k: Option<usize>,
     /// Choose among the likeliest tokens of this probability together.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     top_p: Option<f64>,
     /// Avoid recent tokens if it is more than 1.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     repetition_penalty: Option<f64>,
     /// Where the random numbers start; without it every run writes something else.
     #[arg(long)]
@@ -47,7 +47,7 @@ impl Sampling {
 
 /// Where a text starts when nothing was said: at a line's beginning, or at whatever the tokenizer has.
 pub fn beginning(tokenizer: &Tokenizer) -> Vec<u32> {
-    let line = tokenizer.encode("\n");
+    let line = tokenizer.try_encode("\n").unwrap_or_default();
     if line.is_empty() { vec![0] } else { line }
 }
 
@@ -59,12 +59,18 @@ pub fn write(
     mut goes_on: impl FnMut(&str) -> bool,
 ) -> Result<u64> {
     let mut stream = tokenizer.decode_stream();
+    // A line ends with two characters in some texts; they are shown together.
+    let mut held = String::new();
     for done in 0..count {
-        if !goes_on(&stream.push(text.write()?)) {
+        held.push_str(&stream.push(text.write()?));
+        if held.ends_with('\r') {
+            continue;
+        }
+        if !goes_on(&std::mem::take(&mut held)) {
             return Ok(done + 1);
         }
     }
-    goes_on(&stream.finish());
+    goes_on(&(held + &stream.finish()));
     Ok(count)
 }
 

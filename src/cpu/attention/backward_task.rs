@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::backward::Backward;
 use super::backward_space::{KEYS, QUERIES, Space};
 use super::float::Float;
+use super::kept;
 use super::lanes::Lanes;
 use super::pack::{Grid, Packed, Panels, pack_rows, padded, panel_width};
 use super::product::{Product, Trim};
@@ -251,7 +252,8 @@ impl<'a, T: Float> Task<'a, T> {
                     mask: self.mask.map(|m| m.from(pair.first, pair.key)),
                 },
                 grad: space.grads,
-                lse: self.job.lse.add(at),
+                lse: self.job.lse.add(at * kept(self.job.mask.is_some())),
+                kept: kept(self.job.mask.is_some()),
                 delta: space.delta.add(row),
                 mask_grad: dmask.map(|p| (p.add(at * s.keys + pair.key), s.keys)),
             });

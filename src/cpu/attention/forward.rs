@@ -7,7 +7,7 @@ use super::pack::{Grid, Packed, Panels, pack_rows, packed_len, padded, panel_wid
 use super::product::{Product, Trim};
 use super::scratch::{Scratch, spread};
 use super::softmax::{Block, OnlineSoftmax};
-use super::{AttentionShape, Rows};
+use super::{AttentionShape, Rows, kept};
 
 /// Queries and keys of a block of scores.
 const QUERIES: usize = 64;
@@ -23,6 +23,7 @@ pub(super) struct Forward<'a, T> {
     pub mask: Option<Rows<T>>,
     /// Written.
     pub out: Rows<T>,
+    /// [`kept`] numbers of each query.
     pub lse: *mut T,
 }
 
@@ -130,7 +131,8 @@ impl<T: Float> Forward<'_, T> {
                     width: s.value_width,
                     out: out.data.cast_mut(),
                     out_row: out.row,
-                    lse: self.lse.add(head * s.queries + first),
+                    lse: self.lse.add((head * s.queries + first) * kept(self.mask.is_some())),
+                    kept: kept(self.mask.is_some()),
                 });
             }
         }
@@ -221,6 +223,7 @@ struct Finish<'a, T> {
     out: *mut T,
     out_row: isize,
     lse: *mut T,
+    kept: usize,
 }
 
 impl<L: Lanes> Work<L> for Finish<'_, L::Elem> {
@@ -232,16 +235,23 @@ impl<L: Lanes> Work<L> for Finish<'_, L::Elem> {
             unsafe {
                 let from = self.space.out.add(i * wide);
                 let to = self.out.offset(i as isize * self.out_row);
-                let sum = *self.space.sums.add(i);
+                let (sum, lse) = (*self.space.sums.add(i), self.lse.add(i * self.kept));
                 // No key at all, or only masked ones; a NaN is not caught here.
                 if sum == L::Elem::ZERO {
                     (0..self.width).for_each(|c| *to.add(c) = L::Elem::ZERO);
-                    *self.lse.add(i) = L::Elem::NEG_INFINITY;
+                    *lse = L::Elem::NEG_INFINITY;
+                    if self.kept > 1 {
+                        *lse.add(1) = L::Elem::ONE;
+                    }
                     continue;
                 }
                 let by = sum.recip();
                 (0..self.width).for_each(|c| *to.add(c) = *from.add(c) * by);
-                *self.lse.add(i) = *self.space.maxima.add(i) + sum.ln();
+                let largest = *self.space.maxima.add(i);
+                *lse = largest + sum.ln();
+                if self.kept > 1 {
+                    *lse.add(1) = (*lse - largest).exp() * by;
+                }
             }
         }
     }

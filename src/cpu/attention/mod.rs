@@ -93,8 +93,15 @@ impl<T> Rows<T> {
     }
 }
 
+/// How many numbers the forward pass keeps of each query: the log-sum-exp, and with a mask what the weights that are computed
+/// from it must be multiplied by. This is nearly 1, but where a mask hides a whole row by a large number: the log-sum-exp
+/// has no digits left then for the logarithm of the sum.
+fn kept(masked: bool) -> usize {
+    1 + usize::from(masked)
+}
+
 /// Writes the output `[batch, heads, queries, value_width]`, whose rows are contiguous, and
-/// the log-sum-exp of the scaled, masked scores `[batch, heads, queries]`, contiguous. The mask
+/// the log-sum-exp of the scaled, masked scores `[batch, heads, queries, kept]`, contiguous. The mask
 /// `[batch, heads, queries, keys]` is added to the scores; its strides may be 0.
 ///
 /// # Safety
@@ -114,8 +121,8 @@ pub(crate) unsafe fn forward<T: Float>(
 
 /// Writes the gradients of q, k and v, `[batch, heads, rows, width]` whose rows are
 /// contiguous, and of the mask if asked for, contiguous `[batch, heads, queries, keys]` whatever the
-/// strides of the mask. `out` and `lse` are the results of [`forward`], `grad` and
-/// `grad_lse` (contiguous) the gradients that flow into them.
+/// strides of the mask. `out` and `lse` are the results of [`forward`], `grad` (with a mask, multiplied by what the forward
+/// pass has kept for that) and `grad_lse` (contiguous) the gradients that flow into them.
 ///
 /// # Safety
 /// As for [`forward`].

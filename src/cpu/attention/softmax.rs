@@ -171,8 +171,9 @@ pub(super) struct ScoreGradient<T> {
     pub block: Block<T>,
     /// dP, in the layout of the scores.
     pub grad: *mut T,
-    /// Per query: the log-sum-exp of the forward pass, and delta.
+    /// Per query: the log-sum-exp of the forward pass, the first of `kept` numbers, and delta.
     pub lse: *const T,
+    pub kept: usize,
     pub delta: *const T,
     /// Where dS goes as the gradient of the mask, with the step from row to row.
     pub mask_grad: Option<(*mut T, usize)>,
@@ -188,7 +189,7 @@ impl<L: Lanes> Work<L> for ScoreGradient<L::Elem> {
             unsafe {
                 let scores = block.scores.add(i * block.row);
                 let grad = self.grad.add(i * block.row);
-                let lse = *self.lse.add(i);
+                let lse = *self.lse.add(i * self.kept);
                 let seen = block.seen(i);
                 // A row with everything masked out has output 0, whatever goes in.
                 let masked_out = lse == L::Elem::NEG_INFINITY;

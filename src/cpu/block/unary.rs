@@ -32,8 +32,8 @@ macro_rules! float_ops {
             UnaryOp::Rsqrt => each!($xs, $out, |x| 1.0 / x.sqrt()),
             UnaryOp::Relu => each!($xs, $out, |x| if x <= 0.0 { 0.0 } else { x }),
             UnaryOp::Abs => each!($xs, $out, |x| x.abs()),
-            // The last case leaves NaN alone and makes either zero positive.
-            UnaryOp::Sign => each!($xs, $out, |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x + 0.0 }),
+            // NaN is neither above zero nor below.
+            UnaryOp::Sign => each!($xs, $out, |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { 0.0 }),
             UnaryOp::Floor => each!($xs, $out, |x| x.floor()),
             UnaryOp::Ceil => each!($xs, $out, |x| x.ceil()),
             UnaryOp::Round => each!($xs, $out, |x| x.round_ties_even()),

@@ -7,7 +7,7 @@ mod transfer;
 use crate::call::Call;
 use crate::error::{Error, Result, bail};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,8 +89,11 @@ fn source(url: &str, options: &Download) -> Result<String> {
     else {
         bail!(Argument, "{url:?} is no URL that begins with http:// or https://");
     };
-    let from_environment = || std::env::var("VOLTA_MIRROR").ok();
-    Ok(match options.mirror.clone().or_else(from_environment).filter(|base| !base.is_empty()) {
+    let mirror = match &options.mirror {
+        Some(mirror) => Some(mirror),
+        None => crate::environment::get()?.mirror.as_ref(),
+    };
+    Ok(match mirror.filter(|base| !base.is_empty()) {
         Some(base) => format!("{}/{place}", base.trim_end_matches('/')),
         None => format!("{scheme}://{place}"),
     })
@@ -108,7 +111,7 @@ fn remove(path: &Path) -> Result<()> {
 /// Whether a file has this SHA-256.
 fn check(path: &Path, sum: &str, help: &str) -> Result<()> {
     let failed = |e| Error::io(path, &e, "check a file");
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = crate::regular_file::open(path).map_err(failed)?;
     let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
         match file.read(&mut block).map_err(failed)? {

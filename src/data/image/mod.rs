@@ -12,6 +12,7 @@ pub use folder::ImageFolder;
 use super::array::Array;
 use crate::call::Call;
 use crate::error::{Error, ErrorKind, Result, bail};
+use crate::regular_file;
 use std::io::Cursor;
 use std::path::Path;
 use zune_jpeg::JpegDecoder;
@@ -21,6 +22,12 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 
 /// Larger images are taken for damaged headers.
 const MOST_PIXELS: usize = 1 << 27;
+/// No deflate stream unfolds to more.
+const MAX_PNG_BYTES_PER_BYTE: usize = 1032;
+/// A block of 64 pixels takes a bit at the least.
+const MAX_JPEG_PIXELS_PER_BYTE: usize = 512;
+/// Larger files are no images of that many pixels.
+const MAX_FILE_BYTES: usize = 1 << 30;
 
 /// An image as it comes out of a file: rows from the top, `channels` bytes a pixel.
 struct Raster {
@@ -50,7 +57,7 @@ const FORMATS: [Format; 5] = [
 pub fn read_image(path: impl AsRef<Path>) -> Result<Array<'static>> {
     let _call = Call::enter("read_image");
     let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, &e, "read an image"))?;
+    let bytes = regular_file::read(path, MAX_FILE_BYTES).map_err(|e| Error::io(path, &e, "read an image"))?;
     decode(&bytes).map_err(|e| Error::new(e.kind(), format!("{}: {}", path.display(), e.message())))
 }
 
@@ -77,6 +84,14 @@ fn check_size(width: usize, height: usize) -> Result<(), Flaw> {
     }
 }
 
+/// Checks before memory is asked for that `packed` bytes of a file can be `unpacked` of whatever they hold.
+fn check_packing(unpacked: usize, packed: usize, most: usize) -> Result<(), Flaw> {
+    if unpacked / most > packed {
+        return Err(format!("a file of {packed} bytes cannot hold as many pixels as its header says"));
+    }
+    Ok(())
+}
+
 fn decode_png(bytes: &[u8]) -> Result<Raster, Flaw> {
     let flaw = |e: png::DecodingError| e.to_string();
     let mut decoder = png::Decoder::new(Cursor::new(bytes));
@@ -84,6 +99,7 @@ fn decode_png(bytes: &[u8]) -> Result<Raster, Flaw> {
     let mut reader = decoder.read_info().map_err(flaw)?;
     let (width, height) = (reader.info().width as usize, reader.info().height as usize);
     check_size(width, height)?;
+    check_packing(reader.info().raw_bytes(), bytes.len(), MAX_PNG_BYTES_PER_BYTE)?;
     let size = reader.output_buffer_size().ok_or_else(|| "it does not fit into memory".to_string())?;
     let mut pixels = vec![0; size];
     let frame = reader.next_frame(&mut pixels).map_err(flaw)?;
@@ -98,6 +114,7 @@ fn decode_jpeg(bytes: &[u8]) -> Result<Raster, Flaw> {
     let info = decoder.info().ok_or_else(|| "it has no header".to_string())?;
     let (width, height) = (usize::from(info.width), usize::from(info.height));
     check_size(width, height)?;
+    check_packing(width * height, bytes.len(), MAX_JPEG_PIXELS_PER_BYTE)?;
     let pixels = decoder.decode().map_err(|e| format!("{e:?}"))?;
     Ok(Raster { width, height, channels: 3, bytes: pixels })
 }

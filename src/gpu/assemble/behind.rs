@@ -90,7 +90,7 @@ mod tests {
     use crate::gpu::snapshots::{rules, shaders_of, target, validate};
     use crate::gpu::tune::Choices;
     use crate::nn::{Linear, Module};
-    use crate::optim::{Adam, Optimizer};
+    use crate::optim::Adam;
     use crate::plan::memory::MemoryRules;
     use crate::tensor::{Tensor, realize_all};
     use crate::{DType, Device};

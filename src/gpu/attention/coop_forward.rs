@@ -65,8 +65,8 @@ impl Pass<'_> {
         text += "let nothing = total == 0.0;\nlet part = 1.0 / select(total, 1.0, nothing);\n";
         text += "workgroupBarrier();\n";
         text += &coop.finish(b.value, "o", &packed.rows, "part");
-        let lse = self.exponent.natural("peak") + " + log(total)";
-        let store = packed.store_lse("(first + lane / 2u)", &lse, "nothing");
+        let peak = self.exponent.natural("peak");
+        let store = packed.store_lse("(first + lane / 2u)", [&peak, "total"], "nothing");
         _ = writeln!(text, "if (lane % 2u == 0u && first + lane / 2u < {}u) {{\n{store}}}", p.queries);
         text
     }

@@ -158,7 +158,7 @@ if (other < seen) {{
                     text += &b.if_column(b.value, n, &store);
                 }
             }
-            let store = self.packed.store_lse(&row, &format!("peak_{i} + log({total})"), "nothing");
+            let store = self.packed.store_lse(&row, [&format!("peak_{i}"), total], "nothing");
             _ = writeln!(text, "if (across == 0u && slice == 0u) {{\n{store}}}\n}}");
         }
         text

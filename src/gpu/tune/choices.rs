@@ -8,6 +8,7 @@ use crate::gpu::disk_cache::{checksum, folder, unwrap, wrap, write_whole};
 use crate::gpu::dispatch::Caps;
 use crate::gpu::special::{self, Variant};
 use crate::plan::kernel::SpecialKernel;
+use crate::regular_file::{self, MAX_HEADER_BYTES};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -62,7 +63,7 @@ impl Choices {
 
     /// What a file holds: nothing if there is none; an error if it is not whole or not the owner's.
     fn read(file: &Path, owner: &str) -> Result<Choices> {
-        let bytes = match std::fs::read(file) {
+        let bytes = match regular_file::read(file, MAX_HEADER_BYTES) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Choices::default()),
             Err(e) => return Err(unusable(file, &format!("cannot be read: {e}"))),
@@ -74,7 +75,10 @@ impl Choices {
 }
 
 fn unusable(file: &Path, why: &str) -> Error {
-    let message = format!("the file of tuned choices {} {why}; `volta tune` makes it anew", file.display());
+    let message = format!(
+        "the file of tuned choices {} {why}; delete it, or tune again (`volta tune --help`)",
+        file.display()
+    );
     Error::new(ErrorKind::Data, message)
 }
 
@@ -107,7 +111,7 @@ impl Kept {
         static WARNED: Once = Once::new();
         let read = self.file.as_ref().map(|file| Choices::read(file, &self.owner));
         read.unwrap_or_else(|| Ok(Choices::default())).unwrap_or_else(|error| {
-            WARNED.call_once(|| eprintln!("warning: {}", error.message()));
+            WARNED.call_once(|| crate::warn::warn(error.message()));
             Choices::default()
         })
     }

@@ -12,13 +12,21 @@ pub(super) enum Leaf<'p> {
 /// Containers within containers beyond this are refused.
 const DEEPEST: usize = 64;
 
-/// Names, texts and containers beyond this many bytes are refused: a small file can describe very many by naming one
-/// container again and again.
-const MOST: usize = 1 << 26;
+/// A small file can describe very many objects by naming one container again and again. So objects, with their names,
+/// may take this many bytes of memory for every byte that describes them: a whole number in a list takes two bytes,
+/// and some two hundred under a long name.
+const MAX_BYTES_PER_BYTE: usize = 200;
+/// What a short file may take in any case.
+const MIN_BYTES: usize = 1 << 16;
+/// What no file may take.
+const MAX_BYTES: usize = 1 << 29;
+/// What an object takes beside its name and its text.
+const OBJECT_BYTES: usize = 64;
 
-/// Everything in a pickle under its full name.
-pub(super) fn flatten(pickle: &Pickle) -> Result<Vec<(String, Leaf<'_>)>, String> {
-    let mut walk = Walk { pickle, left: MOST, found: Vec::new() };
+/// Everything in a pickle of `length` bytes under its full name.
+pub(super) fn flatten(pickle: &Pickle, length: usize) -> Result<Vec<(String, Leaf<'_>)>, String> {
+    let left = length.saturating_mul(MAX_BYTES_PER_BYTE).clamp(MIN_BYTES, MAX_BYTES);
+    let mut walk = Walk { pickle, left, found: Vec::new() };
     if let Some(root) = &pickle.root {
         if !matches!(root, Item::Dict(_)) {
             return Err("it does not hold a dictionary: save a state_dict()".to_string());
@@ -30,6 +38,7 @@ pub(super) fn flatten(pickle: &Pickle) -> Result<Vec<(String, Leaf<'_>)>, String
 
 struct Walk<'p> {
     pickle: &'p Pickle,
+    /// Bytes that the rest may take.
     left: usize,
     found: Vec<(String, Leaf<'p>)>,
 }
@@ -39,7 +48,7 @@ impl<'p> Walk<'p> {
         let text = if let Item::Text(text) = item { text.len() } else { 0 };
         self.left = self
             .left
-            .checked_sub(name.len() + text + 1)
+            .checked_sub(name.len() + text + OBJECT_BYTES)
             .ok_or("it describes too many objects: containers are named again and again")?;
         if depth > DEEPEST {
             return Err(format!("{name:?} lies deeper than {DEEPEST} containers"));

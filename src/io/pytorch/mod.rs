@@ -11,6 +11,7 @@ mod zip;
 use super::source::Source;
 use super::weights::{Entry, Weights};
 use crate::error::Result;
+use crate::regular_file::MAX_HEADER_BYTES;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,10 +37,15 @@ fn parse(source: &Arc<Source>) -> Result<Found, String> {
     if files.keys().any(|name| name.starts_with(&format!("{folder}code/"))) {
         return Err("it is a TorchScript archive: save the module's state_dict() instead".to_string());
     }
-    let pickle = pickle::run(file("data.pkl").unwrap_or_default())?;
+    let described = file("data.pkl").unwrap_or_default();
+    if described.len() > MAX_HEADER_BYTES {
+        let length = described.len();
+        return Err(format!("its data.pkl has {length} bytes; at most {MAX_HEADER_BYTES} are read"));
+    }
+    let pickle = pickle::run(described)?;
     let mut metadata = BTreeMap::new();
     let mut entries = Vec::new();
-    for (name, leaf) in flatten::flatten(&pickle)? {
+    for (name, leaf) in flatten::flatten(&pickle, described.len())? {
         match leaf {
             flatten::Leaf::Text(text) => {
                 metadata.insert(name, text);

@@ -4,11 +4,13 @@
 //! Every byte of a pickle makes at most a constant amount of values, since containers are held by number.
 
 use crate::io::types::FileType;
+use crate::printable::printable_cell;
 use std::collections::HashMap;
+use std::fmt;
 use std::rc::Rc;
 
 /// A value of the machine; containers, tensors and storages are numbers of the machine's lists.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Item {
     None,
     Bool(bool),
@@ -21,6 +23,24 @@ pub(super) enum Item {
     Global(Rc<str>),
     Storage(usize),
     Tensor(usize),
+}
+
+/// For messages: a text may be as long as the file, and stand in the file very often.
+impl fmt::Debug for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Item::None => f.write_str("None"),
+            Item::Bool(yes) => write!(f, "{yes}"),
+            Item::Int(n) => write!(f, "{n}"),
+            Item::Float(x) => write!(f, "{x}"),
+            Item::Text(text) => write!(f, "{:?}", printable_cell(text, MAX_SHOWN_CHARS)),
+            Item::Sequence(_) => f.write_str("a list"),
+            Item::Dict(_) => f.write_str("a dictionary"),
+            Item::Global(name) => f.write_str(name),
+            Item::Storage(_) => f.write_str("a storage"),
+            Item::Tensor(_) => f.write_str("a tensor"),
+        }
+    }
 }
 
 /// A tensor: a view of a storage.
@@ -47,6 +67,11 @@ pub(super) struct Pickle {
 
 /// Longer lists of arguments, and shapes of more axes, are refused: a small file could have them copied very often.
 const MOST_ITEMS: usize = 64;
+
+/// Longer names of Python's are refused: those that are known are short, and one may be put together very often.
+const MAX_GLOBAL_BYTES: usize = 256;
+/// What a message shows of a text.
+const MAX_SHOWN_CHARS: usize = 100;
 
 /// Runs a pickle.
 pub(super) fn run(bytes: &[u8]) -> Result<Pickle, String> {
@@ -235,15 +260,15 @@ impl<'a> Machine<'a> {
                 self.recall(place)?;
             }
             b'c' => {
-                let name = [self.line()?, self.line()?].join(".");
-                self.global(&name)?;
+                let (module, name) = (self.line()?, self.line()?);
+                self.global(module, name)?;
             }
             0x93 => {
                 let (name, module) = (self.pop()?, self.pop()?);
                 let (Item::Text(name), Item::Text(module)) = (name, module) else {
                     return Err("a global's name is no text".to_string());
                 };
-                self.global(&format!("{module}.{name}"))?;
+                self.global(&module, &name)?;
             }
             b'Q' => self.storage()?,
             b'R' => self.call()?,
@@ -283,7 +308,12 @@ impl<'a> Machine<'a> {
     }
 
     /// A name of Python's; only those that mean something here are taken.
-    fn global(&mut self, name: &str) -> Step {
+    fn global(&mut self, module: &str, name: &str) -> Step {
+        if module.len().saturating_add(name.len()) > MAX_GLOBAL_BYTES {
+            let shown = printable_cell(name, MAX_SHOWN_CHARS);
+            return Err(format!("the name {shown:?} of Python's is longer than any that is known"));
+        }
+        let name = &*format!("{module}.{name}");
         let of_torch = name.strip_prefix("torch.storage.").or(name.strip_prefix("torch."));
         let is_type =
             of_torch.is_some_and(|n| FileType::of_torch_storage(n).or(FileType::of_torch_dtype(n)).is_some());

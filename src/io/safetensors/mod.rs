@@ -16,4 +16,4 @@ pub type Metadata = BTreeMap<String, String>;
 const METADATA: &str = "__metadata__";
 
 /// Longer headers are refused, as the format's own library does.
-const LONGEST_HEADER: usize = 100_000_000;
+const LONGEST_HEADER: usize = crate::regular_file::MAX_HEADER_BYTES;

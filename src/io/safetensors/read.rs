@@ -33,24 +33,29 @@ fn parse(source: &Arc<Source>) -> Result<(Vec<Entry>, Metadata), String> {
     };
     let (header, data) = rest.split_at(length);
     let header = std::str::from_utf8(header).map_err(|e| format!("its header is not UTF-8: {e}"))?;
-    let header = Json::parse(header).map_err(|e| format!("its header is not what it should be: {e}"))?;
-    let Json::Object(members) = &header else { return Err("its header is no JSON object".to_string()) };
     let mut metadata = Metadata::new();
-    let mut entries = Vec::new();
-    for (name, value) in members {
-        if name == METADATA {
-            metadata = texts(value).ok_or_else(|| format!("its {METADATA:?} is not an object of texts"))?;
+    let mut entries: Vec<(String, Tensor)> = Vec::new();
+    // What is wrong with a member is said as it is, and what is no JSON as that.
+    let mut is_json = true;
+    let read = Json::parse_members(header, |name, value| {
+        let read = if name == METADATA {
+            texts(&value)
+                .map(|texts| metadata = texts)
+                .ok_or_else(|| format!("its {METADATA:?} is not an object of texts"))
         } else {
-            let tensor =
-                Tensor::parse(value, data.len()).map_err(|what| format!("tensor {name:?}: {what}"))?;
-            entries.push((name, tensor));
-        }
-    }
+            Tensor::parse(&value, data.len())
+                .map_err(|what| format!("tensor {name:?}: {what}"))
+                .map(|tensor| entries.push((name, tensor)))
+        };
+        is_json = read.is_ok();
+        read
+    });
+    read.map_err(|what| if is_json { format!("its header is not what it should be: {what}") } else { what })?;
     check_places(&entries, data.len())?;
     let first = source.len() - data.len();
     let entries = entries
         .into_iter()
-        .map(|(name, t)| Entry::new(source, name, &t.dtype, t.shape, (first + t.start, t.end - t.start)));
+        .map(|(name, t)| Entry::new(source, &name, &t.dtype, t.shape, (first + t.start, t.end - t.start)));
     Ok((entries.collect(), metadata))
 }
 
@@ -90,7 +95,7 @@ impl Tensor {
 }
 
 /// Tensors must fill the file one after the other: two that overlap, or bytes of nobody, are not what anyone wrote.
-fn check_places(entries: &[(&String, Tensor)], available: usize) -> Result<(), String> {
+fn check_places(entries: &[(String, Tensor)], available: usize) -> Result<(), String> {
     let mut in_order: Vec<_> = entries.iter().collect();
     in_order.sort_by_key(|(_, t)| (t.start, t.end));
     let mut next = 0;

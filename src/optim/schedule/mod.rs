@@ -86,7 +86,7 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
 ///
 /// ```
 /// use volta::optim::{CosineAnnealingLR, Scheduler, WarmupLR};
-/// use volta::{Optimizer, SGD, Tensor};
+/// use volta::{SGD, Tensor};
 /// let w = Tensor::ones([3]).requires_grad(true);
 /// let mut sgd = SGD::new(vec![w.clone()], 0.1, 0.9, 0.0);
 /// let mut scheduler = Scheduler::new(WarmupLR::new(4, CosineAnnealingLR::new(96, 0.0)), &mut sgd);
@@ -152,6 +152,14 @@ impl Scheduler {
     /// The number of steps so far.
     pub fn steps(&self) -> u64 {
         self.step
+    }
+
+    /// Multiplies the rates that the groups started from, and so those of all steps to come.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn scale_rates(&mut self, factor: f64, optimizer: &mut dyn Optimizer) {
+        self.apply(optimizer);
+        self.base.iter_mut().for_each(|base| *base *= factor);
+        self.apply(optimizer);
     }
 
     /// Sets the rates of the step that comes next.

@@ -1,6 +1,7 @@
 //! Text from files and folders, with errors that name the file and the byte.
 
 use crate::error::{Error, Result, bail};
+use crate::regular_file;
 use std::path::{Path, PathBuf};
 
 /// Files of a folder that count as text.
@@ -47,7 +48,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 
 /// A file's text, without the mark that some editors put before UTF-8.
 pub(super) fn read_text(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| Error::io(path, &error, "read a text"))?;
+    let bytes =
+        regular_file::read_file_or_pipe(path).map_err(|error| Error::io(path, &error, "read a text"))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.strip_prefix('\u{FEFF}').map(String::from).unwrap_or(text)),
         Err(error) => {

@@ -14,7 +14,9 @@ mod words;
 
 use crate::call::Call;
 use crate::error::{Error, ErrorKind, Result, bail};
+use crate::regular_file::{self, MAX_HEADER_BYTES};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -118,6 +120,36 @@ impl Tokenizer {
     /// A vocabulary too small for the kind, or a kind that this build does not have.
     #[track_caller]
     pub fn train(kind: TokenizerKind, text: &str, options: &TokenizerOptions) -> Result<Tokenizer> {
+        let trained = Tokenizer::train_watched(kind, text, options, |_, _| ControlFlow::Continue(()))?;
+        Ok(trained.expect("only whoever watches stops it"))
+    }
+
+    /// [`train`](Self::train) that can be watched and stopped: `watch` hears how many tokens were found and how many are
+    /// looked for, and if it breaks off, there is no tokenizer. Only byte pairs take long enough to tell.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use volta::text::{Tokenizer, TokenizerKind, TokenizerOptions};
+    ///
+    /// let options = TokenizerOptions { vocabulary: Some(300) };
+    /// # #[cfg(feature = "tokenizers")]
+    /// let none = Tokenizer::train_watched(TokenizerKind::Bpe, "to be or not to be", &options, |found, _| {
+    ///     if found < 258 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    /// })?;
+    /// # #[cfg(feature = "tokenizers")]
+    /// assert!(none.is_none());
+    /// # Ok::<(), volta::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`train`](Self::train).
+    #[track_caller]
+    pub fn train_watched(
+        kind: TokenizerKind,
+        text: &str,
+        options: &TokenizerOptions,
+        mut watch: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Option<Tokenizer>> {
         let _call = Call::enter("Tokenizer::train");
         let least = match kind {
             TokenizerKind::Words => 3,
@@ -128,15 +160,22 @@ impl Tokenizer {
         if let Some(size) = options.vocabulary.filter(|&size| size < least || size > u32::MAX as usize) {
             bail!(Argument, "a vocabulary of {size} tokens; {kind} need at least {least}");
         }
-        Ok(match kind {
-            TokenizerKind::Words => Tokenizer(Arc::new(words::Words::train(text, options.vocabulary))),
-            TokenizerKind::Chars => Tokenizer(Arc::new(chars::Chars::train(text, options.vocabulary))),
-            TokenizerKind::Bytes => Tokenizer(Arc::new(bytes::Bytes)),
+        if watch(0, 0).is_break() {
+            return Ok(None);
+        }
+        let scheme: Arc<dyn Scheme> = match kind {
+            TokenizerKind::Words => Arc::new(words::Words::train(text, options.vocabulary)),
+            TokenizerKind::Chars => Arc::new(chars::Chars::train(text, options.vocabulary)),
+            TokenizerKind::Bytes => Arc::new(bytes::Bytes),
             #[cfg(feature = "tokenizers")]
-            TokenizerKind::Bpe => Tokenizer(Arc::new(pairs::Pairs::train(text, options.vocabulary)?)),
+            TokenizerKind::Bpe => match pairs::Pairs::train(text, options.vocabulary, &mut watch)? {
+                Some(pairs) => Arc::new(pairs),
+                None => return Ok(None),
+            },
             #[cfg(not(feature = "tokenizers"))]
             TokenizerKind::Bpe => return Err(json::no_pairs()),
-        })
+        };
+        Ok(Some(Tokenizer(scheme)))
     }
 
     /// The tokenizer that [`to_json`](Self::to_json) wrote, or that a Hugging Face `tokenizer.json` describes.
@@ -157,7 +196,8 @@ impl Tokenizer {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Tokenizer> {
         let _call = Call::enter("Tokenizer::from_file");
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, &e, "read a tokenizer"))?;
+        let text = regular_file::read_text(path, MAX_HEADER_BYTES)
+            .map_err(|e| Error::io(path, &e, "read a tokenizer"))?;
         json::read(&text).map(Tokenizer).map_err(|error| error.with_context(&path.display().to_string()))
     }
 

@@ -9,7 +9,7 @@ mod parse;
 mod set;
 
 use super::PyTensor;
-use crate::error::run;
+use crate::error::{call, run};
 use pyo3::prelude::*;
 use volta::{Dims, Result, Tensor};
 
@@ -36,9 +36,10 @@ impl PyTensor {
             let tensors: Vec<PyTensor> = found.into_iter().map(PyTensor::from).collect();
             return Ok(pyo3::types::PyTuple::new(py, tensors)?.into_any());
         }
-        let rows = super::record(|| match found.is_empty() {
-            true => Tensor::try_full_of([usize::from(self.0.numel() > 0), 0], 0, volta::DType::I64),
-            false => Tensor::try_stack(&found, 1),
+        let rows = super::record(|| match self.0.rank() {
+            // As many rows as there are positions, and no dimensions to name them by.
+            0 => found[0].try_reshape([found[0].numel(), 1])?.try_narrow(1, 0, 0),
+            _ => Tensor::try_stack(&found, 1),
         })?;
         Ok(rows.into_pyobject(py)?.into_any())
     }
@@ -51,8 +52,10 @@ impl PyTensor {
     }
 }
 
-/// Where a tensor is not zero: a vector of positions for each dimension, on its device.
+/// Where a tensor is not zero: a vector of positions for each dimension, on its device. One without dimensions counts as a
+/// vector of one element.
 pub fn positions(py: Python<'_>, x: &Tensor) -> PyResult<Vec<Tensor>> {
+    let x = &if x.rank() == 0 { call(|| x.try_reshape([1usize]))? } else { x.clone() };
     let (shape, device) = (x.shape(), x.device());
     let found = parse::nonzero(py, x)?;
     let dtype = super::device::integer(device)?;
@@ -60,9 +63,8 @@ pub fn positions(py: Python<'_>, x: &Tensor) -> PyResult<Vec<Tensor>> {
         let vector = |k: usize| {
             let along: Vec<i64> = found.iter().map(|&at| parse::coordinate(at, &shape, k) as i64).collect();
             let count = along.len();
-            volta::with_device(volta::Device::Cpu, || Tensor::try_from_vec(along, [count]))?
-                .try_to_dtype(dtype)?
-                .try_to_device(device)
+            let here = volta::with_device(volta::Device::Cpu, || Tensor::try_from_vec(along, [count]))?;
+            super::device::as_index(&here.try_to_dtype(dtype)?.try_to_device(device)?, shape[k])
         };
         (0..shape.rank()).map(vector).collect()
     })

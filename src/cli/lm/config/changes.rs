@@ -6,8 +6,9 @@ use super::keys::{KEYS, Key};
 /// Keys that say how long a run is and where it runs: it may go on for longer, and elsewhere.
 const FREE: [&str; 3] = ["epochs", "steps", "device"];
 
-/// Keys whose meaning lies in files, which decide whether anything has changed.
-const IN_FILES: [&str; 2] = ["data", "tokenizer"];
+/// Keys whose meaning lies in files, which decide whether anything has changed. What a model began with lies in its
+/// checkpoints, and its tokenizer and shape are looked at.
+const IN_FILES: [&str; 3] = ["data", "tokenizer", "from"];
 
 /// Whether a run cannot go on with another value.
 fn is_fixed(key: &Key) -> bool {

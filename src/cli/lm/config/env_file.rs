@@ -1,11 +1,15 @@
 //! RustyFlow's `config.env`: assignments as a shell reads them, with RustyFlow's names.
 //!
 //! RustyFlow's models read words, so such a file means the tokenizer of words unless something says otherwise.
-//! `MODEL_PATH` is the model's file: its folder becomes `output`, its name `name`.
+//! `MODEL_PATH` is the model's file: its folder becomes `output`, its name `name`. Without an ending it is the folder.
 
 use super::keys::{KEYS, Key};
 use super::sources::{Assignment, Origin, Reading, unknown};
+use std::collections::HashMap;
 use std::path::Path;
+
+/// A line may double what the line before it made.
+const MAX_VALUE_BYTES: usize = 1 << 16;
 
 /// The one name that stands for two keys.
 const MODEL_PATH: &str = "MODEL_PATH";
@@ -19,7 +23,7 @@ pub fn read(text: &str, path: &Path, environment: &[(String, String)]) -> Readin
     };
     assign(&mut reading.assignments, "tokenizer", "words".into(), 1);
     // A shell sees what the file has set so far, and what it was started with.
-    let mut known: Vec<(String, String)> = environment.to_vec();
+    let mut known: HashMap<String, String> = environment.iter().cloned().collect();
     for (line, content) in text.lines().enumerate().map(|(at, content)| (at + 1, content.trim())) {
         if content.is_empty() || content.starts_with('#') {
             continue;
@@ -37,9 +41,13 @@ pub fn read(text: &str, path: &Path, environment: &[(String, String)]) -> Readin
                 continue;
             }
         };
-        known.insert(0, (name.to_string(), value.clone()));
+        known.insert(name.to_string(), value.clone());
         if name == MODEL_PATH {
             let path = Path::new(&value);
+            if path.extension().is_none() || value.ends_with('/') {
+                assign(&mut reading.assignments, "output", value, line);
+                continue;
+            }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.map_or(".".into(), |folder| folder.to_string_lossy().into());
             let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -56,7 +64,7 @@ pub fn read(text: &str, path: &Path, environment: &[(String, String)]) -> Readin
 }
 
 /// A value without its quotes and comment, and with the variables in it replaced.
-fn value(written: &str, known: &[(String, String)]) -> Result<String, String> {
+fn value(written: &str, known: &HashMap<String, String>) -> Result<String, String> {
     let closed = |quote: char| {
         let inside = &written[1..];
         let end = inside.find(quote).ok_or(format!("the quotation mark {quote} is not closed"))?;
@@ -77,7 +85,7 @@ fn value(written: &str, known: &[(String, String)]) -> Result<String, String> {
 }
 
 /// Replaces `$NAME` and `${NAME}`.
-fn expanded(text: &str, known: &[(String, String)]) -> Result<String, String> {
+fn expanded(text: &str, known: &HashMap<String, String>) -> Result<String, String> {
     let mut result = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -96,8 +104,11 @@ fn expanded(text: &str, known: &[(String, String)]) -> Result<String, String> {
                 name
             }
         };
-        match known.iter().find(|(known, _)| known == name) {
-            Some((_, value)) => result.push_str(value),
+        match known.get(name) {
+            Some(value) if result.len() + value.len() > MAX_VALUE_BYTES => {
+                return Err(format!("with its variables it is longer than {MAX_VALUE_BYTES} bytes"));
+            }
+            Some(value) => result.push_str(value),
             None => return Err(format!("the variable {name:?} is used before it is set")),
         }
     }

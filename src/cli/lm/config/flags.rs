@@ -30,6 +30,14 @@ impl Args for Flags {
 }
 
 impl Flags {
+    /// With another value of a key.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Flags {
+        self.values.retain(|(key, _)| *key != name);
+        self.values.push((name, value.into()));
+        self
+    }
+
     /// The flags as one would give them to a shell again.
     pub fn command_line(&self) -> String {
         let config = self.config.iter().map(|path| format!("--config={}", path.display()));
@@ -39,7 +47,7 @@ impl Flags {
 }
 
 /// A word that a shell takes as it is.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/+@%".contains(c);
     if word.chars().all(is_plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

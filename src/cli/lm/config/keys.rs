@@ -87,6 +87,8 @@ keys! {
             "the part of the data, at its end, that is kept for validation where the data set has none";
     }
     "Model" {
+        from "from": Option<String> = "none", Rule::Optional(&Rule::Text("the name or the file of a model")),
+            "the model to begin with: its weights, tokenizer and shape, and a new optimizer";
         layers "layers": usize = "4", Rule::Count { min: 1, max: 1024 }, "transformer blocks", "NUM_LAYERS";
         heads "heads": usize = "4", Rule::Count { min: 1, max: 1024 },
             "attention heads of a block", "NUM_HEADS";

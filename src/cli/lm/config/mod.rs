@@ -7,6 +7,7 @@ mod check;
 mod choices;
 mod env_file;
 mod flags;
+mod inherit;
 mod keys;
 mod rule;
 mod sources;
@@ -15,7 +16,7 @@ mod suggest;
 mod tests;
 
 pub use choices::{Activation, Norm, Optimizer, Positions, Precision, Schedule, TokenizerSource};
-pub use flags::Flags;
+pub use flags::{Flags, quoted};
 pub use keys::Values;
 
 use keys::{KEYS, Key};
@@ -88,7 +89,24 @@ impl Config {
     /// [`load`](Self::load) with variables of one's own.
     pub fn resolve(flags: &Flags, environment: &[(String, String)]) -> Result<Config, ConfigError> {
         let file = flags.config.as_ref().map(|path| sources::file(path, environment)).unwrap_or_default();
-        Config::combine([file, sources::variables(environment), sources::flags(&flags.values)])
+        Config::combine([
+            sources::device(environment),
+            file,
+            sources::variables(environment),
+            sources::flags(&flags.values),
+        ])
+    }
+
+    /// `volta COMMAND` with what the flags, the file they name and variables say, for a shell in the same folder.
+    pub fn command(&self, command: &str, flags: &Flags) -> String {
+        let settings = KEYS.iter().zip(&self.settings);
+        // Epochs that gave way to steps are not what anybody wants.
+        let counts = |s: &Setting| s.value != Value::None || s.text == "none";
+        let variables = settings.filter(|(_, s)| matches!(s.origin, Origin::Variable(_)) && counts(s));
+        let variables = variables.map(|(key, setting)| (key.name, setting.text.clone()));
+        let values = variables.chain(flags.values.iter().cloned()).collect();
+        let flags = Flags { config: flags.config.clone(), values };
+        format!("volta {command} {}", flags.command_line()).trim_end().to_string()
     }
 
     /// The configuration that [`effective`](Self::effective) wrote; `path` is for errors.
@@ -115,13 +133,17 @@ impl Config {
             }
         }
         later_duration_wins(&mut settings);
-        let values = Values::collect(settings.iter().map(|setting| setting.value.clone()));
-        let config = Config { values, settings };
+        let config = Config::of(settings);
         // Combinations of values that are wrong themselves would only confuse.
         if problems.is_empty() {
             problems = check::combinations(&config);
         }
         if problems.is_empty() { Ok(config) } else { Err(ConfigError(problems)) }
+    }
+
+    /// From settings in the order of the table.
+    fn of(settings: Vec<Setting>) -> Config {
+        Config { values: Values::collect(settings.iter().map(|setting| setting.value.clone())), settings }
     }
 
     /// How long to train: epochs or steps, whichever was given; one epoch if neither was.
@@ -173,7 +195,7 @@ impl Config {
     }
 
     /// `heads = 5 (the flag --heads)`.
-    fn cite(&self, key: &str) -> String {
+    pub fn cite(&self, key: &str) -> String {
         let Setting { text, origin, .. } = self.setting(key);
         format!("{key} = {text} ({origin})")
     }

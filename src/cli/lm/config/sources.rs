@@ -5,11 +5,16 @@ use super::env_file;
 use super::keys::{KEYS, Key};
 use super::suggest::did_you_mean;
 use std::fmt;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// What the variables of `volta train` begin with.
 pub const PREFIX: &str = "VOLTA_TRAIN_";
+
+/// A configuration is never longer.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,9 +69,20 @@ impl Reading {
     }
 }
 
+/// The text of a file, if it is as short as a configuration is.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let length = File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if length as u64 > MAX_FILE_BYTES {
+        let what = format!("it is longer than {MAX_FILE_BYTES} bytes");
+        return Err(Error::new(ErrorKind::InvalidData, what));
+    }
+    Ok(text)
+}
+
 /// Reads a file: `.env` as RustyFlow's shell-like format, anything else as TOML.
 pub fn file(path: &Path, environment: &[(String, String)]) -> Reading {
-    match std::fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) if path.extension().is_some_and(|e| e == "env") => env_file::read(&text, path, environment),
         Ok(text) => toml_text(&text, path),
         Err(error) => Reading::problem(format!("cannot read the configuration {}: {error}", path.display())),
@@ -119,6 +135,17 @@ fn plain(value: &DeValue) -> Option<String> {
         }
         DeValue::Table(_) | DeValue::Datetime(_) => return None,
     })
+}
+
+/// The device that `VOLTA_DEVICE` names, unless anything says more of this run.
+pub fn device(environment: &[(String, String)]) -> Reading {
+    const NAME: &str = "VOLTA_DEVICE";
+    let named = environment.iter().find(|(name, text)| name == NAME && !text.is_empty());
+    let assignment = named.and_then(|(_, text)| {
+        let text = text.trim().to_lowercase();
+        Some(Assignment { key: Key::find("device")?, text, origin: Origin::Variable(NAME.to_string()) })
+    });
+    Reading { assignments: assignment.into_iter().collect(), problems: Vec::new() }
 }
 
 /// Reads the variables that begin with [`PREFIX`].

@@ -6,6 +6,9 @@ use clap::{Args, Command, FromArgMatches};
 use std::path::{Path, PathBuf};
 use volta::text::TokenizerKind;
 
+#[path = "../../../../tests/fuzz/mutate.rs"]
+mod mutate;
+
 /// A file that is gone with the test.
 struct TempFile(PathBuf);
 
@@ -303,4 +306,31 @@ fn a_run_shorter_than_the_usual_warmup_reads_back_too() {
     let config = resolve(&["--steps", "2"], &[]).expect("the usual warmup is not anybody's wish");
     let again = Config::from_toml(&config.effective(), Path::new("model")).expect("nor is it in the file");
     assert_eq!(again.effective(), config.effective());
+}
+
+/// As `tests/fuzz` does with all other files; `VOLTA_FUZZ` says how many.
+#[test]
+fn mutated_files_are_read_or_refused() {
+    let toml = b"layers = 2\nlearning-rate = 1e-3\ndata = \"short\"\ntied-head = true\nbetas = [0.9, 0x1]\n"
+        .to_vec();
+    let env = b"export LAYERS=2\nMODEL_PATH=\"models/$HOME\" # here\nA=x\nA=$A$A\nDATASET=${A}\n".to_vec();
+    let words: [&[u8]; 8] = [b"\"", b"'", b"=", b"$A", b"${", b"[", b"\n", b"1979-05-27T07:32:00"];
+    let environment = environment(&[("HOME", "/home/somebody")]);
+    let path = Path::new("config.toml");
+    let files = std::env::var("VOLTA_FUZZ").ok().and_then(|count| count.parse().ok()).unwrap_or(1000);
+    for seed in 0..files {
+        let file = mutate::mutated(&[toml.clone(), env.clone()], &words, &mut mutate::Random::new(seed));
+        let text = String::from_utf8_lossy(&file);
+        let problems = super::sources::toml_text(&text, path).problems;
+        assert!(problems.iter().all(|p| p.len() < 1 << 20), "file {seed}");
+        super::env_file::read(&text, path, &environment);
+        let _ = Config::from_toml(&text, path);
+    }
+}
+
+#[test]
+fn a_variable_that_doubles_with_every_line_comes_to_an_end() {
+    let text = format!("A=xx\n{}", "A=$A$A\n".repeat(60));
+    let reading = super::env_file::read(&text, Path::new("config.env"), &[]);
+    assert!(reading.problems.iter().any(|p| p.contains("longer than")), "{:?}", reading.problems.len());
 }

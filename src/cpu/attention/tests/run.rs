@@ -137,8 +137,8 @@ pub fn run<T: Float + Into<f64>>(
     }
     let mask = mask.as_ref().map(Stored::rows);
     let new = |len: usize| vec![T::from_f64(POISON); len];
-    let heads = s.batch * s.heads;
-    let (mut out, mut lse) = (new(x.grad.len()), new(heads * s.queries));
+    let (heads, kept) = (s.batch * s.heads, super::super::kept(mask.is_some()));
+    let (mut out, mut lse) = (new(x.grad.len()), new(heads * s.queries * kept));
     let [head, row] = [s.queries * s.value_width, s.value_width].map(|n| n as isize);
     let written =
         Rows { data: out.as_mut_ptr().cast_const(), batch: head * s.heads as isize, head, row, col: 1 };
@@ -175,7 +175,7 @@ pub fn run<T: Float + Into<f64>>(
     });
     Outputs {
         out: plain(&out),
-        lse: plain(&lse),
+        lse: plain(&lse).into_iter().step_by(kept).collect(),
         dq: dq.plain(),
         dk: dk.plain(),
         dv: dv.plain(),

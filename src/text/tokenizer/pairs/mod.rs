@@ -1,12 +1,19 @@
-//! Byte-pair encodings, trained here or read from a `tokenizer.json`, through the `tokenizers` crate.
+//! Byte-pair encodings, trained here or read from a `tokenizer.json`.
+//!
+//! The `tokenizers` crate runs whatever a `tokenizer.json` describes. `train` finds the pairs of a text, and `encode` applies
+//! such pairs, in a time and a memory that grow with the text; `pieces` cuts text for both.
+
+mod encode;
+mod pieces;
+mod train;
 
 use super::{Decoder, Scheme, TokenizerKind, data_error};
-use crate::error::{Error, ErrorKind, Result};
-use serde_json::Value;
-use tokenizers::models::TrainerWrapper;
-use tokenizers::models::bpe::{BPE, BpeTrainer};
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use crate::error::Result;
+use encode::Encoder;
+use serde_json::{Map, Value, json};
+use std::ops::ControlFlow;
 use tokenizers::tokenizer::Tokenizer;
+use train::{Ended, Vocabulary};
 
 /// How many tokens there are if nobody says.
 const DEFAULT_SIZE: usize = 4096;
@@ -17,27 +24,47 @@ const UNSEEN: &str = "\u{10FFFF}";
 
 pub(super) struct Pairs {
     tokenizer: Tokenizer,
+    /// Encodes in its place where it can.
+    plain: Option<Encoder>,
     size: usize,
     pad: Option<u32>,
     unknown: Option<u32>,
 }
 
 impl Pairs {
-    /// Pairs over all 256 bytes, so that nothing is unknown and nothing is lost.
-    pub fn train(text: &str, limit: Option<usize>) -> Result<Pairs> {
-        let mut tokenizer = Tokenizer::new(BPE::default());
-        tokenizer.with_pre_tokenizer(Some(ByteLevel::new(false, true, true)));
-        tokenizer.with_decoder(Some(ByteLevel::default()));
-        let trainer = BpeTrainer::builder()
-            .vocab_size(limit.unwrap_or(DEFAULT_SIZE))
-            .min_frequency(LEAST_FREQUENCY)
-            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
-            .show_progress(false)
-            .build();
-        tokenizer
-            .train(&mut TrainerWrapper::from(trainer), text.split_inclusive('\n'))
-            .map_err(|error| Error::new(ErrorKind::Data, format!("training byte pairs failed: {error}")))?;
-        Ok(Pairs { size: size(&tokenizer), tokenizer, pad: None, unknown: None })
+    /// Pairs over all 256 bytes, so that nothing is unknown and nothing is lost. `watch` hears how many tokens there are
+    /// and how many there may be; nothing if it breaks off.
+    pub fn train(
+        text: &str,
+        limit: Option<usize>,
+        watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Option<Pairs>> {
+        let most = limit.unwrap_or(DEFAULT_SIZE);
+        let Vocabulary { tokens, merges } =
+            match train::train(text, most, LEAST_FREQUENCY, &mut |count| watch(count, most)) {
+                Ok(found) => found,
+                Err(Ended::Stopped) => return Ok(None),
+                Err(Ended::TooLong) => {
+                    return Err(data_error(
+                        "the text has more than 4 GB of different words: train byte pairs on a part of it",
+                    ));
+                }
+            };
+        let merges: Vec<[&str; 2]> =
+            merges.iter().map(|&(a, b)| [&*tokens[a as usize], &*tokens[b as usize]]).collect();
+        let vocabulary: Map<String, Value> =
+            tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), id.into())).collect();
+        let byte_level = |prefix: bool| json!({"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": true, "use_regex": true});
+        let json = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+            "pre_tokenizer": byte_level(false), "post_processor": null, "decoder": byte_level(true),
+            "model": {
+                "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+                "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+                "vocab": vocabulary, "merges": merges,
+            },
+        });
+        Ok(Some(Pairs { pad: None, unknown: None, ..Pairs::read(&json)? }))
     }
 
     pub fn read(json: &Value) -> Result<Pairs> {
@@ -55,7 +82,7 @@ impl Pairs {
             Some(id) => u32::try_from(id).ok(),
             None => model["unk_token"].as_str().and_then(|token| tokenizer.token_to_id(token)),
         };
-        let pairs = Pairs { size: size(&tokenizer), tokenizer, pad, unknown };
+        let pairs = Pairs { size: size(&tokenizer), tokenizer, plain: Encoder::of(json), pad, unknown };
         pairs.encode(UNSEEN).map_err(|error| {
             data_error(format!("this tokenizer.json cannot encode what it has not seen: {}", error.message()))
         })?;
@@ -74,6 +101,9 @@ impl Scheme for Pairs {
     }
 
     fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        if let Some(plain) = &self.plain {
+            return Ok(plain.encode(text));
+        }
         match self.tokenizer.encode_fast(text, false) {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
             Err(error) => Err(data_error(format!("the text cannot be encoded: {error}"))),
@@ -158,3 +188,6 @@ impl Decoder for PairDecoder<'_> {
         news
     }
 }
+
+#[cfg(test)]
+mod tests;
