@@ -4,8 +4,8 @@
 use std::process::Command;
 use volta::{
     Adam, CrossEntropyOptions, DType, Device, Error, ErrorKind, LinearCrossEntropyOptions, NllOptions,
-    Optimizer, Reduction, Tensor, cross_entropy, cross_entropy_with, default_device, last_plan,
-    linear_cross_entropy, linear_cross_entropy_with, nll_loss, nll_loss_with, realize_all, synchronize,
+    Reduction, Tensor, cross_entropy, cross_entropy_with, default_device, last_plan, linear_cross_entropy,
+    linear_cross_entropy_with, nll_loss, nll_loss_with, realize_all, synchronize,
 };
 
 /// Here, for comparing with what an error says.
