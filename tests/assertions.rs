@@ -4,8 +4,8 @@
 use std::process::Command;
 use volta::{
     Adam, CrossEntropyOptions, DType, Device, Error, ErrorKind, LinearCrossEntropyOptions, NllOptions,
-    Optimizer, Reduction, Tensor, cross_entropy, cross_entropy_with, default_device, last_plan,
-    linear_cross_entropy, linear_cross_entropy_with, nll_loss, nll_loss_with, realize_all, synchronize,
+    Reduction, Tensor, cross_entropy, cross_entropy_with, default_device, last_plan, linear_cross_entropy,
+    linear_cross_entropy_with, nll_loss, nll_loss_with, realize_all, synchronize,
 };
 
 /// Here, for comparing with what an error says.
@@ -116,7 +116,8 @@ alone! {
         let wrong = ints(&[0, 2, -100, 3], DType::I32);
         let said = "index 3 is out of bounds for an axis of 3";
         let smooth = CrossEntropyOptions { label_smoothing: 0.1, ..CrossEntropyOptions::default() };
-        let losses: [(&str, &dyn Fn(&Tensor) -> Tensor); 4] = [
+        type Loss<'a> = &'a dyn Fn(&Tensor) -> Tensor;
+        let losses: [(&str, Loss); 4] = [
             ("cross_entropy", &|target| cross_entropy(&logits, target)),
             ("cross_entropy_with", &|target| cross_entropy_with(&logits, target, smooth)),
             ("nll_loss", &|target| nll_loss(&logits, target)),

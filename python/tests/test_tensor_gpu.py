@@ -144,7 +144,7 @@ def test_the_gpu_is_listed():
 
 
 def test_whoever_waits_for_all_devices_computes_and_is_told():
-    x = volta.ones(4, device="gpu") * 2
+    x = volta.arange(4.0, device="gpu") * 2
     assert volta.get_default_device().type == "cpu" and not x.is_realized
     volta.synchronize()
     assert x.is_realized

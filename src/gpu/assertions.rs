@@ -163,7 +163,7 @@ mod tests {
         type Run<'a> = &'a dyn Fn(DType);
         let all: [(Run, &str); 3] = [
             (&|dtype| drop(table().embedding(&numbers(7, dtype)).try_realize()), "< 9u"),
-            (&|dtype| drop((numbers(64, dtype) + 3).remainder(&numbers(64, dtype)).try_realize()), "(0)"),
+            (&|dtype| drop((numbers(64, dtype) + 3).remainder(numbers(64, dtype)).try_realize()), "(0)"),
             (
                 &|dtype| {
                     let target = numbers(9, dtype).maximum(0);
