@@ -55,7 +55,7 @@ pub(crate) trait Program: Send + Sync {
     }
 
     /// Runs it; the result holds the plan's outputs in order. From where `begun` is set on, inputs that the plan was given may
-    /// have been written.
+    /// have been written, and nobody stops it any more.
     fn run(
         &self,
         plan: &Plan,
