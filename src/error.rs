@@ -38,6 +38,8 @@ pub enum ErrorKind {
     Data,
     /// A plan that was made by `plan_only`, which runs none.
     NotRun,
+    /// A computation that was stopped, as `interruptible` was told to.
+    Interrupted,
 }
 
 /// An error with the op that was called, what was wrong, and the caller's line.

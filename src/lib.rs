@@ -59,8 +59,8 @@ pub use data::{DataLoader, Dataset};
 pub use device::{Device, default_device, set_default_device, set_thread_device, with_device};
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{
-    Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, guards_enabled, last_plan,
-    measure_peak, plan_only, profile, reset_peak, set_guards, synchronize, with_fusion,
+    Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, guards_enabled, interruptible,
+    last_plan, measure_peak, plan_only, profile, reset_peak, set_guards, synchronize, with_fusion,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};

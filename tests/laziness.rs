@@ -453,3 +453,17 @@ fn a_device_that_begins_on_the_way_leaves_views_what_they_are() {
     let right: f32 = read(&x).iter().sum::<f32>() * 0.5 * 8.0;
     assert!((sum - right).abs() <= 1e-3 * right.abs(), "{sum} for {right}");
 }
+
+#[test]
+fn a_graph_that_only_grows_is_computed_in_between() {
+    let ones = vector(&[1.0, 1.0]).realize().clone();
+    let mut x = vector(&[0.0, 1.0]).realize().clone();
+    let first = &x * 3.0;
+    for _ in 0..70_000 {
+        x = &x + &ones;
+    }
+    // What is held was computed with it.
+    assert!(first.is_realized() && !x.is_realized());
+    assert_eq!(read(&x), [70_000.0, 70_001.0]);
+    assert_eq!(read(&first), [0.0, 3.0]);
+}

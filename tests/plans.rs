@@ -1,8 +1,10 @@
 //! What plans are made of: how many kernels, what they fuse, how much memory they need.
 
+use volta::models::{Gpt, GptOptions};
 use volta::{
-    Adam, AttentionOptions, DType, PlanReport, SGD, Tensor, cross_entropy, default_device, last_plan,
-    mse_loss, no_grad, realize_all, with_fusion,
+    Adam, AttentionOptions, BatchNorm2d, Conv2d, DType, Device, GRUCell, LSTMCell, Module, PlanReport, ReLU,
+    SGD, Sequential, Tensor, autocast, cross_entropy, default_device, last_plan, mse_loss, no_grad,
+    plan_only, realize_all, try_realize_all, with_device, with_fusion,
 };
 
 fn ready(t: Tensor) -> Tensor {
@@ -440,4 +442,81 @@ fn numbers_that_are_kept_on_the_way_to_a_sum_stay_apart() {
     let sums = [(&left * c).sum_dim(0, false), (&right * d).sum_dim(0, false)];
     realize_all(&sums);
     assert_eq!([&left, &right, &sums[0], &sums[1]].map(|t| t.item::<f32>()), [0.5, 6.0, 1.5, 24.0]);
+}
+
+/// What the plan of a graph is, on the CPU: how many kernels, and the most bytes in use.
+fn size_of_plan(record: impl FnOnce() -> volta::Result<()>) -> (usize, usize) {
+    let plan = plan_only(record).expect("it can be planned").expect("it is new");
+    (plan.kernels.len(), plan.peak_bytes)
+}
+
+/// A step of a language model, and of a convolutional network.
+fn sizes_of_networks() -> Vec<(usize, usize)> {
+    let mut sizes = Vec::new();
+    for half in [false, true] {
+        let options =
+            GptOptions { vocabulary: 65, context: 32, layers: 4, heads: 2, width: 32, ..Default::default() };
+        let gpt = Gpt::try_new(options).unwrap();
+        let [tokens, next] = [(); 2].map(|()| ready(Tensor::randint(0, 65, [4, 32])));
+        realize_all(&gpt.parameters());
+        let mut adam = Adam::new(gpt.parameters(), 1e-3, (0.9, 0.999), 1e-8, 0.0);
+        sizes.push(size_of_plan(|| {
+            let loss = || gpt.try_loss(&tokens, &next);
+            (if half { autocast(DType::F16, loss)? } else { loss()? }).try_backward()?;
+            adam.try_step()
+        }));
+    }
+    let model = Sequential::new(vec![
+        Box::new(Conv2d::new(3, 8, 3, 1, 1, true)),
+        Box::new(BatchNorm2d::new(8)),
+        Box::new(ReLU),
+        Box::new(Conv2d::new(8, 10, 16, 1, 0, true)),
+    ]);
+    let (x, classes) = (randn(&[16, 3, 16, 16]), ready(Tensor::randint(0, 10, [16])));
+    realize_all(&model.parameters());
+    let mut adam = Adam::new(model.parameters(), 1e-3, (0.9, 0.999), 1e-8, 0.0);
+    sizes.push(size_of_plan(|| {
+        cross_entropy(&model.try_forward(&x)?.try_flatten(1, -1)?, &classes).try_backward()?;
+        adam.try_step()
+    }));
+    sizes
+}
+
+/// Forty steps of a cell with their backward pass, and an update of forty tensors.
+fn sizes_of_loops() -> Vec<(usize, usize)> {
+    let (gru, lstm) = (GRUCell::new(4, 8, true), LSTMCell::new(4, 8, true));
+    let x = randn(&[40, 2, 4]);
+    realize_all(&[gru.parameters(), lstm.parameters()].concat());
+    let backward = |loss: Tensor, model: &dyn Module| {
+        loss.try_backward()?;
+        try_realize_all(&model.parameters().iter().filter_map(Tensor::grad).collect::<Vec<_>>())
+    };
+    let mut sizes = vec![size_of_plan(|| {
+        let next = |h: Option<Tensor>, k| Some(gru.run(&x.select(0, k), h.as_ref()));
+        backward((0..40).fold(None, next).expect("a state").sum(), &gru)
+    })];
+    sizes.push(size_of_plan(|| {
+        let (mut state, mut outputs) = (None, Vec::new());
+        for k in 0..40 {
+            let (h, c) = lstm.run(&x.select(0, k), state.as_ref().map(|(h, c)| (h, c)));
+            outputs.push(h.clone());
+            state = Some((h, c));
+        }
+        let outputs: Vec<&Tensor> = outputs.iter().collect();
+        backward(Tensor::stack(&outputs, 0).square().mean(), &lstm)
+    }));
+    let all: Vec<Tensor> = (0..40).map(|k| randn(&[k % 7 + 1, 4]).requires_grad(true)).collect();
+    all.iter().for_each(|x| x.set_grad(Some(ready(Tensor::ones(x.shape())))));
+    let mut adam = Adam::new(all, 1e-3, (0.9, 0.999), 1e-8, 0.0);
+    sizes.push(size_of_plan(|| adam.try_step()));
+    sizes
+}
+
+/// Planning may become quicker, but not by fusing less or by taking more memory. Whoever makes plans better writes the new
+/// numbers here.
+#[test]
+fn networks_and_loops_have_as_few_kernels_and_take_as_little_memory_as_before() {
+    let (networks, loops) = with_device(Device::Cpu, || (sizes_of_networks(), sizes_of_loops()));
+    assert_eq!(networks, [(108, 2085120), (134, 1945728), (12, 906156)]);
+    assert_eq!(loops, [(362, 34116), (328, 43332), (1, 9920)]);
 }

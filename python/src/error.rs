@@ -6,6 +6,7 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 use volta::{Error, ErrorKind};
 
 /// How the engine says that an axis or an index does not exist; Python has an exception for it.
@@ -64,10 +65,28 @@ pub fn call<T>(f: impl FnOnce() -> volta::Result<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(f)).map_err(caught)?.map_err(raise)
 }
 
+/// Raises `KeyboardInterrupt` if Ctrl-C was pressed. A handler of the program's own runs when the engine is done: it may want to
+/// compute something.
+fn interrupted(py: Python<'_>) -> PyResult<()> {
+    let signals = py.import("signal")?;
+    let handler = signals.call_method1("getsignal", (signals.getattr("SIGINT")?,))?;
+    if handler.is(&signals.getattr("default_int_handler")?) { py.check_signals() } else { Ok(()) }
+}
+
 /// Calls the engine for something that may take long: other threads of Python run meanwhile, and a signal that
-/// came raises its exception afterwards.
+/// comes stops it, and raises its exception.
 pub fn run<T: Send>(py: Python<'_>, f: impl FnOnce() -> volta::Result<T> + Send) -> PyResult<T> {
-    let result = py.detach(|| catch_unwind(AssertUnwindSafe(f)));
+    let signal: Arc<Mutex<Option<PyErr>>> = Arc::default();
+    let raised = signal.clone();
+    let stops = move || {
+        let Err(error) = Python::attach(interrupted) else { return false };
+        *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        true
+    };
+    let result = py.detach(|| catch_unwind(AssertUnwindSafe(|| volta::interruptible(stops, f))));
+    if let Some(error) = signal.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(error);
+    }
     py.check_signals()?;
     result.map_err(caught)?.map_err(raise)
 }

@@ -120,6 +120,34 @@ def test_ctrl_c_stops_a_long_computation():
     assert output == "stopped 2.0\n" and child.returncode == 0
 
 
+def test_ctrl_c_stops_in_the_middle_of_a_plan():
+    program = textwrap.dedent(
+        """
+        import signal, threading, volta
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        x = volta.rand(500, 500, device="cpu").realize()
+        y = x
+        for _ in range(4000):
+            y = y @ x * 4e-3
+        early = (x @ x).sum()
+        # The plan takes long; this comes when it has begun.
+        threading.Timer(1.0, lambda: print("begun", flush=True)).start()
+        try:
+            y.realize()
+        except KeyboardInterrupt:
+            print("stopped", y.is_realized, early.item() == (x @ x).sum().item(), flush=True)
+        """
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "begun\n"
+    child.send_signal(signal.SIGINT)
+    try:
+        output, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert output == "stopped False True\n" and child.returncode == 0
+
+
 def resident():
     """The process's memory in bytes."""
     with open("/proc/self/statm") as file:

@@ -6,7 +6,7 @@ use super::{block, special};
 use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::engine::{is_profiled, record_time, trace_kernel};
+use crate::engine::{check_interrupt, is_interruptible, is_profiled, record_time, trace_kernel};
 use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 pub(super) struct CpuProgram {
     kernels: Vec<Ready>,
+    /// The first kernel that writes into the memory of an input.
+    overwrites: Option<usize>,
     guarded: bool,
 }
 
@@ -43,7 +45,8 @@ impl CpuProgram {
                 Ready::Special(Box::new(s.epilogue.as_ref().map(|m| Map::epilogue(m, on_product))))
             }
         };
-        CpuProgram { kernels: plan.kernels.iter().map(ready).collect(), guarded }
+        let kernels = plan.kernels.iter().map(ready).collect();
+        CpuProgram { kernels, overwrites: plan.overwrites().position(|overwrites| overwrites), guarded }
     }
 }
 
@@ -80,8 +83,14 @@ impl Program for CpuProgram {
             guard::inputs(plan).for_each(|slot| bad[slot] = count(slot));
         }
         let profiled = is_profiled();
-        begun.set(true);
-        for (kernel, ready) in plan.kernels.iter().zip(&self.kernels) {
+        let interruptible = is_interruptible();
+        for (k, (kernel, ready)) in plan.kernels.iter().zip(&self.kernels).enumerate() {
+            if self.overwrites == Some(k) {
+                begun.set(true);
+            }
+            if interruptible && !begun.get() {
+                check_interrupt()?;
+            }
             let start = profiled.then(Instant::now);
             match (ready, &kernel.work) {
                 (Ready::Maps(maps), _) => maps.iter().for_each(|m| m.run(bind)),

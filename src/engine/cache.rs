@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// Plans kept for replay; a program that makes more than this is varying its shapes all the time.
 const MOST: usize = 1024;
 
+/// Words of all their keys, which say how large they are: plans of long graphs that are never the same would fill the memory.
+const MOST_WORDS: usize = 1 << 23;
+
 /// Values whose keys have the same hash.
 type Bucket<T> = Vec<(Box<[u64]>, Arc<T>)>;
 
@@ -13,11 +16,12 @@ type Bucket<T> = Vec<(Box<[u64]>, Arc<T>)>;
 pub(super) struct Cache<T> {
     buckets: HashMap<u64, Bucket<T>>,
     count: usize,
+    words: usize,
 }
 
 impl<T> Default for Cache<T> {
     fn default() -> Self {
-        Cache { buckets: HashMap::new(), count: 0 }
+        Cache { buckets: HashMap::new(), count: 0, words: 0 }
     }
 }
 
@@ -29,18 +33,21 @@ impl<T> Cache<T> {
     /// Forgets what is of no use any more.
     pub fn retain(&mut self, useful: impl Fn(&T) -> bool) {
         for bucket in self.buckets.values_mut() {
-            let before = bucket.len();
-            bucket.retain(|(_, value)| useful(value));
-            self.count -= before - bucket.len();
+            bucket.retain(|(key, value)| {
+                let useful = useful(value);
+                self.count -= usize::from(!useful);
+                self.words -= if useful { 0 } else { key.len() };
+                useful
+            });
         }
     }
 
     pub fn insert(&mut self, key: &[u64], value: Arc<T>) {
-        if self.count >= MOST {
+        if self.count >= MOST || self.words + key.len() > MOST_WORDS {
             self.buckets.clear();
-            self.count = 0;
+            (self.count, self.words) = (0, 0);
         }
-        self.count += 1;
+        (self.count, self.words) = (self.count + 1, self.words + key.len());
         self.buckets.entry(hash(key)).or_default().push((key.into(), value));
     }
 }
@@ -73,6 +80,20 @@ mod tests {
         cache.buckets.values_mut().for_each(|b| b.push((Box::new([9; 5]), Arc::new(1000))));
         assert!((0..100u64).all(|n| **cache.get(&[n, 1, 2, 3, 4]).unwrap() == n));
         assert!(cache.get(&[0, 1, 2, 3]).is_none());
+    }
+
+    #[test]
+    fn plans_of_long_graphs_do_not_fill_the_memory() {
+        let mut cache = Cache::default();
+        let mut key = vec![0; MOST_WORDS / 4];
+        for n in 0..9 {
+            key[0] = n;
+            cache.insert(&key, Arc::new(n));
+            assert_eq!(cache.get(&key).map(|n| **n), Some(n));
+            assert!(cache.words <= MOST_WORDS);
+        }
+        cache.retain(|n| *n == 8);
+        assert_eq!((cache.count, cache.words), (1, key.len()));
     }
 
     #[test]

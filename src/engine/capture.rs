@@ -341,7 +341,7 @@ impl Capture {
                 taped: node.tape_needed(),
             }
         };
-        PlanGraph { nodes: (0..self.nodes.len()).map(node).collect() }
+        PlanGraph::new((0..self.nodes.len()).map(node).collect())
     }
 
     /// An input's storage; one that was given away is not held here any more.

@@ -7,6 +7,7 @@ mod capture;
 #[cfg(not(target_arch = "wasm32"))]
 mod collect;
 mod counters;
+mod interrupt;
 mod peak;
 mod preview;
 mod profile;
@@ -22,6 +23,8 @@ pub(crate) use counters::{
     change_pool_bytes, count_bind_group, count_kernels, count_read, count_shader, count_submission,
     count_upload, see_used_bytes,
 };
+pub use interrupt::interruptible;
+pub(crate) use interrupt::{check_interrupt, is_interruptible};
 pub use peak::{Peak, measure_peak};
 pub(crate) use preview::assume;
 pub use preview::plan_only;
@@ -123,6 +126,21 @@ pub(crate) fn begin_on_the_way(operand: &Arc<Node>, results: usize) -> Result<()
     Ok(())
 }
 
+/// Recorded nodes from which on a graph is not held any longer: planning takes little time for each, but they and what they are
+/// made of take memory. A step of a large network records fewer.
+const MOST_RECORDED: usize = 1 << 16;
+
+/// Computes what is recorded so far, before more is recorded over these nodes, if that is very much. What is a view of something
+/// stays one.
+pub(crate) fn compute_much(sources: &[Arc<Node>]) -> Result<()> {
+    if recorded() < MOST_RECORDED || preview::is_on() {
+        return Ok(());
+    }
+    let mut nodes = take_pending();
+    nodes.extend(sources.iter().cloned());
+    run(Vec::new(), nodes)
+}
+
 /// Whether it is, or is a view of, something that is yet to be computed.
 fn is_yet_to_come(node: &Arc<Node>) -> bool {
     let mut node = node.clone();
@@ -169,11 +187,15 @@ fn run(mut roots: Vec<Arc<Node>>, mut pending: Vec<Arc<Node>>) -> Result<()> {
 }
 
 fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
+    interrupt::check_not_asking()?;
     let mut engine = engine();
     let Engine { plans, capture } = &mut *engine;
     let result = compute(plans, capture, device, roots, pending);
-    // Views, rules and what has stand-ins stay pending, and are looked at again next time.
-    capture.still_pending().for_each(register);
+    // Views, rules and what has stand-ins stay pending, and are looked at again next time; so does what was not computed.
+    match &result {
+        Ok(()) => capture.still_pending().for_each(register),
+        Err(_) => capture.nodes.iter().filter(|node| !node.is_realized()).for_each(register),
+    }
     let gone = std::mem::take(&mut capture.nodes);
     capture.clear();
     drop(engine);

@@ -16,7 +16,8 @@ use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::engine::{
-    count_bind_group, is_profiled, record_time, record_untimed, see_used_bytes, span, trace_kernel,
+    check_interrupt, count_bind_group, is_profiled, record_time, record_untimed, see_used_bytes, span,
+    trace_kernel,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
@@ -44,6 +45,8 @@ pub(super) struct GpuProgram {
     readers: Readers,
     /// Dispatches that a new submission starts with where the device begins while the others are encoded.
     cuts: Vec<usize>,
+    /// The first dispatch that writes into the memory of an input.
+    overwrites: usize,
 }
 
 impl GpuProgram {
@@ -53,6 +56,9 @@ impl GpuProgram {
         let assembly = assemble(plan, &target, usage)?;
         let Assembly { drafts, shaders, arena, words, uniform_bytes } = assembly;
         let estimates = estimates(&drafts, plan, &context);
+        let overwriting: Vec<bool> = plan.overwrites().collect();
+        let overwrites = drafts.iter().position(|draft| draft.kernels.iter().any(|&k| overwriting[k]));
+        let overwrites = overwrites.unwrap_or(drafts.len());
         let [cuts, long] = [true, false].map(|early| cuts(&estimates, context.pace.longest, early));
         let pipelines = context.pipelines(&shaders)?.into_iter().zip(drafts);
         let ready = |(pipeline, draft)| Ready { pipeline, draft, remembered: Mutex::default() };
@@ -73,7 +79,18 @@ impl GpuProgram {
         });
         context.faults.check(|| "preparing a plan".into()).map_err(named)?;
         let (written, readers) = (Mutex::new(Vec::new()), Readers::of(&plan.layout.outputs));
-        Ok(GpuProgram { context, dispatches, arena, uniforms, written, words, guard, readers, cuts })
+        Ok(GpuProgram {
+            context,
+            dispatches,
+            arena,
+            uniforms,
+            written,
+            words,
+            guard,
+            readers,
+            cuts,
+            overwrites,
+        })
     }
 
     pub fn dispatches(&self) -> usize {
@@ -172,6 +189,7 @@ impl Program for GpuProgram {
                 }
             });
         }
+        check_interrupt()?;
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, &self.arena).map_err(named)?;
@@ -197,12 +215,16 @@ impl Program for GpuProgram {
         let epoch = context.assertions.epoch();
         let again = bound.again && stopwatch.is_none() && self.guard.is_none();
         let mut times = None;
-        begun.set(true);
         let spoiled = context.injected.bad_run.swap(false, Relaxed);
         if again && !spoiled && !bound.commands.is_empty() {
+            begun.set(true);
             bound.commands.drain(..).for_each(|commands| context.submit(commands));
         } else {
             for some in ranges(&self.cuts, count) {
+                if some.start > 0 && !begun.get() {
+                    check_interrupt()?;
+                }
+                begun.set(begun.get() || some.end > self.overwrites);
                 let mut encoder = context.device.create_command_encoder(&Default::default());
                 if let Some(guard) = self.guard.as_ref().filter(|_| some.start == 0) {
                     encoder.clear_buffer(&guard.memory.buffer, 0, None);

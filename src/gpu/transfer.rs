@@ -13,6 +13,8 @@ use super::storage::Stored;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::clock::Instant;
 use crate::dtype::DType;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::engine::{check_interrupt, is_interruptible};
 use crate::engine::{count_read, count_upload};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
@@ -211,6 +213,8 @@ pub(super) fn synchronize(context: &Context) -> Result<()> {
 pub(super) fn wait(context: &Context) -> Result<()> {
     /// How long to ask again and again: what is nearly done is there sooner than a sleeping thread wakes up.
     const PATIENCE: Duration = Duration::from_millis(2);
+    /// How long to wait for the device before asking whether that is still wanted.
+    const ASK_AGAIN: Duration = Duration::from_millis(50);
     let _span = crate::engine::span("wait");
     let waiting = || "waiting for the device".to_string();
     let start = Instant::now();
@@ -222,7 +226,17 @@ pub(super) fn wait(context: &Context) -> Result<()> {
             Err(_) => break,
         }
     }
-    let waited = context.device.poll(wgpu::PollType::wait_indefinitely());
+    let waited = loop {
+        if !is_interruptible() {
+            break context.device.poll(wgpu::PollType::wait_indefinitely());
+        }
+        // What is submitted runs to its end, whoever waits for it.
+        check_interrupt()?;
+        match context.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(ASK_AGAIN) }) {
+            Err(wgpu::PollError::Timeout) => {}
+            waited => break waited,
+        }
+    };
     context.faults.check(waiting)?;
     waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("{}: {e}", context.who())))
 }

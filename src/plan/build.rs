@@ -60,6 +60,8 @@ pub(crate) struct Builder<'a> {
     outer: usize,
     code: Vec<Instruction>,
     known: HashMap<(usize, View), Value>,
+    /// What is computed here and not stored, some more than once.
+    computed: Vec<usize>,
 }
 
 impl<'a> Builder<'a> {
@@ -71,9 +73,23 @@ impl<'a> Builder<'a> {
         members: &'a [usize],
         outputs: &[usize],
     ) -> Built<MapKernel> {
+        Builder::new(graph, stored, domain, members).write(outputs).map(|(kernel, _)| kernel)
+    }
+
+    /// The program that computes and stores one value, and what it computes on the way.
+    pub fn alone(
+        graph: &'a PlanGraph,
+        stored: &'a [bool],
+        domain: &Domain,
+        n: usize,
+    ) -> Built<(MapKernel, Vec<usize>)> {
+        Builder::new(graph, stored, domain, &[n]).write(&[n])
+    }
+
+    fn new(graph: &'a PlanGraph, stored: &'a [bool], domain: &Domain, members: &'a [usize]) -> Builder<'a> {
         let extents: Vec<usize> = domain.order().iter().map(|&k| domain.shape[k]).collect();
         let outer = domain.outer();
-        let mut b = Builder {
+        Builder {
             graph,
             stored,
             members,
@@ -82,14 +98,18 @@ impl<'a> Builder<'a> {
             outer,
             code: Vec::new(),
             known: HashMap::new(),
-        };
+            computed: Vec::new(),
+        }
+    }
+
+    fn write(mut self, outputs: &[usize]) -> Built<(MapKernel, Vec<usize>)> {
         let mut stores = Vec::new();
         for &node in outputs {
-            stores.push(b.output(node)?);
+            stores.push(self.output(node)?);
         }
-        let mut kernel = MapKernel { extents: b.extents, outer, code: b.code, stores };
+        let mut kernel = MapKernel { extents: self.extents, outer: self.outer, code: self.code, stores };
         kernel.remove_unused();
-        Ok(kernel)
+        Ok((kernel, self.computed))
     }
 
     fn loops(&self) -> usize {
@@ -128,7 +148,9 @@ impl<'a> Builder<'a> {
                 View { shape: Shape::of(&[]), coordinates: Default::default(), checks: vec![] },
             ));
         }
-        let (code, known) = (self.code.len(), self.known.clone());
+        // What an attempt has left is only in the way of others.
+        let others = attempts.len() > 1;
+        let (code, known) = (self.code.len(), if others { self.known.clone() } else { HashMap::new() });
         let mut obstacle = Obstacle::Apart;
         for (rank, view) in attempts {
             // A shape without room is written nowhere; any view does.
@@ -140,8 +162,10 @@ impl<'a> Builder<'a> {
                 }
                 Err(o) => obstacle = o,
             }
-            self.code.truncate(code);
-            self.known.clone_from(&known);
+            if others {
+                self.code.truncate(code);
+                self.known.clone_from(&known);
+            }
         }
         Err(obstacle)
     }
@@ -232,6 +256,7 @@ impl<'a> Builder<'a> {
                 rank,
             ));
         }
+        self.computed.push(n);
         match &node.op {
             Op::Const(_) => Ok(self.push(Step::Argument(n), node.dtype, Rank::Uniform)),
             Op::Iota { axis } => {
@@ -348,6 +373,11 @@ impl<'a> Builder<'a> {
         let node = &self.graph.nodes[n];
         let here = self.shaped(view, n)?;
         let table = self.graph.source(n, 0);
+        let mut at = table;
+        while !self.graph.nodes[at].input && !self.stored[at] && self.graph.nodes[at].op.moves() {
+            self.computed.push(at);
+            at = self.graph.source(at, 0);
+        }
         let table = operand(self.graph, self.stored, table).map_err(Obstacle::Materialize)?;
         if self.members.contains(&table.slot) {
             return Err(Obstacle::Apart);

@@ -16,13 +16,15 @@ impl Fusion<'_> {
     pub(super) fn attach_columns(&mut self) {
         for k in 0..self.groups.len() {
             let follows = |&g: &usize| g != k && self.can_fold_columns(g, k) && self.may_join(&[g, k], &[]);
-            let Some(g) = (0..self.groups.len()).find(follows) else { continue };
+            let Some(g) = self.walkers(k).into_iter().find(follows) else { continue };
             let taken = std::mem::replace(&mut self.groups[k].body, Body::Gone);
             let Body::Map { maps: columns, .. } = taken else {
                 unreachable!("only map kernels fold columns")
             };
             let (members, outputs) = (self.groups[k].members.clone(), self.groups[k].outputs.clone());
             self.merge(g, &[g, k], &[]);
+            let reads: Vec<usize> = columns.iter().flat_map(|m| m.reads().map(|a| a.slot)).collect();
+            self.note_reader(g, &reads);
             members.iter().for_each(|&m| self.group_of[m] = Some(g));
             let group = &mut self.groups[g];
             group.members.extend(members);
@@ -36,6 +38,23 @@ impl Fusion<'_> {
                 _ => unreachable!("it walks over rows"),
             }
         }
+    }
+
+    /// Groups that read or write something as large as what `k` walks over, and reads.
+    fn walkers(&self, k: usize) -> Vec<usize> {
+        let Body::Map { domain, maps } = &self.groups[k].body else { return Vec::new() };
+        let [column] = &maps[..] else { return Vec::new() };
+        if domain.shape.rank() == 0 || !folds_columns(domain, column) {
+            return Vec::new();
+        }
+        let size = domain.shape.numel();
+        let large = |slot: &Slot| self.graph.nodes[*slot].shape.numel() == size;
+        let shared = column.reads().map(|a| a.slot).filter(large);
+        let mut walkers: Vec<usize> =
+            shared.flat_map(|slot| self.readers(slot).chain(self.group_of[slot])).collect();
+        walkers.sort_unstable();
+        walkers.dedup();
+        walkers
     }
 
     /// Whether group `g` walks over rows of which `k` folds the columns, and reads or writes everything large that `k` reads.

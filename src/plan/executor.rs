@@ -58,7 +58,7 @@ pub(crate) trait Program: Send + Sync {
     }
 
     /// Runs it. From where `begun` is set on, inputs that the plan was given may
-    /// have been written.
+    /// have been written, and nobody stops it any more.
     fn run(
         &self,
         plan: &Plan,

@@ -1,14 +1,19 @@
 //! Groups what is stored into kernels. Values of one domain that depend on each other go into one kernel
 //! wherever a program for all of them can be written and no kernel has to wait for itself.
 
-use super::build::{Builder, Domain, Obstacle, operand};
+use super::build::{Builder, Domain, operand};
+use super::dependencies::Dependencies;
 use super::graph::PlanGraph;
 use super::kernel::{MapKernel, Operand, Rank, Special, SpecialKernel, Step};
 use super::memory::MemoryRules;
-use super::store;
+use super::programs;
+use super::store::Stored;
 use super::view::Affine;
 use crate::op::Op;
 use crate::shape::Shape;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 /// A kernel holds at most this many stored values…
 const MOST_MEMBERS: usize = 24;
@@ -24,8 +29,6 @@ pub(crate) struct Group {
     /// Those that are read outside.
     pub outputs: Vec<usize>,
     pub body: Body,
-    /// Groups it waits for, directly and through others: one bit each.
-    waits: Bits,
 }
 
 pub(crate) enum Body {
@@ -43,88 +46,47 @@ pub(crate) enum Body {
     Gone,
 }
 
-#[derive(Clone, Default)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn has(&self, k: usize) -> bool {
-        self.0.get(k / 64).is_some_and(|w| w >> (k % 64) & 1 == 1)
-    }
-    fn add(&mut self, k: usize) {
-        if self.0.len() <= k / 64 {
-            self.0.resize(k / 64 + 1, 0);
-        }
-        self.0[k / 64] |= 1 << (k % 64);
-    }
-    fn add_all(&mut self, other: &Bits) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a |= b;
-        }
-    }
-}
-
 pub(crate) struct Fusion<'a> {
     pub(super) graph: &'a PlanGraph,
     stored: Vec<bool>,
     pub groups: Vec<Group>,
     /// The group that computes each stored node.
     pub group_of: Vec<Option<usize>>,
+    dependencies: Dependencies,
+    /// Groups that read each slot; some may have been joined into others since.
+    readers: Vec<SmallVec<[u32; 2]>>,
     pub(super) rules: &'a MemoryRules,
 }
 
 impl<'a> Fusion<'a> {
-    pub fn run(
-        graph: &'a PlanGraph,
-        mut stored: Vec<bool>,
-        fuse: bool,
-        rules: &'a MemoryRules,
-    ) -> Fusion<'a> {
-        loop {
-            let group_of = vec![None; graph.nodes.len()];
-            let mut f = Fusion { graph, stored, groups: Vec::new(), group_of, rules };
-            match f.group(fuse) {
-                // One more value in memory, and everything is decided anew.
-                Some(missing) => {
-                    stored = f.stored;
-                    debug_assert!(!stored[missing], "node {missing} is stored already");
-                    stored[missing] = true;
-                    if fuse {
-                        store::crowd_out(graph, &mut stored, graph.most_slots(rules.slots));
-                    }
-                }
-                None => {
-                    f.finish();
-                    if fuse {
-                        f.attach_epilogues();
-                        if rules.prologues {
-                            f.attach_prologues();
-                        }
-                        f.join_alike();
-                        if rules.columns {
-                            f.attach_columns();
-                        }
-                    }
-                    return f;
-                }
-            }
-        }
-    }
-
-    fn group(&mut self, fuse: bool) -> Option<usize> {
-        for n in 0..self.graph.nodes.len() {
-            if !self.stored[n] || self.graph.nodes[n].input {
+    pub fn run(graph: &'a PlanGraph, stored: Stored, fuse: bool, rules: &'a MemoryRules) -> Fusion<'a> {
+        let (stored, alone) = programs::write_each(graph, stored, fuse);
+        let count = graph.nodes.len();
+        let (group_of, readers) = (vec![None; count], vec![SmallVec::new(); count]);
+        let (groups, dependencies) = (Vec::new(), Dependencies::default());
+        let mut f = Fusion { graph, stored, groups, group_of, dependencies, readers, rules };
+        for (n, program) in alone.into_iter().enumerate() {
+            if !f.stored[n] || graph.nodes[n].input {
                 continue;
             }
-            if self.graph.nodes[n].op.stands_alone() {
-                self.add_special(n);
-            } else if let Err(missing) = self.add_map(n, fuse) {
-                return Some(missing);
+            match program {
+                Some(program) => f.add_map(n, program, fuse),
+                None => f.add_special(n),
             }
         }
-        None
+        f.finish();
+        if fuse {
+            f.note_readers();
+            f.attach_epilogues();
+            if rules.prologues {
+                f.attach_prologues();
+            }
+            f.join_alike();
+            if rules.columns {
+                f.attach_columns();
+            }
+        }
+        f
     }
 
     fn add_special(&mut self, n: usize) {
@@ -166,13 +128,9 @@ impl<'a> Fusion<'a> {
     }
 
     fn push_group(&mut self, n: usize, body: Body, slots: &[usize]) {
-        let mut waits = Bits::default();
-        for g in self.producers(slots) {
-            waits.add(g);
-            waits.add_all(&self.groups[g].waits.clone());
-        }
+        self.dependencies.push(&self.producers(slots));
         self.group_of[n] = Some(self.groups.len());
-        self.groups.push(Group { members: vec![n], outputs: vec![n], body, waits });
+        self.groups.push(Group { members: vec![n], outputs: vec![n], body });
     }
 
     /// The groups that compute these slots, without repetition, the latest first.
@@ -183,48 +141,31 @@ impl<'a> Fusion<'a> {
         groups
     }
 
-    fn natural_domain(&self, n: usize) -> Domain {
-        let node = &self.graph.nodes[n];
-        match node.op {
-            Op::Reduce { axes, .. } | Op::ArgReduce { axes, .. } => {
-                Domain { shape: self.graph.nodes[self.graph.source(n, 0)].shape, reduced: axes }
-            }
-            _ => Domain::map(node.shape),
-        }
-    }
-
-    fn add_map(&mut self, n: usize, fuse: bool) -> Result<(), usize> {
-        let domain = self.natural_domain(n);
-        let alone = match Builder::build(self.graph, &self.stored, &domain, &[n], &[n]) {
-            Ok(kernel) => kernel,
-            // A value that blocks its own program is a view of something: store what it views.
-            Err(Obstacle::Materialize(m)) if m != n => return Err(m),
-            Err(_) => return Err(self.graph.source(n, 0)),
-        };
+    fn add_map(&mut self, n: usize, alone: MapKernel, fuse: bool) {
+        let domain = natural_domain(self.graph, n);
         let slots: Vec<usize> = alone.reads().map(|a| a.slot).collect();
         if fuse {
             let fits = |&g: &usize| matches!(self.groups[g].body, Body::Map { .. });
             let producers: Vec<usize> = self.producers(&slots).into_iter().filter(fits).collect();
             if self.join(n, &domain, &producers, &slots) {
-                return Ok(());
+                return;
             }
             // Numbers that are computed once need not be in everybody's way.
             let is_alike =
                 |&g: &usize| matches!(&self.groups[g].body, Body::Map { domain: d, .. } if *d == domain);
             let alike: Vec<usize> = producers.iter().copied().filter(is_alike).collect();
             if alike.len() < producers.len() && self.join(n, &domain, &alike, &slots) {
-                return Ok(());
+                return;
             }
             if producers.iter().any(|&g| self.join(n, &domain, &[g], &slots)) {
-                return Ok(());
+                return;
             }
             let beside = self.beside(&domain, &slots);
             if beside.iter().any(|&g| self.join(n, &domain, &[g], &slots)) {
-                return Ok(());
+                return;
             }
         }
         self.push_group(n, Body::Map { domain, maps: vec![alone] }, &slots);
-        Ok(())
     }
 
     /// Recent reductions over the same loops, or maps of single numbers, that read something large in common.
@@ -314,43 +255,48 @@ impl<'a> Fusion<'a> {
 
     /// Whether no group outside `set` stands between two of them, or between one of them and `slots`.
     pub(super) fn may_join(&self, set: &[usize], slots: &[usize]) -> bool {
-        let waits_for_set = |g: usize| set.iter().any(|&s| self.groups[g].waits.has(s));
-        let outside = |g: &usize| !set.contains(g);
-        if self.producers(slots).into_iter().filter(outside).any(waits_for_set) {
-            return false;
-        }
-        let all = 0..self.groups.len();
-        set.iter()
-            .all(|&s| !all.clone().filter(outside).any(|g| self.groups[s].waits.has(g) && waits_for_set(g)))
+        self.dependencies.may_join(set, &self.producers(slots))
     }
 
     /// Makes one group of `set`: `into` waits for what any of them waited for, and whoever waited for one of
     /// them waits for `into`.
     pub(super) fn merge(&mut self, into: usize, set: &[usize], slots: &[usize]) {
-        let mut waits = Bits::default();
-        for &g in set {
-            waits.add_all(&self.groups[g].waits.clone());
+        let producers = self.producers(slots);
+        for &g in set.iter().filter(|&&g| g != into) {
+            self.groups[g].body = Body::Gone;
+            self.groups[g].members.clear();
+            self.groups[g].outputs.clear();
         }
-        for g in self.producers(slots) {
-            if !set.contains(&g) {
-                waits.add(g);
-                waits.add_all(&self.groups[g].waits.clone());
-            }
+        if set.len() > 1 || !producers.is_empty() {
+            self.dependencies.join(into, set, &producers);
         }
-        for &g in set {
-            if g != into {
-                self.groups[g].body = Body::Gone;
-                self.groups[g].members.clear();
-                self.groups[g].outputs.clear();
-            }
-        }
+    }
+
+    /// Notes who reads what.
+    fn note_readers(&mut self) {
         for g in 0..self.groups.len() {
-            if !set.contains(&g) && set.iter().any(|&s| self.groups[g].waits.has(s)) {
-                self.groups[g].waits.add(into);
-                self.groups[g].waits.add_all(&waits);
+            self.note_reader(g, &self.reads(g));
+        }
+    }
+
+    /// Notes that a group reads these slots.
+    pub(super) fn note_reader(&mut self, g: usize, slots: &[usize]) {
+        for &slot in slots {
+            let readers = &mut self.readers[slot];
+            if readers.last() != Some(&(g as u32)) {
+                readers.push(g as u32);
             }
         }
-        self.groups[into].waits = waits;
+    }
+
+    /// Groups that may read a slot: of those that do, none is missing.
+    pub(super) fn readers(&self, slot: usize) -> impl Iterator<Item = usize> {
+        self.readers[slot].iter().map(|&g| g as usize)
+    }
+
+    /// Whether a group other than these reads a slot.
+    pub(super) fn is_read_besides(&self, slot: usize, known: &[usize]) -> bool {
+        self.readers(slot).any(|g| !known.contains(&g) && self.reads(g).contains(&slot))
     }
 
     /// What a group reads from memory that others computed.
@@ -414,7 +360,7 @@ impl<'a> Fusion<'a> {
                 }
                 _ => false,
             };
-            let Some(e) = (0..self.groups.len()).find(follows) else { continue };
+            let Some(e) = self.readers(slot).filter(follows).min() else { continue };
             let Body::Map { mut maps, .. } = std::mem::replace(&mut self.groups[e].body, Body::Gone) else {
                 unreachable!("only map kernels follow");
             };
@@ -422,6 +368,7 @@ impl<'a> Fusion<'a> {
             let outputs = self.groups[e].outputs.clone();
             let slots: Vec<usize> = maps[0].reads().map(|a| a.slot).collect();
             self.merge(g, &[g, e], &slots);
+            self.note_reader(g, &slots);
             for &m in &members {
                 self.group_of[m] = Some(g);
             }
@@ -450,7 +397,7 @@ impl<'a> Fusion<'a> {
             if s.epilogue.is_none() || self.graph.nodes[slot].keep {
                 continue;
             }
-            if !(0..self.groups.len()).any(|o| o != g && self.reads(o).contains(&slot)) {
+            if !self.is_read_besides(slot, &[g]) {
                 self.groups[g].outputs.retain(|&o| o != slot);
             }
         }
@@ -459,47 +406,68 @@ impl<'a> Fusion<'a> {
     /// One kernel for many tensors: programs that differ only in their slots and sizes, elementwise or folding
     /// everything into one number.
     fn join_alike(&mut self) {
-        let mut first: Vec<(Pattern, usize)> = Vec::new();
+        // The last group of each pattern.
+        let mut last: HashMap<Pattern, usize> = HashMap::new();
+        let products = self.products();
         for g in 0..self.groups.len() {
             let Body::Map { maps, .. } = &self.groups[g].body else { continue };
             let Some(pattern) = Pattern::of(&maps[0]) else { continue };
-            let same = first.iter().filter(|(p, _)| *p == pattern).map(|(_, h)| *h).next_back();
             let folds = maps[0].outer < maps[0].extents.len();
-            // Programs of one kernel run side by side.
-            let apart = |h: usize| !self.groups[g].waits.has(h) && !self.groups[h].waits.has(g);
-            if let Some(h) = same
-                && apart(h)
-                && self.may_join(&[h, g], &[])
-                && !(folds && self.products_between(h, g))
-            {
-                let (members, outputs) = (self.groups[g].members.clone(), self.groups[g].outputs.clone());
-                let Body::Map { maps: more, .. } = std::mem::replace(&mut self.groups[g].body, Body::Gone)
-                else {
-                    unreachable!("seen above");
-                };
-                self.merge(h, &[h, g], &[]);
-                for &m in &members {
-                    self.group_of[m] = Some(h);
-                }
-                let group = &mut self.groups[h];
-                group.members.extend(members);
-                group.outputs.extend(outputs);
-                if let Body::Map { maps, .. } = &mut group.body {
-                    maps.extend(more);
-                }
-            } else {
-                first.push((pattern, g));
+            let joins = |h: usize| {
+                // Programs of one kernel run side by side.
+                self.dependencies.are_apart(h, g)
+                    && self.may_join(&[h, g], &[])
+                    && !(folds && self.are_between(&products, h, g))
+            };
+            let Some(h) = last.get(&pattern).copied().filter(|&h| joins(h)) else {
+                last.insert(pattern, g);
+                continue;
+            };
+            let (members, outputs) = (self.groups[g].members.clone(), self.groups[g].outputs.clone());
+            let Body::Map { maps: more, .. } = std::mem::replace(&mut self.groups[g].body, Body::Gone) else {
+                unreachable!("seen above");
+            };
+            self.merge(h, &[h, g], &[]);
+            let reads: Vec<usize> = more.iter().flat_map(|m| m.reads().map(|a| a.slot)).collect();
+            self.note_reader(h, &reads);
+            for &m in &members {
+                self.group_of[m] = Some(h);
+            }
+            let group = &mut self.groups[h];
+            group.members.extend(members);
+            group.outputs.extend(outputs);
+            if let Body::Map { maps, .. } = &mut group.body {
+                maps.extend(more);
             }
         }
     }
 
+    /// The values that products and their like compute, in order.
+    fn products(&self) -> Vec<usize> {
+        let products = self.groups.iter().filter(|g| matches!(g.body, Body::Special(_)));
+        let mut values: Vec<usize> = products.flat_map(|g| &g.members).copied().collect();
+        values.sort_unstable();
+        values
+    }
+
     /// Whether products were written between the last values of two groups: what one of them folds would have to be kept
     /// until then.
-    fn products_between(&self, a: usize, b: usize) -> bool {
+    fn are_between(&self, products: &[usize], a: usize, b: usize) -> bool {
         let last = |g: usize| self.groups[g].members.iter().max().copied().unwrap_or(0);
         let between = last(a).min(last(b))..last(a).max(last(b));
-        let product = |g: &Group| matches!(g.body, Body::Special(_));
-        self.groups.iter().any(|g| product(g) && g.members.iter().any(|m| between.contains(m)))
+        let next = products.partition_point(|&m| m < between.start);
+        products.get(next).is_some_and(|m| between.contains(m))
+    }
+}
+
+/// The loops that a value is computed in by itself.
+pub(super) fn natural_domain(graph: &PlanGraph, n: usize) -> Domain {
+    let node = &graph.nodes[n];
+    match node.op {
+        Op::Reduce { axes, .. } | Op::ArgReduce { axes, .. } => {
+            Domain { shape: graph.nodes[graph.source(n, 0)].shape, reduced: axes }
+        }
+        _ => Domain::map(node.shape),
     }
 }
 
@@ -543,9 +511,30 @@ pub(crate) fn row_major(extents: &[usize]) -> Affine {
     form
 }
 
-/// A program without its slots, arguments and sizes.
+/// A program without its slots, arguments and sizes. One that has a number that is none is like no other.
 #[derive(PartialEq)]
 struct Pattern(Vec<(Step, crate::DType)>, Vec<usize>);
+
+impl Eq for Pattern {}
+
+impl Hash for Pattern {
+    /// Of the steps, what tells most of them apart.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for (step, dtype) in &self.0 {
+            std::mem::discriminant(step).hash(state);
+            dtype.hash(state);
+            step.operands().hash(state);
+            match step {
+                Step::Unary(op, _) => op.hash(state),
+                Step::Binary(op, ..) => op.hash(state),
+                // Both zeros are equal.
+                Step::Literal(number) => (number.to_f64() + 0.0).to_bits().hash(state),
+                _ => {}
+            }
+        }
+        self.1.hash(state);
+    }
+}
 
 impl Pattern {
     /// Only of programs that walk straight through every slot, and if they fold, once, and everything into one.

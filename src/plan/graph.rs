@@ -25,24 +25,47 @@ pub(crate) struct PlanNode {
 /// Nodes in an order in which sources come first.
 pub(crate) struct PlanGraph {
     pub nodes: Vec<PlanNode>,
+    /// What each node resolves to, and its base.
+    resolved: Vec<(usize, usize)>,
 }
 
 impl PlanGraph {
-    /// The node whose value this one names, or brings back to where it was before it was permuted.
-    pub fn resolve(&self, n: usize) -> usize {
-        let n = self.named(n);
-        let Some((outer, source)) = self.permuted(n) else { return n };
-        let Some((inner, before)) = self.permuted(self.named(source)) else { return n };
-        let back = (0..self.nodes[n].shape.rank()).all(|k| inner[outer[k] as usize] as usize == k);
-        if back { self.resolve(before) } else { n }
+    pub fn new(nodes: Vec<PlanNode>) -> PlanGraph {
+        let mut graph = PlanGraph { nodes, resolved: Vec::new() };
+        graph.resolve_all();
+        graph
     }
 
-    /// The node whose value this one names.
-    fn named(&self, mut n: usize) -> usize {
-        while !self.nodes[n].input && self.nodes[n].op.renames() {
-            n = self.nodes[n].sources[0];
+    /// Follows names and movement once for all: nodes are not to get other ops or sources after this.
+    pub fn resolve_all(&mut self) {
+        self.resolved.clear();
+        // What a node names, through all names.
+        let mut names: Vec<usize> = Vec::with_capacity(self.nodes.len());
+        for n in 0..self.nodes.len() {
+            let node = &self.nodes[n];
+            let named = if !node.input && node.op.renames() { names[node.sources[0]] } else { n };
+            names.push(named);
+            let resolved = if named < n { self.resolved[named].0 } else { self.unpermuted(n, &names) };
+            let at = &self.nodes[resolved];
+            let base = match !at.input && at.op.moves() {
+                true => self.resolved[at.sources[0]].1,
+                false => resolved,
+            };
+            self.resolved.push((resolved, base));
         }
-        n
+    }
+
+    /// What `n` brings back to where it was before it was permuted, or itself.
+    fn unpermuted(&self, n: usize, names: &[usize]) -> usize {
+        let Some((outer, source)) = self.permuted(n) else { return n };
+        let Some((inner, before)) = self.permuted(names[source]) else { return n };
+        let back = (0..self.nodes[n].shape.rank()).all(|k| inner[outer[k] as usize] as usize == k);
+        if back { self.resolved[before].0 } else { n }
+    }
+
+    /// The node whose value this one names, or brings back to where it was before it was permuted.
+    pub fn resolve(&self, n: usize) -> usize {
+        self.resolved[n].0
     }
 
     /// The order and the source of a node that permutes axes.
@@ -55,11 +78,7 @@ impl PlanGraph {
 
     /// The value of `n` that is not just moved: through movement and names.
     pub fn base(&self, n: usize) -> usize {
-        let mut n = self.resolve(n);
-        while !self.nodes[n].input && self.nodes[n].op.moves() {
-            n = self.resolve(self.nodes[n].sources[0]);
-        }
-        n
+        self.resolved[n].1
     }
 
     pub fn source(&self, n: usize, k: usize) -> usize {
@@ -69,7 +88,7 @@ impl PlanGraph {
     /// The slots that a kernel may see of `slots`: where something is asserted, one is for what failed.
     pub fn most_slots(&self, slots: usize) -> usize {
         let asserts = |n: &PlanNode| !n.input && matches!(n.op, Op::Assert(_));
-        slots - usize::from(self.nodes.iter().any(asserts))
+        if slots < usize::MAX && self.nodes.iter().any(asserts) { slots - 1 } else { slots }
     }
 
     /// Whether a kernel computes it (it is neither there already nor a name, a movement or a rule).

@@ -4,8 +4,11 @@
 
 use super::arena::{self, Piece};
 use super::graph::PlanGraph;
-use super::kernel::{Kernel, Slot, Work};
+use super::kernel::{Kernel, MapKernel, Slot, Work};
 use crate::dtype::DType;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 
 /// Where a slot's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,35 +126,43 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     let mut shelves: Vec<Option<usize>> = vec![None; count];
     // Slots that have the memory of another one.
     let mut shared: Vec<(Slot, Slot)> = Vec::new();
-    let mut dying: Vec<(usize, Slot)> = Vec::new();
+    let mut dying = Dying::default();
     // Inputs that were given away and are read for the last time: their memory is as good as the arena's then.
     let given = |slot: &Slot| graph.nodes[*slot].donated;
-    dying.extend(inputs.iter().copied().filter(given).map(|slot| (last_read[slot].0, slot)));
-    let mut idle: Vec<usize> = Vec::new();
+    inputs.iter().filter(|&slot| given(slot)).for_each(|&slot| dying.add(last_read[slot].0, slot));
+    let mut idle = Idle::default();
     for kernel in kernels {
         let now = kernel.turn;
-        dying.retain(|&(last, slot)| {
+        for slot in dying.before(now) {
             if let Place::Input(input) = places[slot]
-                && last < now
                 && !taken[input]
             {
-                idle.push(input);
+                idle.push(input, bytes(inputs[input]));
             }
-            last >= now
-        });
+        }
         let inner = hidden_product(kernel, graph, &bytes);
         let new = |places: &[Place], slot: Slot| places[slot] == Place::Nowhere && Some(slot) != inner;
         // First whoever is made of an input: an update then takes the memory of the value it replaces, step after step,
         // though the kernel may have other results before it, such as a gradient.
-        let mut over_of: Vec<(Slot, usize)> = Vec::new();
-        for made_of_it in [true, false] {
-            for slot in kernel.writes().into_iter().filter(|&s| graph.nodes[s].keep && new(&places, s)) {
-                if over_of.iter().any(|o| o.0 == slot) {
-                    continue;
-                }
-                if let Some(input) = donor(graph, kernel, slot, made_of_it, &places, &last_read, &taken) {
-                    taken[input] = true;
-                    over_of.push((slot, input));
+        let mut over_of: HashMap<Slot, usize> = HashMap::new();
+        let kept: Vec<Slot> =
+            kernel.writes().into_iter().filter(|&s| graph.nodes[s].keep && new(&places, s)).collect();
+        if let Work::Map(maps) = &kernel.work
+            && !kept.is_empty()
+        {
+            let uses = Uses::of(maps);
+            for made_of_it in [true, false] {
+                for &slot in &kept {
+                    if over_of.contains_key(&slot) {
+                        continue;
+                    }
+                    let turn = kernel.turn;
+                    if let Some(input) =
+                        donor(graph, &uses, turn, slot, made_of_it, &places, &last_read, &taken)
+                    {
+                        taken[input] = true;
+                        over_of.insert(slot, input);
+                    }
                 }
             }
         }
@@ -161,16 +172,14 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
             }
             if graph.nodes[slot].keep {
                 places[slot] = Place::Output(outputs.len());
-                let over = over_of.iter().find(|o| o.0 == slot).map(|o| o.1);
+                let over = over_of.get(&slot).copied();
                 outputs.push(Output { slot, bytes: bytes(slot), over });
             } else {
                 let last = last_read[slot].0.max(now);
                 // The memory of an input serves what is not much smaller, too.
-                let fits = |input: usize| (bytes(slot)..=2 * bytes(slot)).contains(&bytes(inputs[input]));
-                let rooms = (0..idle.len()).filter(|&room| fits(idle[room]));
-                if let Some(room) = rooms.min_by_key(|&room| bytes(inputs[idle[room]])) {
-                    places[slot] = Place::Input(idle.swap_remove(room));
-                    dying.push((last, slot));
+                if let Some(input) = idle.take(bytes(slot)..=2 * bytes(slot)) {
+                    places[slot] = Place::Input(input);
+                    dying.add(last, slot);
                 } else {
                     // Where in the arena is known when all pieces are.
                     places[slot] = Place::Arena(0);
@@ -196,6 +205,82 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     Layout { places, arena, inputs, outputs, peak_bytes }
 }
 
+/// Slots in the memory of inputs that nobody else asks for, by the turn in which they are read for the last time.
+#[derive(Default)]
+struct Dying {
+    /// In each turn, with their numbers in the order in which they were added.
+    turns: BTreeMap<usize, Vec<(usize, Slot)>>,
+    count: usize,
+}
+
+impl Dying {
+    fn add(&mut self, last: usize, slot: Slot) {
+        self.turns.entry(last).or_default().push((self.count, slot));
+        self.count += 1;
+    }
+
+    /// Takes those that nobody reads from a turn on, in the order in which they were added.
+    fn before(&mut self, turn: usize) -> impl Iterator<Item = Slot> + use<> {
+        let rest = self.turns.split_off(&turn);
+        let mut gone: Vec<(usize, Slot)> =
+            std::mem::replace(&mut self.turns, rest).into_values().flatten().collect();
+        gone.sort_unstable();
+        gone.into_iter().map(|(_, slot)| slot)
+    }
+}
+
+/// Inputs whose memory is free.
+#[derive(Default)]
+struct Idle {
+    /// With their bytes.
+    all: Vec<(usize, usize)>,
+    /// Bytes, and places in the list.
+    by_bytes: BTreeSet<(usize, usize)>,
+}
+
+impl Idle {
+    fn push(&mut self, input: usize, bytes: usize) {
+        self.by_bytes.insert((bytes, self.all.len()));
+        self.all.push((bytes, input));
+    }
+
+    /// Takes the smallest one of such a size.
+    fn take(&mut self, bytes: RangeInclusive<usize>) -> Option<usize> {
+        let (least, most) = bytes.into_inner();
+        let &(bytes, place) = self.by_bytes.range((least, 0)..=(most, usize::MAX)).next()?;
+        self.by_bytes.remove(&(bytes, place));
+        let last = self.all.len() - 1;
+        if place < last {
+            let moved = self.all[last].0;
+            self.by_bytes.remove(&(moved, last));
+            self.by_bytes.insert((moved, place));
+        }
+        Some(self.all.swap_remove(place).1)
+    }
+}
+
+/// Which of several programs write a slot, and how many read one.
+struct Uses<'m> {
+    writers: HashMap<Slot, &'m MapKernel>,
+    readers: HashMap<Slot, usize>,
+}
+
+impl Uses<'_> {
+    fn of(maps: &[MapKernel]) -> Uses<'_> {
+        let mut uses = Uses { writers: HashMap::new(), readers: HashMap::new() };
+        for map in maps {
+            for store in &map.stores {
+                uses.writers.entry(store.access.slot).or_insert(map);
+            }
+            let mut slots: SmallVec<[Slot; 16]> = map.reads().map(|a| a.slot).collect();
+            slots.sort_unstable();
+            slots.dedup();
+            slots.into_iter().for_each(|slot| *uses.readers.entry(slot).or_default() += 1);
+        }
+        uses
+    }
+}
+
 /// Where a kernel's results belong: those of a product and its like on the first shelf that it does not read from.
 fn shelf(kernel: &Kernel, rules: &MemoryRules, shelves: &[Option<usize>]) -> usize {
     if !matches!(kernel.work, Work::Special(_)) {
@@ -219,17 +304,18 @@ fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> us
 
 /// An input that `slot` may overwrite: given away, read for the last time, here alone, and only where it is written. If asked
 /// for, one that it is made of.
+#[expect(clippy::too_many_arguments, reason = "what is known so far of the layout")]
 fn donor(
     graph: &PlanGraph,
-    kernel: &Kernel,
+    uses: &Uses,
+    turn: usize,
     slot: Slot,
     made_of_it: bool,
     places: &[Place],
     last_read: &[(usize, usize)],
     taken: &[bool],
 ) -> Option<usize> {
-    let Work::Map(maps) = &kernel.work else { return None };
-    let map = maps.iter().find(|m| m.stores.iter().any(|s| s.access.slot == slot))?;
+    let map = *uses.writers.get(&slot)?;
     let store = map.stores.iter().find(|s| s.access.slot == slot)?;
     let written = &store.access.position;
     let sources = map.slots_behind(store.value);
@@ -244,13 +330,13 @@ fn donor(
     };
     let fits = |candidate: &Slot| {
         let node = &graph.nodes[*candidate];
-        let elsewhere =
-            maps.iter().filter(|m| !std::ptr::eq(*m, map)).any(|m| m.reads().any(|a| a.slot == *candidate));
+        // This one reads it.
+        let elsewhere = uses.readers.get(candidate).is_some_and(|&programs| programs > 1);
         node.donated
             && (!made_of_it || sources.contains(candidate))
             && node.dtype == graph.nodes[slot].dtype
             && node.shape.numel() == graph.nodes[slot].shape.numel()
-            && last_read[*candidate] == (kernel.turn, 1)
+            && last_read[*candidate] == (turn, 1)
             && !elsewhere
             && !copied(*candidate)
             && map.reads().filter(|a| a.slot == *candidate).all(|a| a.position == *written)

@@ -1,8 +1,8 @@
 //! From a recorded graph to a few kernels and one memory layout.
 //!
 //! `graph` is the part of the recorded graph that is asked for; `rejoin` finds what was only cut and joined again; `store`
-//! decides which values get memory, `saved` which of them a backward pass will ask for; `fuse` groups them into kernels,
-//! whose programs `build` writes through the `view`s of movement ops, `columns` lets some fold what others walk over, and a
+//! decides which values get memory, `saved` which of them a backward pass will ask for; `fuse` groups them into kernels, by their
+//! `dependencies`, from the `programs` of each, which `build` writes through the `view`s of movement ops; `columns` lets some fold what others walk over, and a
 //! `prologue` has a product compute what it reads;
 //! `order` is the one they run in, with products that are `narrow` together; `memory` places what they write, in an `arena`
 //! where nobody asks for it later; `kernel` is the result, which executors read. `report` tells it to people, `guard` what
@@ -12,6 +12,7 @@ mod arena;
 pub(crate) mod assertion;
 pub(crate) mod build;
 pub(crate) mod columns;
+mod dependencies;
 pub(crate) mod executor;
 pub(crate) mod fuse;
 pub(crate) mod graph;
@@ -20,6 +21,7 @@ pub(crate) mod kernel;
 pub(crate) mod memory;
 mod narrow;
 mod order;
+mod programs;
 mod prologue;
 mod rejoin;
 pub(crate) mod report;
@@ -34,7 +36,8 @@ use assertion::Sites;
 use fuse::{Body, Fusion};
 use graph::PlanGraph;
 use kernel::{Kernel, MapKernel, Part, Rank, Special, SpecialKernel, Step, Work};
-use memory::{Layout, MemoryRules};
+use memory::{Layout, MemoryRules, Place};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A compiled graph: kernels in order, and where their slots are.
@@ -51,6 +54,18 @@ pub(crate) struct Plan {
     pub sites: Arc<Sites>,
 }
 
+impl Plan {
+    /// Whether each kernel writes into the memory of an input. Before the first one that does, a run can be stopped and begun anew.
+    pub fn overwrites(&self) -> impl Iterator<Item = bool> {
+        let in_input = |slot: usize| match self.layout.places[slot] {
+            Place::Input(_) => true,
+            Place::Output(k) => self.layout.outputs[k].over.is_some(),
+            Place::Nowhere | Place::Arena(_) => false,
+        };
+        self.kernels.iter().map(move |kernel| kernel.writes().into_iter().any(in_input))
+    }
+}
+
 /// Compiles `graph`; `age` orders kernels that do not depend on each other.
 pub(crate) fn compile(
     mut graph: PlanGraph,
@@ -60,14 +75,15 @@ pub(crate) fn compile(
 ) -> Plan {
     if fuse {
         rejoin::run(&mut graph);
+        graph.resolve_all();
     }
     let stored = store::choose(&graph, fuse, graph.most_slots(rules.slots));
-    saved::keep(&mut graph, &stored);
+    saved::keep(&mut graph, &stored.flags);
     let graph = &graph;
     let fusion = Fusion::run(graph, stored, fuse, rules);
     // Op by op, as under guards, of which the first to find a fault should be that of the first op.
     let order = fusion.order(!fuse, age);
-    let mut arguments = Vec::new();
+    let mut arguments = Arguments::default();
     let mut kernels = Vec::new();
     for (turn, g) in order.into_iter().enumerate().flat_map(|(t, turn)| turn.into_iter().map(move |g| (t, g)))
     {
@@ -78,33 +94,44 @@ pub(crate) fn compile(
             Body::Special(s) => Work::Special(s.clone()),
             Body::Gone => continue,
         };
-        work.maps_mut().for_each(|m| number_arguments(m, &mut arguments));
+        work.maps_mut().for_each(|m| arguments.number(m));
         kernels.push(Kernel { turn, ..describe(graph, work, &group.members, &group.outputs) });
     }
     let sites = Sites::number(kernels.iter_mut().flat_map(|k: &mut Kernel| k.work.maps_mut()), graph);
     let layout = memory::lay_out(graph, &kernels, rules);
     let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(graph, n)).collect();
     let slot_dtypes = graph.nodes.iter().map(|n| n.dtype).collect();
-    Plan { kernels, layout, arguments, slot_bytes, slot_dtypes, sites: Arc::new(sites) }
+    Plan { kernels, layout, arguments: arguments.all, slot_bytes, slot_dtypes, sites: Arc::new(sites) }
 }
 
-fn number_arguments(map: &mut MapKernel, arguments: &mut Vec<usize>) {
-    for i in &mut map.code {
-        if let Step::Argument(n) | Step::Random { argument: n, .. } = &mut i.step {
-            let known = arguments.iter().position(|a| a == n);
-            *n = known.unwrap_or_else(|| {
-                arguments.push(*n);
-                arguments.len() - 1
-            });
+/// Nodes whose constants and keys are arguments, and the numbers they have.
+#[derive(Default)]
+struct Arguments {
+    all: Vec<usize>,
+    numbers: HashMap<usize, usize>,
+}
+
+impl Arguments {
+    /// Puts numbers in the place of nodes.
+    fn number(&mut self, map: &mut MapKernel) {
+        for i in &mut map.code {
+            if let Step::Argument(n) | Step::Random { argument: n, .. } = &mut i.step {
+                let node = *n;
+                *n = *self.numbers.entry(node).or_insert_with(|| {
+                    self.all.push(node);
+                    self.all.len() - 1
+                });
+            }
         }
     }
 }
 
 /// Adds what reports and guards say of a kernel.
 fn describe(graph: &PlanGraph, work: Work, members: &[usize], outputs: &[usize]) -> Kernel {
+    let written: HashSet<usize> = outputs.iter().copied().collect();
     let part = |n: usize| {
         let node = &graph.nodes[n];
-        let stored = outputs.contains(&n);
+        let stored = written.contains(&n);
         Part {
             slot: n,
             op: node.op.name(),
@@ -121,7 +148,8 @@ fn describe(graph: &PlanGraph, work: Work, members: &[usize], outputs: &[usize])
     let bytes = |slots: Vec<usize>| -> u64 {
         slots.iter().map(|&s| (graph.nodes[s].shape.numel() * graph.nodes[s].dtype.size()) as u64).sum()
     };
-    kernel.bytes_read = bytes(kernel.reads().into_iter().filter(|s| !members.contains(s)).collect());
+    let own: HashSet<usize> = members.iter().copied().collect();
+    kernel.bytes_read = bytes(kernel.reads().into_iter().filter(|s| !own.contains(s)).collect());
     kernel.bytes_written = bytes(outputs.to_vec());
     kernel.flops = kernel.maps().map(map_flops).sum();
     if let Work::Special(s) = &kernel.work {
@@ -143,7 +171,7 @@ fn computed_inside(graph: &PlanGraph, members: &[usize]) -> Vec<usize> {
             let base = graph.base(s);
             let inside = graph.computes(base) && !graph.nodes[base].op.stands_alone();
             let folds = matches!(graph.nodes[base].op, Op::Reduce { .. } | Op::ArgReduce { .. });
-            if inside && !folds && !graph.nodes[base].keep && !seen.contains(&base) && seen.len() < 64 {
+            if inside && !folds && !graph.nodes[base].keep && seen.len() < 64 && !seen.contains(&base) {
                 seen.push(base);
                 queue.push(base);
             }
@@ -191,7 +219,13 @@ fn special_flops(s: &SpecialKernel) -> u64 {
 /// The user's own words for it: the ops that were called, in order, without repetition.
 fn label(kernel: &Kernel) -> String {
     let mut names: Vec<String> = Vec::new();
+    let mut known = None;
     for part in &kernel.parts {
+        // Many tensors of one kernel come from one call.
+        if known == Some(part.origin) || names.len() > 6 {
+            continue;
+        }
+        known = Some(part.origin);
         let name = part.origin.label();
         if !names.contains(&name) {
             names.push(name);

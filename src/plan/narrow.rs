@@ -5,6 +5,7 @@ use super::fuse::{Body, Fusion};
 use super::kernel::Special;
 use super::order::SHORT;
 use crate::dtype::DType;
+use std::collections::HashMap;
 
 /// Results that are few.
 const FEW: usize = 5 << 19;
@@ -34,11 +35,9 @@ pub(super) struct NarrowProducts {
 impl NarrowProducts {
     pub fn of(fusion: &Fusion) -> NarrowProducts {
         let mut groups: Vec<Option<Narrow>> = fusion.groups.iter().map(|group| narrow(&group.body)).collect();
-        let all: Vec<Narrow> = groups.iter().flatten().copied().collect();
-        for one in groups.iter_mut().flatten() {
-            let alike = all.iter().filter(|other| other.terms == one.terms);
-            one.crowded = alike.map(|other| other.results).sum::<usize>() >= CROWD;
-        }
+        let mut results: HashMap<usize, usize> = HashMap::new();
+        groups.iter().flatten().for_each(|one| *results.entry(one.terms).or_default() += one.results);
+        groups.iter_mut().flatten().for_each(|one| one.crowded = results[&one.terms] >= CROWD);
         NarrowProducts { groups }
     }
 

@@ -39,6 +39,7 @@ impl Fusion<'_> {
         let slots: Vec<usize> = map.reads().map(|a| a.slot).collect();
         let members = self.groups[e].members.clone();
         self.merge(g, &[g, e], &slots);
+        self.note_reader(g, &slots);
         for &m in &members {
             self.group_of[m] = Some(g);
         }
@@ -67,8 +68,7 @@ impl Fusion<'_> {
         if besides.flat_map(MapKernel::reads).any(|a| a.slot == operand.slot) {
             return None;
         }
-        let elsewhere = |o: usize| o != g && o != e && self.reads(o).contains(&operand.slot);
-        if (0..self.groups.len()).any(elsewhere) || !self.may_join(&[g, e], &[]) {
+        if self.is_read_besides(operand.slot, &[g, e]) || !self.may_join(&[g, e], &[]) {
             return None;
         }
         let mut seen: Vec<usize> = s.operand_slots().filter(|slot| *slot != operand.slot).collect();

@@ -95,16 +95,22 @@ enum Known {
 /// Replaces what is the whole of another tensor again by a name of it.
 pub(super) fn run(graph: &mut PlanGraph) {
     let mut known: Vec<Option<Known>> = Vec::with_capacity(graph.nodes.len());
+    // What each node is no more than another shape of.
+    let mut shaped_of: Vec<usize> = Vec::with_capacity(graph.nodes.len());
     let mut any = false;
     for n in 0..graph.nodes.len() {
         let found = look(graph, n, &known);
+        let node = &graph.nodes[n];
+        let renames = matches!(node.op, Op::Reshape) || node.op.renames();
+        shaped_of.push(if !node.input && renames { shaped_of[node.sources[0]] } else { n });
         if let Some(Known::Whole(at)) = &found
             && at.base != n
             && at.is_all(graph.nodes[n].shape, graph.nodes[at.base].shape)
-            && !only_renames(graph, n, at.base)
+            && shaped_of[n] != shaped_of[at.base]
         {
             graph.nodes[n].op = Op::Reshape;
             graph.nodes[n].sources = SmallVec::from_slice(&[at.base]);
+            shaped_of[n] = shaped_of[at.base];
             any = true;
         }
         known.push(found);
@@ -178,14 +184,6 @@ fn joined(axis: usize, parts: &[(usize, usize, Strided)]) -> Option<Strided> {
         here == *part
     };
     parts.iter().all(fits).then_some(whole)
-}
-
-/// Whether `n` is already no more than another shape of `base`.
-fn only_renames(graph: &PlanGraph, mut n: usize, base: usize) -> bool {
-    while n != base && (matches!(graph.nodes[n].op, Op::Reshape) || graph.nodes[n].op.renames()) {
-        n = graph.nodes[n].sources[0];
-    }
-    n == base
 }
 
 /// Leaves nothing to compute of what nobody asks for any more: it would count as a reader of what it is made of.

@@ -5,6 +5,7 @@ use super::graph::PlanGraph;
 use crate::op::formula::FormulaStep;
 use crate::op::{BinaryOp, Op, UnaryOp};
 use smallvec::SmallVec;
+use std::collections::{BTreeSet, HashSet};
 
 /// A value used by several kernels is computed again in each if that costs at most this much…
 const CHEAP: u32 = 24;
@@ -17,8 +18,29 @@ const DEEPEST: u32 = 96;
 /// Elements of a table that no first cache holds: to pick from it is to read a large tensor, however many are picked.
 const LARGE_TABLE: usize = 1 << 16;
 
-/// One flag a node: whether its values are put into memory.
-pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Vec<bool> {
+/// What is put into memory.
+pub(crate) struct Stored {
+    /// One flag a node.
+    pub flags: Vec<bool>,
+    /// Where kernels see only so many slots.
+    crowding: Option<Crowding>,
+}
+
+impl Stored {
+    /// Stores one more value, and what has to be stored then, where kernels are `fuse`d. Gives all of these.
+    pub fn add(&mut self, graph: &PlanGraph, n: usize, fuse: bool) -> Vec<usize> {
+        self.flags[n] = true;
+        let mut added = vec![n];
+        if fuse && let Some(crowding) = &mut self.crowding {
+            crowding.look_again(n, &self.flags);
+            added.extend(crowding.crowd_out(graph, &mut self.flags));
+        }
+        added
+    }
+}
+
+/// Decides what is put into memory.
+pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Stored {
     let mut stored: Vec<bool> = graph.nodes.iter().map(|n| n.keep && !n.input).collect();
     for (n, stored) in stored.iter_mut().enumerate() {
         let folds = matches!(graph.nodes[n].op, Op::Reduce { .. } | Op::ArgReduce { .. });
@@ -30,11 +52,16 @@ pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Vec<bo
             require_operands(graph, &mut stored, n);
         }
     }
-    if fuse {
-        share(graph, &mut stored, most_slots);
-        crowd_out(graph, &mut stored, most_slots);
+    if !fuse {
+        return Stored { flags: stored, crowding: None };
     }
-    stored
+    share(graph, &mut stored, most_slots);
+    let crowding = (most_slots < usize::MAX).then(|| {
+        let mut crowding = Crowding::new(graph, most_slots);
+        crowding.crowd_out(graph, &mut stored);
+        crowding
+    });
+    Stored { flags: stored, crowding }
 }
 
 /// Stores what a kernel of its own kind reads.
@@ -142,10 +169,13 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
         limit_slots(graph, n, stored, &mut efforts, most_slots);
         let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, ..Effort::default() };
         let picks = matches!(graph.nodes[n].op, Op::Gather { .. });
+        let counts_slots = most_slots < usize::MAX;
         for (k, &s) in graph.nodes[n].sources.iter().enumerate() {
             let base = graph.base(s);
             if graph.nodes[base].input || stored[base] {
-                effort.read(base);
+                if counts_slots {
+                    effort.read(base);
+                }
                 let elements = graph.nodes[base].shape.numel();
                 let from_table = picks && k == 0 && elements >= LARGE_TABLE;
                 let elements = if from_table { elements.max(size) } else { elements };
@@ -178,18 +208,62 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
 }
 
 /// Stores sources of what would still read too many slots: estimates are made while it is not known yet what else gets memory.
-pub(super) fn crowd_out(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
-    // What is stored on the way comes before what needs it, and is looked at later.
-    for n in (0..graph.nodes.len()).rev() {
-        if !stored[n] || graph.nodes[n].op.stands_alone() {
-            continue;
+struct Crowding {
+    most_slots: usize,
+    /// Who has each node as a source.
+    users: Vec<SmallVec<[u32; 2]>>,
+    /// Stored values that may read other slots than when they were looked at last.
+    again: BTreeSet<usize>,
+}
+
+impl Crowding {
+    fn new(graph: &PlanGraph, most_slots: usize) -> Crowding {
+        let mut users = vec![SmallVec::new(); graph.nodes.len()];
+        for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| !node.input) {
+            node.sources.iter().for_each(|&s| users[graph.resolve(s)].push(n as u32));
         }
-        while slots_read(graph, stored, &graph.nodes[n].sources) >= most_slots {
-            let free = graph.nodes[n].sources.iter().map(|&s| graph.base(s));
-            let free = free.filter(|&base| graph.computes(base) && !stored[base]);
-            let Some(widest) = free.max_by_key(|&base| slots_read(graph, stored, &[base])) else { break };
-            stored[widest] = true;
+        Crowding { most_slots, users, again: (0..graph.nodes.len()).collect() }
+    }
+
+    /// Notes those that read a value which was not stored before, and the value itself.
+    fn look_again(&mut self, n: usize, stored: &[bool]) {
+        self.again.insert(n);
+        let (mut queue, mut seen) = (vec![n], HashSet::new());
+        while let Some(n) = queue.pop() {
+            for &user in &self.users[n] {
+                let user = user as usize;
+                if stored[user] {
+                    self.again.insert(user);
+                } else if seen.insert(user) {
+                    queue.push(user);
+                }
+            }
         }
+    }
+
+    /// Looks at all that is noted. Gives what is stored now.
+    fn crowd_out(&mut self, graph: &PlanGraph, stored: &mut [bool]) -> Vec<usize> {
+        let mut added = Vec::new();
+        // What is stored on the way comes before what needs it, and is looked at later; what has been looked at already has its
+        // turn the next time.
+        let mut end = usize::MAX;
+        while let Some(&n) = self.again.range(..end).next_back() {
+            self.again.remove(&n);
+            end = n;
+            if !stored[n] || graph.nodes[n].op.stands_alone() {
+                continue;
+            }
+            while slots_read(graph, stored, &graph.nodes[n].sources) >= self.most_slots {
+                let free = graph.nodes[n].sources.iter().map(|&s| graph.base(s));
+                let free = free.filter(|&base| graph.computes(base) && !stored[base]);
+                let Some(widest) = free.max_by_key(|&base| slots_read(graph, stored, &[base])) else { break };
+                stored[widest] = true;
+                added.push(widest);
+                self.look_again(widest, stored);
+                self.again.remove(&n);
+            }
+        }
+        added
     }
 }
 
@@ -213,7 +287,7 @@ fn slots_read(graph: &PlanGraph, stored: &[bool], nodes: &[usize]) -> usize {
 
 /// Stores sources of `n` until a kernel can read what `n` is made of; it writes `n` itself, too.
 fn limit_slots(graph: &PlanGraph, n: usize, stored: &mut [bool], efforts: &mut [Effort], most_slots: usize) {
-    loop {
+    while most_slots < usize::MAX {
         let mut all = Effort::default();
         let mut widest = None;
         for &s in &graph.nodes[n].sources {

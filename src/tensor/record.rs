@@ -5,7 +5,7 @@ use crate::autograd;
 use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
-use crate::engine::begin_on_the_way;
+use crate::engine::{begin_on_the_way, compute_much};
 use crate::error::{Result, bail};
 use crate::graph::{IndexRange, Node, Recipe, Sources, index_range_of, register};
 use crate::op::Op;
@@ -151,6 +151,7 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
     if tracked && op.is_product() {
         begin_on_the_way(&nodes[0], shape.numel())?;
     }
+    compute_much(&nodes)?;
     Ok(Tensor::from_node(Node::record(Recipe { op, sources: nodes, shape, dtype, device, tracked })))
 }
 

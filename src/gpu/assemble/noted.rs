@@ -7,7 +7,8 @@ use crate::gpu::dispatch::{Largest, Memory};
 use crate::gpu::map;
 use crate::gpu::pieces::Pieces;
 use crate::gpu::special;
-use crate::plan::kernel::{Operand, Slot, Special, SpecialKernel, Work};
+use crate::plan::kernel::{MapKernel, Operand, Slot, Special, SpecialKernel, Work};
+use std::collections::HashMap;
 
 /// A matrix with its writer's program, and the lists of its rows' and its columns' largest.
 pub(super) struct Noted {
@@ -15,6 +16,9 @@ pub(super) struct Noted {
     pub program: map::Noted,
     pub lists: [Option<Slot>; 2],
 }
+
+/// The program that writes each slot by itself.
+type Writers<'p> = HashMap<Slot, &'p MapKernel>;
 
 /// Whose largest are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,22 +44,32 @@ fn lanes_of(operand: &Operand, number: usize) -> Option<(Lanes, [usize; 2])> {
 impl Builder<'_> {
     /// Finds the matrices, and sets memory for their lists aside.
     pub(super) fn find_noted(&mut self) {
+        let mut writers = Writers::new();
+        for kernel in &self.plan.kernels {
+            if let Work::Map(maps) = &kernel.work
+                && let [map] = &maps[..]
+            {
+                for store in &map.stores {
+                    writers.entry(store.access.slot).or_insert(map);
+                }
+            }
+        }
         for kernel in &self.plan.kernels {
             let Work::Special(s) = &kernel.work else { continue };
             let asks = special::asks(s, self.target.caps, self.target.choices.of(s, self.target.caps));
             for (number, operand) in s.operands.iter().enumerate().take(2).filter(|(n, _)| asks[*n]) {
                 if let Some((lanes, shape)) = lanes_of(operand, number) {
-                    self.note(operand.slot, lanes, shape);
+                    self.note(&writers, operand.slot, lanes, shape);
                 }
             }
         }
     }
 
     /// Has lanes of a matrix noted, if its writer can.
-    fn note(&mut self, matrix: Slot, lanes: Lanes, shape: [usize; 2]) {
+    fn note(&mut self, writers: &Writers, matrix: Slot, lanes: Lanes, shape: [usize; 2]) {
         let known = self.noted.iter().position(|noted| noted.matrix == matrix);
         let Some(n) = known.or_else(|| {
-            let program = self.writer(matrix, shape)?;
+            let program = self.writer(writers, matrix, shape)?;
             self.noted.push(Noted { matrix, program, lists: [None; 2] });
             Some(self.noted.len() - 1)
         }) else {
@@ -76,12 +90,8 @@ impl Builder<'_> {
 
     /// The program that writes a matrix, if it can note its largest, notes none of another one, and sees few enough pieces of
     /// memory then.
-    fn writer(&self, matrix: Slot, shape: [usize; 2]) -> Option<map::Noted> {
-        let mut maps = self.plan.kernels.iter().filter_map(|kernel| match &kernel.work {
-            Work::Map(maps) if maps.len() == 1 => Some(&maps[0]),
-            _ => None,
-        });
-        let writer = maps.find(|map| map.stores.iter().any(|s| s.access.slot == matrix))?;
+    fn writer(&self, writers: &Writers, matrix: Slot, shape: [usize; 2]) -> Option<map::Noted> {
+        let writer = *writers.get(&matrix)?;
         let busy = |noted: &Noted| writer.stores.iter().any(|s| s.access.slot == noted.matrix);
         if self.noted.iter().any(busy) {
             return None;
