@@ -7,7 +7,6 @@
 mod activation;
 pub(crate) mod attention;
 mod autocast;
-mod band;
 mod conv;
 mod create;
 mod cross_entropy;
