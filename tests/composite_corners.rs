@@ -268,6 +268,44 @@ fn windows_over_the_edge_count_what_pytorch_counts() {
 }
 
 #[test]
+fn an_infinity_stays_where_it_is_averaged() {
+    let image: Vec<f32> = (0..15).map(|k| if k == 7 { INF } else { k as f32 }).collect();
+    let x = Tensor::from_vec(image, [1, 1, 3, 5]).requires_grad(true);
+    let y = x.adaptive_avg_pool2d([2, 3]);
+    assert_eq!(y.to_vec::<f32>(), [3.0, INF, 6.0, 8.0, INF, 11.0]);
+    // The gradient of one place is infinite: it reaches what that place is made of.
+    let seed = Tensor::from_vec(vec![INF, 0.0, 0.0, 0.0, 0.0, 4.0], [1, 1, 2, 3]);
+    y.backward_with(Some(&seed), BackwardOptions::default());
+    let slope = x.grad().expect("a gradient").to_vec::<f32>();
+    let expected = [INF, INF, 0.0, 0.0, 0.0, INF, INF, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0];
+    assert_eq!(slope, expected);
+}
+
+#[test]
+fn an_infinity_stays_where_it_is_interpolated() {
+    for (align_corners, expected) in
+        [(false, vec![1.0, INF, INF, INF, INF, 3.0]), (true, vec![1.0, INF, INF, INF, INF, 3.0])]
+    {
+        let mode = Interpolation::Bilinear { align_corners };
+        let x = Tensor::vector(&[1.0, INF, 3.0]).reshape([1, 1, 1, 3]);
+        assert_eq!(x.interpolate([1, 6], mode).to_vec::<f32>(), expected, "{align_corners}");
+        let image: Vec<f32> = (0..16).map(|k| if k == 5 { -INF } else { k as f32 }).collect();
+        let finite = Tensor::from_vec((0..16).map(|k| k as f32).collect::<Vec<_>>(), [1, 1, 4, 4]);
+        let x = Tensor::from_vec(image, [1, 1, 4, 4]);
+        for size in [[4, 4], [8, 8], [3, 3], [7, 5], [2, 9]] {
+            let (y, plain) = (x.interpolate(size, mode).to_vec::<f32>(), finite.interpolate(size, mode));
+            let touched = y.iter().filter(|y| **y == -INF).count();
+            for (y, plain) in y.iter().zip(plain.to_vec::<f32>()) {
+                assert!(*y == -INF || *y == plain, "{y} {plain} {size:?}");
+            }
+            let least = usize::from(!align_corners);
+            assert!((least..=size[0] * size[1] / 2).contains(&touched), "{touched} of {size:?}");
+        }
+        assert_eq!(x.interpolate([4, 4], mode).to_vec::<f32>(), x.to_vec::<f32>(), "of the same size");
+    }
+}
+
+#[test]
 fn adaptive_means_overlap_where_sizes_do_not_divide() {
     let x = Tensor::arange(1, 6).to_dtype(DType::F32).reshape([1, 1, 5]);
     near(&x.adaptive_avg_pool2d([1, 3]), &[1.5, 3.0, 4.5]);

@@ -90,7 +90,7 @@ pub fn try_apply(function: impl Function, inputs: &[&Tensor]) -> Result<Tensor> 
 }
 
 /// `value` with a gradient of its own towards `inputs`.
-pub(super) fn with_own_gradient(value: &Tensor, inputs: &[Tensor], gradient: Arc<dyn OwnGradient>) -> Tensor {
+pub(crate) fn with_own_gradient(value: &Tensor, inputs: &[Tensor], gradient: Arc<dyn OwnGradient>) -> Tensor {
     let value = value.detach().node();
     let tracked = super::is_enabled() && value.dtype.is_float() && inputs.iter().any(Tensor::is_tracked);
     if !tracked {

@@ -5,6 +5,7 @@ mod function;
 mod mode;
 
 pub use checkpoint::{checkpoint, try_checkpoint};
+pub(crate) use function::with_own_gradient;
 pub use function::{Function, apply, try_apply};
 pub(crate) use mode::is_enabled;
 pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};

@@ -7,6 +7,7 @@
 mod activation;
 pub(crate) mod attention;
 mod autocast;
+mod band;
 mod conv;
 mod create;
 mod cross_entropy;

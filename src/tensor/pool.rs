@@ -1,7 +1,7 @@
 //! Pooling: the largest or the mean of every window of an image.
 
 use super::Tensor;
-use super::matmul::product;
+use super::band::{Band, Weights};
 use super::record::{ops, record};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
@@ -173,16 +173,6 @@ fn block_means(x: &Tensor, kernel: [usize; 2], out: [usize; 2]) -> Result<Tensor
     means.reshape_to(Shape::of(&[s[0], s[1], out[0], out[1]]))
 }
 
-/// A (to, from) matrix whose rows average the parts that adaptive pooling cuts an axis into.
-fn averaging(x: &Tensor, from: usize, to: usize) -> Result<Tensor> {
-    let shape = Shape::new(&[to, from])?;
-    let (row, column) = (x.index_rule(0, shape, DType::I32), x.index_rule(1, shape, DType::I32));
-    let start = row.try_mul(from)?.try_floor_divide(to)?;
-    let end = row.try_add(1)?.try_mul(from)?.try_add(to - 1)?.try_floor_divide(to)?;
-    let inside = column.try_ge(&start)?.try_logical_and(&column.try_lt(&end)?)?;
-    inside.try_where_(&end.try_sub(&start)?.try_to_dtype(x.dtype())?.try_recip()?, 0.0)
-}
-
 ops! {
     /// The largest element of every window of (batch, channels, height, width); NaN wins. The gradient goes to
     /// the first maximum of each window.
@@ -248,8 +238,8 @@ ops! {
             if s[2] % size[0] == 0 && s[3] % size[1] == 0 {
                 return block_means(x, [s[2] / size[0], s[3] / size[1]], size);
             }
-            let narrow = product(x, &averaging(x, s[3], size[1])?.try_t()?)?;
-            product(&averaging(x, s[2], size[0])?, &narrow)
+            let means = |axis: usize| Band { axis, from: s[axis], to: size[axis - 2], weights: Weights::Mean };
+            means(2).apply(&means(3).apply(x)?)
         }))
     }
 }

@@ -1,7 +1,7 @@
 //! Images of another size: interpolation, and channels exchanged for pixels.
 
 use super::Tensor;
-use super::matmul::product;
+use super::band::{Band, Weights};
 use super::record::ops;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
@@ -54,18 +54,14 @@ impl Scaling {
         x.try_index_select(axis as isize, &index)
     }
 
-    /// A (to, from) matrix whose rows hold the weights of the old pixels.
-    fn weights(&self, x: &Tensor, align_corners: bool) -> Result<Tensor> {
-        let shape = Shape::new(&[self.to, self.from])?;
-        let (row, column) = (x.index_rule(0, shape, x.dtype()), x.index_rule(1, shape, x.dtype()));
-        let place = if align_corners {
-            row.try_mul(if self.to > 1 { (self.from - 1) as f64 / (self.to - 1) as f64 } else { 0.0 })?
-        } else {
-            row.try_add(0.5)?.try_mul(self.ratio)?.try_sub(0.5)?
+    /// The weighted means of neighbours; beyond the ends the last pixel counts alone.
+    fn linear(&self, x: &Tensor, align_corners: bool) -> Result<Tensor> {
+        let &Scaling { axis, from, to, ratio } = self;
+        let (step, offset) = match align_corners {
+            true => (if to > 1 { (from - 1) as f64 / (to - 1) as f64 } else { 0.0 }, 0.0),
+            false => (ratio, 0.5 * ratio - 0.5),
         };
-        // A hat of width 2 around the place; beyond the ends the last pixel counts alone.
-        let place = place.try_clamp(Some(0.0), Some((self.from - 1) as f64))?;
-        (1.0 - place.try_sub(&column)?.try_abs()?).try_relu()
+        Band { axis, from, to, weights: Weights::Linear { step, offset } }.apply(x)
     }
 }
 
@@ -84,10 +80,9 @@ fn resized(x: &Tensor, size: [usize; 2], ratio: [f64; 2], mode: Interpolation) -
             wide.reshape_to(Shape::of(&[s[0], s[1], size[0], size[1]]))
         }
         Interpolation::Nearest => axes[1].nearest(&axes[0].nearest(x)?),
-        Interpolation::Bilinear { align_corners } => x.in_wide(|x| {
-            let narrow = product(x, &axes[1].weights(x, align_corners)?.try_t()?)?;
-            product(&axes[0].weights(x, align_corners)?, &narrow)
-        }),
+        Interpolation::Bilinear { align_corners } => {
+            x.in_wide(|x| axes[0].linear(&axes[1].linear(x, align_corners)?, align_corners))
+        }
     }
 }
 
