@@ -60,6 +60,8 @@ IN_NN = {
     "bce_with_logits": "binary_cross_entropy_with_logits",
     "interpolate_scale": "interpolate",
     "autocast": None,
+    "as_wide_integers": None,
+    "holds_wide_integers": None,
     "set_autocast": None,
 }
 

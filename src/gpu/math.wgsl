@@ -60,7 +60,8 @@ fn m_reluSFX(x: T) -> T {
 
 // Either zero gives 0, and so does NaN.
 fn m_signSFX(x: T) -> T {
-    return select(m_copysignSFX(T(1.0), x), T(0.0), x == T(0.0) || m_is_nanSFX(x));
+    let y = select(m_copysignSFX(T(1.0), x), T(0.0), x == T(0.0));
+    return select(y, T(0.0), m_is_nanSFX(x));
 }
 
 // To the nearest, ties to even.

@@ -4,11 +4,15 @@
 
 use super::Tensor;
 use crate::autograd::{no_grad, with_own_gradient};
+use crate::device::with_device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{OwnGradient, ReduceOp};
 use crate::shape::Shape;
 use std::sync::Arc;
+
+/// A band of at most so many columns is summed by as many additions in one kernel.
+const MAX_UNROLLED: usize = 8;
 
 /// The matrix of an axis on its way to another extent: a row for every new place, a column for every old one.
 #[derive(Clone, Copy, Debug)]
@@ -30,100 +34,111 @@ pub(super) enum Weights {
     Mean,
 }
 
-/// The columns that a row may have weights in: `width` of them from the `first` on, which each row has its own of.
-struct Window {
-    first: Tensor,
+/// For every row of a matrix, the columns it has weights in: as many for each, row by row behind each other.
+struct Columns {
     width: usize,
+    /// The columns of all rows, first those that come first.
+    index: Vec<i32>,
+    weight: Vec<f64>,
+    /// Whether some row has no weights.
+    has_empty_rows: bool,
 }
 
-/// The first of `of` places that part `row` of `parts` has, and the one behind its last.
-fn part(row: &Tensor, parts: usize, of: usize) -> Result<(Tensor, Tensor)> {
-    // Whole places for every part, and the rest shared out: the product of both extents may not be an i32.
-    let (each, rest) = (of / parts, of % parts);
-    let start = row.try_mul(each)?.try_add(row.try_mul(rest)?.try_floor_divide(parts)?)?;
-    let next = row.try_add(1)?;
-    let shared = next.try_mul(rest)?.try_add(parts - 1)?.try_floor_divide(parts)?;
-    Ok((start, next.try_mul(each)?.try_add(shared)?))
-}
-
-/// The most places that a part has.
-fn longest_part(parts: usize, of: usize) -> usize {
-    (0..parts).map(|k| ((k + 1) * of).div_ceil(parts) - k * of / parts).max().unwrap_or(0)
+impl Columns {
+    /// Of rows that list their columns and weights. A row with fewer than the others names its last column again, and shares
+    /// the weight: halves of it add up to the same number, and nothing is multiplied by 0.
+    fn of(mut rows: Vec<Vec<(usize, f64)>>) -> Columns {
+        let width = rows.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let has_empty_rows = rows.iter().any(Vec::is_empty);
+        for row in &mut rows {
+            if row.is_empty() {
+                row.push((0, 0.0));
+            }
+            while row.len() < width {
+                let last = row.len() - 1;
+                row[last].1 /= 2.0;
+                row.push(row[last]);
+            }
+        }
+        let each = |k: usize| rows.iter().map(move |row| row[k]);
+        let index = (0..width).flat_map(|k| each(k).map(|(column, _)| column as i32)).collect();
+        let weight = (0..width).flat_map(|k| each(k).map(|(_, weight)| weight)).collect();
+        Columns { width, index, weight, has_empty_rows }
+    }
 }
 
 impl Band {
     /// Every new place as a sum of old ones.
-    pub fn apply(&self, x: &Tensor) -> Result<Tensor> {
+    pub(super) fn apply(&self, x: &Tensor) -> Result<Tensor> {
         recorded(x, *self, false)
     }
 
-    /// Where new places `o` lie among the old ones.
-    fn place(&self, o: &Tensor, dtype: DType, step: f64, offset: f64) -> Result<Tensor> {
-        let place = o.try_to_dtype(dtype)?.try_mul(step)?.try_add(offset)?;
-        place.try_clamp(Some(0.0), Some((self.from - 1) as f64))
-    }
-
-    /// The weight of old places `i` in new places `o`.
-    fn weight(&self, o: &Tensor, i: &Tensor, dtype: DType) -> Result<Tensor> {
+    /// The old places that new place `o` is made of, with their weights.
+    fn row(&self, o: usize) -> Vec<(usize, f64)> {
         match self.weights {
             Weights::Linear { step, offset } => {
-                // A hat of width 2 around the place.
-                let away = self.place(o, dtype, step, offset)?.try_sub(&i.try_to_dtype(dtype)?)?.try_abs()?;
-                (1.0 - away).try_relu()
+                let place = (o as f64 * step + offset).clamp(0.0, (self.from - 1) as f64);
+                let (below, part) = (place.floor() as usize, place.fract());
+                let both = [(below, 1.0 - part), (below + 1, part)];
+                both.into_iter().filter(|&(_, weight)| weight > 0.0).collect()
             }
             Weights::Mean => {
-                let (start, end) = part(o, self.to, self.from)?;
-                let inside = i.try_ge(&start)?.try_logical_and(&i.try_lt(&end)?)?;
-                inside.try_where_(&end.try_sub(&start)?.try_to_dtype(dtype)?.try_recip()?, 0.0)
+                let (start, end) = (o * self.from / self.to, ((o + 1) * self.from).div_ceil(self.to));
+                (start..end).map(|i| (i, 1.0 / (end - start) as f64)).collect()
             }
         }
     }
 
-    /// The old places that each new place is made of; transposed, the new places that each old one is part of.
-    fn window(&self, row: &Tensor, dtype: DType, transposed: bool) -> Result<Window> {
-        let (rows, columns) = if transposed { (self.from, self.to) } else { (self.to, self.from) };
-        let (first, width) = match self.weights {
-            Weights::Mean => (part(row, rows, columns)?.0, longest_part(rows, columns)),
-            Weights::Linear { step, offset } if !transposed => {
-                (self.place(row, dtype, step, offset)?.try_floor()?.try_to_dtype(DType::I32)?, 2)
-            }
-            Weights::Linear { step, offset } if step > 0.0 => {
-                // Those less than 1 away; one more at the end, since what is nearly whole may round down.
-                let low = row.try_to_dtype(dtype)?.try_sub(1.0 + offset)?.try_div(step)?;
-                (low.try_floor()?.try_to_dtype(DType::I32)?, (2.0 / step).ceil() as usize + 2)
-            }
-            Weights::Linear { .. } => (row.clone(), columns),
-        };
-        if width >= columns {
-            return Ok(Window { first: first.zeros_like(), width: columns });
+    fn columns(&self, transposed: bool) -> Columns {
+        let rows: Vec<_> = (0..self.to).map(|o| self.row(o)).collect();
+        if !transposed {
+            return Columns::of(rows);
         }
-        Ok(Window { first, width })
+        let mut columns = vec![Vec::new(); self.from];
+        for (o, row) in rows.iter().enumerate() {
+            row.iter().for_each(|&(i, weight)| columns[i].push((o, weight)));
+        }
+        Columns::of(columns)
     }
 
     fn product(&self, x: &Tensor, transposed: bool) -> Result<Tensor> {
-        let (rows, columns) = if transposed { (self.from, self.to) } else { (self.to, self.from) };
-        let (axis, shape, dtype) = (self.axis, x.shape(), x.dtype());
-        let window = self.window(&x.index_rule(0, Shape::new(&[rows, 1])?, DType::I32), dtype, transposed)?;
-        let grid = Shape::new(&[rows, window.width])?;
-        let column = window.first.expand_to(grid)?.try_add(x.index_rule(1, grid, DType::I32))?;
-        let exists = column.try_ge(0)?.try_logical_and(&column.try_lt(columns)?)?;
-        let row = x.index_rule(0, grid, DType::I32);
-        let (o, i) = if transposed { (&column, &row) } else { (&row, &column) };
-        let weight = exists.try_where_(&self.weight(o, i, dtype)?, 0.0)?;
-        let column = column.try_maximum(0)?.try_minimum(columns - 1)?;
-
-        let taken = x.try_index_select(axis as isize, &column.reshape_to(Shape::of(&[grid.numel()]))?)?;
+        let (axis, shape) = (self.axis, x.shape());
+        let rows = if transposed { self.from } else { self.to };
+        let Columns { width, index, weight, has_empty_rows } = self.columns(transposed);
+        let (index, weight) = with_device(x.device(), || {
+            let weight = match x.dtype() {
+                DType::F64 => Tensor::try_from_slice(&weight, [width * rows])?,
+                _ => {
+                    let narrow: Vec<f32> = weight.iter().map(|&w| w as f32).collect();
+                    Tensor::try_from_slice(&narrow, [width * rows])?
+                }
+            };
+            Ok::<_, crate::Error>((Tensor::try_from_slice(&index, [width * rows])?, weight))
+        })?;
+        let weighed = |taken: &Tensor, weight: &Tensor| {
+            let product = taken.try_mul(weight)?;
+            // Nothing times infinity is not nothing.
+            if has_empty_rows { weight.try_ne(0.0)?.try_where_(&product, 0.0) } else { Ok(product) }
+        };
+        let mut view = vec![1; shape.rank()];
+        view[axis] = rows;
+        if width <= MAX_UNROLLED {
+            let view = Shape::of(&view);
+            let part = |k: usize| {
+                let taken = x.try_index_select(axis as isize, &index.try_narrow(0, k * rows, rows)?)?;
+                weighed(&taken, &weight.try_narrow(0, k * rows, rows)?.reshape_to(view)?)
+            };
+            return (1..width).try_fold(part(0)?, |sum, k| sum.try_add(&part(k)?));
+        }
+        let taken = x.try_index_select(axis as isize, &index)?;
         let mut extents = shape.to_vec();
-        extents[axis] = rows;
-        extents.insert(axis + 1, window.width);
+        extents[axis] = width;
+        extents.insert(axis + 1, rows);
+        view.insert(axis, width);
         let taken = taken.reshape_to(Shape::new(&extents)?)?;
-        let mut view = vec![1; extents.len()];
-        view[axis..axis + 2].copy_from_slice(&grid);
-        let weight = weight.reshape_to(Shape::of(&view))?;
-        // Nothing times infinity is not nothing.
-        let parts = weight.try_ne(0.0)?.try_where_(&taken.try_mul(&weight)?, 0.0)?;
-        extents.remove(axis + 1);
-        parts.reduce_mask(ReduceOp::Sum, 1 << (axis + 1))?.reshape_to(Shape::of(&extents))
+        let parts = weighed(&taken, &weight.reshape_to(Shape::of(&view))?)?;
+        extents.remove(axis);
+        parts.reduce_mask(ReduceOp::Sum, 1 << axis)?.reshape_to(Shape::of(&extents))
     }
 }
 

@@ -63,9 +63,13 @@ store_result({}, select((lse_part - lse_high) * 2048.0, 0.0, {nothing}));
             }
         };
         if self.masked {
+            // What was rounded must stay so: a driver may take (a + b) - a for b, but not where a maximum stands between. The sum
+            // is at least 1.
             let kept = match self.dtype {
-                DType::F16 => "(lse_high + quantizeToF16((lse_part - lse_high) * 2048.0) / 2048.0) * 64.0",
-                _ => "lse",
+                DType::F16 => {
+                    "(lse_high + quantizeToF16((lse_part - lse_high) * 2048.0) / 2048.0) * 64.0".to_string()
+                }
+                _ => format!("max(lse, {peak})"),
             };
             let share = at(of_lse(self.dtype));
             // Out of the range of f16 the weights are 0, whatever they are multiplied by.
