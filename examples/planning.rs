@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use volta::models::{Gpt, GptOptions};
 use volta::nn::{GRUCell, LSTMCell};
 use volta::{
-    Adam, AdamW, BatchNorm2d, Conv2d, DType, Linear, Module, Optimizer, PlanReport, ReLU, Result, Sequential,
-    Tensor, autocast, plan_only, try_cross_entropy, try_realize_all,
+    Adam, AdamW, BatchNorm2d, Conv2d, DType, Linear, Module, PlanReport, ReLU, Result, Sequential, Tensor,
+    autocast, plan_only, try_cross_entropy, try_realize_all,
 };
 
 /// Records a graph, and gives what to compute of it.

@@ -61,7 +61,7 @@ impl Diverged {
             None => "from the beginning",
         };
         let _ =
-            write!(text, "\nTry {}; {beginning}:\n  volta train {}", advice.join(", "), flags.command_line());
+            write!(text, "\nTry {}; {beginning}:\n  {}", advice.join(", "), config.command("train", &flags));
         text
     }
 }

@@ -2,7 +2,7 @@
 
 use super::clock::span;
 use super::pace::Pace;
-use crate::cli::output::{Output, say};
+use crate::cli::output::{Output, say, say_error};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -58,7 +58,8 @@ impl Watch {
             Event::PassedOver { path, reason } => {
                 let path = path.display();
                 // Also if nothing but errors is asked for: some steps are made again.
-                self.bar.suspend(|| eprintln!("warning: passing over {path}, which is damaged: {reason}"));
+                let warning = format!("warning: passing over {path}, which is damaged: {reason}");
+                self.bar.suspend(|| say_error(&warning));
                 self.output
                     .event(&json!({"event": "damaged", "checkpoint": path.to_string(), "reason": reason}));
             }

@@ -102,7 +102,9 @@ impl Config {
         let settings = KEYS.iter().zip(&self.settings);
         // Epochs that gave way to steps are not what anybody wants.
         let counts = |s: &Setting| s.value != Value::None || s.text == "none";
-        let variables = settings.filter(|(_, s)| matches!(s.origin, Origin::Variable(_)) && counts(s));
+        let is_flag = |name: &str| flags.values.iter().any(|&(flag, _)| flag == name);
+        let variables = settings
+            .filter(|(key, s)| matches!(s.origin, Origin::Variable(_)) && counts(s) && !is_flag(key.name));
         let variables = variables.map(|(key, setting)| (key.name, setting.text.clone()));
         let values = variables.chain(flags.values.iter().cloned()).collect();
         let flags = Flags { config: flags.config.clone(), values };
