@@ -75,7 +75,7 @@ fn a_filled_in_tensor_gets_the_gradient_of_where_it_stands() {
     (filled * Tensor::vector(&[1.0, 10.0, 100.0])).sum().backward();
     assert_eq!(value.grad().unwrap().item::<f32>(), 101.0);
     assert_eq!(x.grad().unwrap().to_vec::<f32>(), [0.0, 10.0, 0.0]);
-    let error = x.try_masked_fill(&mask, &Tensor::ones([1])).unwrap_err().to_string();
+    let error = x.try_masked_fill(&mask, Tensor::ones([1])).unwrap_err().to_string();
     assert!(error.contains("the value has shape [1]"), "{error}");
 }
 

@@ -223,8 +223,10 @@ mod tests {
         // As in a step: some live until the way back, most are soon done.
         let all = |count: usize| {
             let piece = |slot: usize| {
-                let (bytes, to) =
-                    (64 * (1 + slot * 7 % 5), if slot % 3 == 0 { 2 * count - slot } else { slot + 2 });
+                let (bytes, to) = (
+                    64 * (1 + slot * 7 % 5),
+                    if slot.is_multiple_of(3) { 2 * count - slot } else { slot + 2 },
+                );
                 Piece { slot, bytes, from: slot, to, shelf: 0 }
             };
             (0..count).map(piece).collect::<Vec<Piece>>()

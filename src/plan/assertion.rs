@@ -7,6 +7,7 @@ use crate::call::Origin;
 use crate::error::{Error, ErrorKind};
 use crate::op::{Assertion, Op};
 use crate::shape::Shape;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// An assertion, and the call that made it.
@@ -49,12 +50,12 @@ pub(crate) struct Sites {
 impl Sites {
     /// Numbers the sites of kernels, whose steps name nodes until then, in the order of the kernels.
     pub fn number<'m>(maps: impl Iterator<Item = &'m mut MapKernel>, graph: &PlanGraph) -> Sites {
-        let mut nodes: Vec<usize> = Vec::new();
+        let (mut nodes, mut known) = (Vec::new(), HashMap::new());
         for step in maps.flat_map(|map| &mut map.code).map(|i| &mut i.step) {
             if let Step::Assert { site, .. } = step {
-                let known = nodes.iter().position(|node| node == site);
-                *site = known.unwrap_or_else(|| {
-                    nodes.push(*site);
+                let node = *site;
+                *site = *known.entry(node).or_insert_with(|| {
+                    nodes.push(node);
                     nodes.len() - 1
                 });
             }

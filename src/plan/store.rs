@@ -287,7 +287,10 @@ fn slots_read(graph: &PlanGraph, stored: &[bool], nodes: &[usize]) -> usize {
 
 /// Stores sources of `n` until a kernel can read what `n` is made of; it writes `n` itself, too.
 fn limit_slots(graph: &PlanGraph, n: usize, stored: &mut [bool], efforts: &mut [Effort], most_slots: usize) {
-    while most_slots < usize::MAX {
+    if most_slots == usize::MAX {
+        return;
+    }
+    loop {
         let mut all = Effort::default();
         let mut widest = None;
         for &s in &graph.nodes[n].sources {

@@ -126,6 +126,9 @@ functions! {
     }
 }
 
+/// Means by name, loss first.
+pub type Means = Vec<(&'static str, f64)>;
+
 /// Means of [`Outcome`]s, weighted by the number of samples, or of what [counted](Outcome::counted) in them. Adding
 /// reads nothing back.
 #[derive(Clone, Default)]
@@ -188,13 +191,13 @@ impl Meter {
         try_realize_all(&sums.cloned().collect::<Vec<_>>())
     }
 
-    /// The means by name, loss first; waits for the device. The meter is empty afterwards.
-    pub fn read(&mut self) -> Result<Vec<(&'static str, f64)>> {
+    /// The means so far; waits for the device. The meter is empty afterwards.
+    pub fn read(&mut self) -> Result<Means> {
         Ok(self.read_with(&[])?.0)
     }
 
     /// [`read`](Self::read), with other numbers that come along: all of them are read at once.
-    pub(crate) fn read_with(&mut self, others: &[Tensor]) -> Result<(Vec<(&'static str, f64)>, Vec<f64>)> {
+    pub(crate) fn read_with(&mut self, others: &[Tensor]) -> Result<(Means, Vec<f64>)> {
         let meter = std::mem::take(self);
         let sums = meter.sums.iter().map(|(_, sum)| sum).chain(&meter.counted);
         let mut numbers = read_together(&sums.chain(others).cloned().collect::<Vec<_>>())?;

@@ -27,7 +27,7 @@ pub use event::Event;
 pub use history::{CsvLog, History, Row, read_csv};
 #[cfg(not(target_arch = "wasm32"))]
 pub use lock::RunLock;
-pub use metrics::{Meter, Outcome, accuracy, classified, try_accuracy, try_classified};
+pub use metrics::{Means, Meter, Outcome, accuracy, classified, try_accuracy, try_classified};
 #[cfg(not(target_arch = "wasm32"))]
 pub use options::{OnNonFinite, TrainerOptions};
 pub use tensorboard::EventWriter;

@@ -132,14 +132,14 @@ fn jpeg() -> Vec<u8> {
 }
 
 /// Says of a safetensors file that its header ends with the last brace in it.
-pub fn set_header_length(file: &mut Vec<u8>) {
+pub fn set_header_length(file: &mut [u8]) {
     if let Some(last) = file.iter().rposition(|&byte| byte == b'}').filter(|&last| last >= 8) {
         file[..8].copy_from_slice(&(last as u64 - 7).to_le_bytes());
     }
 }
 
 /// Writes the checksum of every chunk of a PNG, as far as their lengths lead from one to the next.
-pub fn set_png_checksums(file: &mut Vec<u8>) {
+pub fn set_png_checksums(file: &mut [u8]) {
     let mut at = 8;
     while let Some(length) = file.get(at..at + 4) {
         let length = length.iter().fold(0, |n, &byte| n << 8 | usize::from(byte));

@@ -12,7 +12,7 @@ fn integer_division_rounds_down() {
     let (a, b) = (ints(&[7, -7, 7, -7, 6]), ints(&[2, 2, -2, -2, 3]));
     assert_eq!(a.floor_divide(&b).to_vec::<i32>(), [3, -4, -4, 3, 2]);
     assert_eq!(a.remainder(&b).to_vec::<i32>(), [1, 1, -1, -1, 0]);
-    let quotient = ints(&[7, -7, 7, -7, 6, 5, 0]).div(&ints(&[2, 2, -2, -2, 3, 0, 0]));
+    let quotient = ints(&[7, -7, 7, -7, 6, 5, 0]).div(ints(&[2, 2, -2, -2, 3, 0, 0]));
     assert_eq!(quotient.dtype(), DType::F32);
     assert_elements("div", &quotient, &[3.5, -3.5, -3.5, 3.5, 2.0, f32::INFINITY, f32::NAN]);
     // The one quotient that does not fit.

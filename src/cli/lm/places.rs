@@ -31,7 +31,7 @@ const PAGE: &str = "html";
 impl Places {
     /// Those of a new run: of the number after all that are there, and with a folder that it has made itself, so that
     /// no other run takes the same.
-    pub fn new(config: &Config, name: &str) -> Result<Locked, Failure> {
+    pub fn make(config: &Config, name: &str) -> Result<Locked, Failure> {
         let cannot = |folder: &Path, e| Failure::Failed(format!("cannot make {}: {e}", folder.display()));
         let taken = numbers(config, name, |_| true);
         let mut number = taken.last().map_or(1, |&last| last + 1);

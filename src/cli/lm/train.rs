@@ -82,7 +82,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     // Nothing is made for a run to go on with that is not there, and no folder for a run whose log cannot be written.
     let before = if options.resume { Some(last(&config, &begun, output)?) } else { None };
     log::prepare(&places::log(&config)).map_err(|e| cannot_write(&places::log(&config), &e))?;
-    let Locked { places, lock } = before.map_or_else(|| Places::new(&config, &name), Ok)?;
+    let Locked { places, lock } = before.map_or_else(|| Places::make(&config, &name), Ok)?;
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
 
     let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;
