@@ -191,11 +191,8 @@ fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Res
     let mut engine = engine();
     let Engine { plans, capture } = &mut *engine;
     let result = compute(plans, capture, device, roots, pending);
-    // Views, rules and what has stand-ins stay pending, and are looked at again next time; so does what was not computed.
-    match &result {
-        Ok(()) => capture.still_pending().for_each(register),
-        Err(_) => capture.nodes.iter().filter(|node| !node.is_realized()).for_each(register),
-    }
+    // Views, rules and what has stand-ins stay pending, and are looked at again next time.
+    capture.still_pending().for_each(register);
     let gone = std::mem::take(&mut capture.nodes);
     capture.clear();
     drop(engine);
