@@ -130,9 +130,10 @@ pub(crate) fn write(
     let file = out.into_inner().map_err(|e| failed(e.into_error()))?;
     file.sync_all().map_err(failed)?;
     // Unlocked before it has its name, it could be taken for a file left behind; Windows renames no open file.
-    let open = (!cfg!(windows)).then_some(file);
-    fs::rename(&temporary, path).map_err(failed)?;
-    drop(open);
+    {
+        let _open = (!cfg!(windows)).then_some(file);
+        fs::rename(&temporary, path).map_err(failed)?;
+    }
     unfinished.0 = None;
     sync_folder(folder).map_err(failed)
 }
