@@ -86,8 +86,8 @@ fn values_that_cannot_be_are_usage_errors() {
         ("tune --workloads nonsense", &["nonsense"]),
         ("train --name ../x", &["../x", "name"]),
         ("train --name /tmp/x", &["/tmp/x", "name"]),
-        ("train --log models", &["models", "log", "folder"]),
-        ("train --dry-run --log models", &["models", "log", "folder"]),
+        ("train --log ./models", &["models", "log", "folder"]),
+        ("train --dry-run --log ./models", &["models", "log", "folder"]),
     ] {
         let mut command = volta(&folder);
         let run = command.args(arguments.split(' ')).stdin(Stdio::null()).output().unwrap();
