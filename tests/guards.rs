@@ -1,6 +1,6 @@
-//! The guards name the op, the shape and the line. They are switched for the whole process, so every test here
-//! turns them on.
+//! The guards name the op, the shape and the line. They are switched for the whole process, so the tests take turns.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::{DType, ErrorKind, Tensor, cross_entropy, linear_cross_entropy, nll_loss, set_guards};
 
 /// Here, for comparing with what an error says.
@@ -10,9 +10,18 @@ macro_rules! here {
     };
 }
 
+/// Turns guards on, for one test at a time: they are switched for the whole process, and a wrong index is an error of whoever
+/// waits for the device next.
+fn guarded() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    set_guards(true);
+    turn
+}
+
 #[test]
 fn the_op_that_makes_nan_is_named_with_its_shape_and_line() {
-    set_guards(true);
+    let _turn = guarded();
     let x = Tensor::vector(&[1.0, -1.0, 4.0]);
     let (root, here) = (x.sqrt(), here!());
     let error = (root * 2.0 + 1.0).try_to_vec::<f32>().unwrap_err();
@@ -24,7 +33,7 @@ fn the_op_that_makes_nan_is_named_with_its_shape_and_line() {
 
 #[test]
 fn a_gradient_that_makes_infinity_is_named_as_a_gradient() {
-    set_guards(true);
+    let _turn = guarded();
     let x = Tensor::vector(&[0.0, 1.0]).requires_grad(true);
     let y = x.sqrt().sum();
     y.backward();
@@ -34,7 +43,7 @@ fn a_gradient_that_makes_infinity_is_named_as_a_gradient() {
 
 #[test]
 fn what_came_in_as_nan_or_was_meant_as_infinity_is_no_fault() {
-    set_guards(true);
+    let _turn = guarded();
     let nan = Tensor::vector(&[f32::NAN, 1.0]);
     assert!((nan + 1.0).try_to_vec::<f32>().is_ok());
     let masked =
@@ -44,7 +53,7 @@ fn what_came_in_as_nan_or_was_meant_as_infinity_is_no_fault() {
 
 #[test]
 fn an_index_out_of_bounds_is_named() {
-    set_guards(true);
+    let _turn = guarded();
     let table = Tensor::randn([5, 2]);
     let index = Tensor::from_vec(vec![1i32, 7], [2]);
     let (rows, here) = (table.embedding(&index), here!());
@@ -61,7 +70,7 @@ fn an_index_out_of_bounds_is_named() {
 
 #[test]
 fn a_target_that_is_no_class_is_named() {
-    set_guards(true);
+    let _turn = guarded();
     let (logits, x, weight) = (Tensor::zeros([4, 3]), Tensor::ones([4, 2]), Tensor::ones([3, 2]));
     // The third one is ignored.
     let target = Tensor::from_vec(vec![0i32, 2, -100, 3], [4]);
@@ -80,7 +89,7 @@ fn a_target_that_is_no_class_is_named() {
 
 #[test]
 fn a_guarded_network_trains_like_any_other() {
-    set_guards(true);
+    let _turn = guarded();
     let w = Tensor::ones([3, 1]).requires_grad(true);
     let x = Tensor::from_vec(vec![1f32, 2., 3., 4., 5., 6.], [2, 3]);
     x.matmul(&w).tanh().sum().backward();
@@ -89,7 +98,7 @@ fn a_guarded_network_trains_like_any_other() {
 
 #[test]
 fn every_bad_element_is_counted_in_every_float_type() {
-    set_guards(true);
+    let _turn = guarded();
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         let x = Tensor::arange(0, 5001).to_dtype(DType::F32) - 7.0;
         let text = x.to_dtype(dtype).sqrt().try_realize().unwrap_err().to_string();
@@ -99,7 +108,7 @@ fn every_bad_element_is_counted_in_every_float_type() {
 
 #[test]
 fn an_update_that_overwrites_its_parameter_is_checked_too() {
-    set_guards(true);
+    let _turn = guarded();
     let w = Tensor::vector(&[4.0, -4.0, 9.0]);
     assert_eq!(w.to_vec::<f32>(), [4.0, -4.0, 9.0]);
     w.assign(&w.sqrt());
@@ -109,7 +118,7 @@ fn an_update_that_overwrites_its_parameter_is_checked_too() {
 
 #[test]
 fn of_two_faults_the_first_is_named() {
-    set_guards(true);
+    let _turn = guarded();
     let x = Tensor::vector(&[-1.0, 2.0]);
     let y = x.sqrt().relu().sum() + Tensor::vector(&[0.0]).log();
     let text = y.try_to_vec::<f32>().unwrap_err().to_string();
@@ -118,7 +127,7 @@ fn of_two_faults_the_first_is_named() {
 
 #[test]
 fn indices_are_checked_along_every_axis_and_in_every_integer_type() {
-    set_guards(true);
+    let _turn = guarded();
     let table = Tensor::ones([6, 4]);
     let inside = Tensor::from_vec(vec![0i32, 3, 3, 1], [2, 2]);
     assert_eq!(table.gather(1, &inside).to_vec::<f32>(), [1.0; 4]);
@@ -132,7 +141,7 @@ fn indices_are_checked_along_every_axis_and_in_every_integer_type() {
 /// With tensors in pieces of 4096 bytes no check sees all of these indices.
 #[test]
 fn of_many_indices_one_that_is_outside_is_named() {
-    set_guards(true);
+    let _turn = guarded();
     let table = Tensor::ones([40, 3]);
     let indices: Vec<i32> = (0..12_000).map(|k| k % 40).collect();
     let picked = |indices: Vec<i32>| table.index_select(0, &Tensor::from_vec(indices, [12_000])).sum();
@@ -152,7 +161,7 @@ fn of_many_indices_one_that_is_outside_is_named() {
 
 #[test]
 fn an_unsigned_index_is_named_by_the_number_it_is() {
-    set_guards(true);
+    let _turn = guarded();
     // As signed numbers they would be negative, one of them -100.
     for index in [1u32 << 31, u32::MAX, (-100i32) as u32] {
         let outside = Tensor::from_vec(vec![0, index], [2]);
@@ -175,7 +184,7 @@ fn an_unsigned_index_is_named_by_the_number_it_is() {
 
 #[test]
 fn a_large_table_of_which_few_rows_or_none_are_picked_is_no_fault() {
-    set_guards(true);
+    let _turn = guarded();
     for rows in [vec![], vec![7i32, 32_999, 7]] {
         let index = Tensor::from_vec(rows.clone(), [rows.len()]);
         let table = Tensor::ones([33_000, 128]).requires_grad(true);
@@ -188,7 +197,7 @@ fn a_large_table_of_which_few_rows_or_none_are_picked_is_no_fault() {
 /// What an error was found in is not what it was overwritten with.
 #[test]
 fn a_step_in_place_that_fails_fails_again() {
-    set_guards(true);
+    let _turn = guarded();
     let w = Tensor::vector(&[4.0, -4.0, 9.0]);
     w.assign(&w.sqrt());
     for _ in 0..2 {
