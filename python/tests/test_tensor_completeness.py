@@ -59,6 +59,7 @@ IN_NN = {
     "bce_loss": "binary_cross_entropy",
     "bce_with_logits": "binary_cross_entropy_with_logits",
     "interpolate_scale": "interpolate",
+    "assume_computed": None,
     "autocast": None,
     "as_wide_integers": None,
     "holds_wide_integers": None,
