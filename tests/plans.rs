@@ -42,9 +42,7 @@ fn softmax_layer_norm_and_cross_entropy_are_one_kernel_each() {
     ];
     for (name, make) in rows {
         let plan = plan_of(&make());
-        // On a GPU the mean over the rows is a kernel of its own beside the check of the targets.
-        let most = 1 + usize::from(name == "cross_entropy" && default_device().is_gpu());
-        assert!(plan.kernels.len() <= most, "{name}:\n{plan}");
+        assert_eq!(plan.kernels.len(), 1, "{name}:\n{plan}");
     }
 }
 

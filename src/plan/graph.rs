@@ -85,10 +85,9 @@ impl PlanGraph {
         self.resolve(self.nodes[n].sources[k])
     }
 
-    /// The slots that a kernel may see of `slots`: where something is asserted, one is for what failed.
-    pub fn most_slots(&self, slots: usize) -> usize {
-        let asserts = |n: &PlanNode| !n.input && matches!(n.op, Op::Assert(_));
-        if slots < usize::MAX && self.nodes.iter().any(asserts) { slots - 1 } else { slots }
+    /// Whether it asserts something of its source.
+    pub fn asserts(&self, n: usize) -> bool {
+        matches!(self.nodes[n].op, Op::Assert(_))
     }
 
     /// Whether a kernel computes it (it is neither there already nor a name, a movement or a rule).

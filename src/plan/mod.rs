@@ -77,7 +77,7 @@ pub(crate) fn compile(
         rejoin::run(&mut graph);
         graph.resolve_all();
     }
-    let stored = store::choose(&graph, fuse, graph.most_slots(rules.slots));
+    let stored = store::choose(&graph, fuse, rules.slots);
     saved::keep(&mut graph, &stored.flags);
     let graph = &graph;
     let fusion = Fusion::run(graph, stored, fuse, rules);

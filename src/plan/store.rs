@@ -91,9 +91,12 @@ struct Effort {
     depth: u32,
     /// The large tensors that are read for it, and the elements that each counts for.
     loads: SmallVec<[(usize, usize); 4]>,
-    /// All tensors that are read for it.
+    /// All tensors that are read for it, and [`REPORT`] where it asserts something.
     slots: SmallVec<[usize; 8]>,
 }
+
+/// The slot in which a kernel that asserts something reports what failed.
+const REPORT: usize = usize::MAX;
 
 impl Effort {
     fn load(&mut self, slot: usize, elements: usize) {
@@ -170,6 +173,9 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
         let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, ..Effort::default() };
         let picks = matches!(graph.nodes[n].op, Op::Gather { .. });
         let counts_slots = most_slots < usize::MAX;
+        if counts_slots && graph.asserts(n) {
+            effort.read(REPORT);
+        }
         for (k, &s) in graph.nodes[n].sources.iter().enumerate() {
             let base = graph.base(s);
             if graph.nodes[base].input || stored[base] {
@@ -253,10 +259,10 @@ impl Crowding {
             if !stored[n] || graph.nodes[n].op.stands_alone() {
                 continue;
             }
-            while slots_read(graph, stored, &graph.nodes[n].sources) >= self.most_slots {
+            while slots_of(graph, stored, n) >= self.most_slots {
                 let free = graph.nodes[n].sources.iter().map(|&s| graph.base(s));
                 let free = free.filter(|&base| graph.computes(base) && !stored[base]);
-                let Some(widest) = free.max_by_key(|&base| slots_read(graph, stored, &[base])) else { break };
+                let Some(widest) = free.max_by_key(|&base| slots_of(graph, stored, base)) else { break };
                 stored[widest] = true;
                 added.push(widest);
                 self.look_again(widest, stored);
@@ -267,10 +273,11 @@ impl Crowding {
     }
 }
 
-/// How many slots are read for these nodes: what is moved, and kept so, has one of its own.
-fn slots_read(graph: &PlanGraph, stored: &[bool], nodes: &[usize]) -> usize {
-    let (mut seen, mut slots) = (Vec::new(), 0);
-    let mut queue: Vec<usize> = nodes.iter().map(|&n| graph.resolve(n)).collect();
+/// How many slots a kernel for this node reads, and reports to where it asserts something. What is moved, and kept so, has one
+/// of its own.
+fn slots_of(graph: &PlanGraph, stored: &[bool], node: usize) -> usize {
+    let (mut seen, mut slots, mut asserts) = (Vec::new(), 0, graph.asserts(node));
+    let mut queue: Vec<usize> = graph.nodes[node].sources.iter().map(|&s| graph.resolve(s)).collect();
     while let Some(n) = queue.pop() {
         if seen.contains(&n) {
             continue;
@@ -279,10 +286,11 @@ fn slots_read(graph: &PlanGraph, stored: &[bool], nodes: &[usize]) -> usize {
         if graph.nodes[n].input || stored[n] {
             slots += 1;
         } else {
+            asserts |= graph.asserts(n);
             queue.extend(graph.nodes[n].sources.iter().map(|&s| graph.resolve(s)));
         }
     }
-    slots
+    slots + usize::from(asserts)
 }
 
 /// Stores sources of `n` until a kernel can read what `n` is made of; it writes `n` itself, too.
@@ -292,6 +300,9 @@ fn limit_slots(graph: &PlanGraph, n: usize, stored: &mut [bool], efforts: &mut [
     }
     loop {
         let mut all = Effort::default();
+        if graph.asserts(n) {
+            all.read(REPORT);
+        }
         let mut widest = None;
         for &s in &graph.nodes[n].sources {
             let base = graph.base(s);
