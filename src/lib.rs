@@ -45,6 +45,8 @@ mod random;
 mod regular_file;
 mod shape;
 mod state;
+#[cfg(target_arch = "wasm32")]
+pub mod tab;
 mod tensor;
 pub mod text;
 pub mod train;

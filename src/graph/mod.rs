@@ -2,12 +2,12 @@
 //! until a plan gives it storage; then it lets go of its sources, unless autograd still needs them.
 
 mod blank;
-mod index_range;
+mod integer_range;
 mod leaf;
 mod pending;
 
 pub(crate) use blank::recycle;
-pub(crate) use index_range::{IndexRange, of as index_range_of};
+pub(crate) use integer_range::IntegerRange;
 pub(crate) use leaf::Leaf;
 pub(crate) use pending::{register, take_pending};
 
@@ -65,7 +65,7 @@ pub(crate) struct Node {
     pub tracked: bool,
     pub leaf: Option<Arc<Leaf>>,
     /// How far its numbers reach, if they are i32 that stand for i64.
-    pub index_range: OnceLock<IndexRange>,
+    pub wide_range: OnceLock<IntegerRange>,
     /// The node that it takes the place of on the tape, but for its type; 0 is none.
     stands_for: AtomicU64,
     /// The backward pass is done with it: sources may go as soon as the value is there.
@@ -139,12 +139,8 @@ impl Node {
     fn build(recipe: Recipe, leaf: Option<Arc<Leaf>>, storage: Option<Storage>) -> Arc<Node> {
         let Recipe { op, sources, shape, dtype, device, tracked } = recipe;
         RECORDED.set(RECORDED.get() + 1);
-        let index_range = match dtype {
-            DType::I32 => {
-                index_range_of(&op, &sources, shape, dtype).map_or_else(OnceLock::new, OnceLock::from)
-            }
-            _ => OnceLock::new(),
-        };
+        let wide_range = IntegerRange::of_wide(&op, &sources, shape, dtype);
+        let wide_range = wide_range.map_or_else(OnceLock::new, OnceLock::from);
         blank::place(Node {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             op,
@@ -154,7 +150,7 @@ impl Node {
             origin: call::current(),
             tracked,
             leaf,
-            index_range,
+            wide_range,
             stands_for: AtomicU64::new(0),
             released: AtomicBool::new(false),
             state: Mutex::new(State { sources, storage }),

@@ -4,20 +4,16 @@
 
 use super::Tensor;
 use super::record::record;
-use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
-use crate::graph::Node;
-use crate::op::{Assertion, BinaryOp, Op, RandomKind};
+use crate::graph::IntegerRange;
+use crate::op::{Assertion, Op};
 use std::sync::Arc;
-
-/// Nodes that are followed to find out what integers are made of.
-const DEEPEST: usize = 12;
 
 impl Tensor {
     /// The same indices, each of which is to name a place of an axis of this extent.
     pub(crate) fn in_bounds(&self, extent: usize) -> Result<Tensor> {
-        let range = Range::of(&self.node(), DEEPEST);
-        let last = extent as i64 - 1;
+        let range = IntegerRange::of(&self.node());
+        let last = extent as i128 - 1;
         if range.least >= 0 && range.most <= last {
             return Ok(self.clone());
         }
@@ -32,11 +28,11 @@ impl Tensor {
         if !self.dtype().is_int() {
             return Ok(self.clone());
         }
-        let range = Range::of(&self.node(), DEEPEST);
+        let range = IntegerRange::of(&self.node());
         if range.least > 0 || range.most < 0 {
             return Ok(self.clone());
         }
-        if range == Range::number(0) && self.numel() > 0 {
+        if range == IntegerRange::number(0) && self.numel() > 0 {
             bail!(ZeroDivision, "integers of shape {} are divided by zero", self.shape());
         }
         self.assert(Assertion::NonZero)
@@ -67,96 +63,15 @@ impl Tensor {
     }
 }
 
-/// Integers between these two, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    least: i64,
-    most: i64,
-}
-
-impl Range {
-    fn number(number: i64) -> Range {
-        Range { least: number, most: number }
-    }
-
-    /// All that a type holds.
-    fn all(dtype: DType) -> Range {
-        let (least, most) = dtype.range();
-        Range { least, most }
-    }
-
-    /// Places of an axis.
-    fn places(extent: usize) -> Range {
-        Range { least: 0, most: (extent as i64 - 1).max(0) }
-    }
-
-    fn within(self, dtype: DType) -> bool {
-        dtype.holds(self.least) && dtype.holds(self.most)
-    }
-
-    /// Where all values of a node lie, as far as the ops that make it show.
-    fn of(node: &Arc<Node>, deepest: usize) -> Range {
-        let all = Range::all(node.dtype);
-        // Who was given its memory may have written it.
-        let shown = || node.storage().is_some_and(|storage| storage.was_shown());
-        if deepest == 0 || !node.dtype.is_int() || shown() {
-            return all;
-        }
-        // What a value was made of may be forgotten when it is there.
-        let sources = node.sources();
-        let source = |k: usize| sources.get(k).map(|source| Range::of(source, deepest - 1));
-        let found = match &node.op {
-            Op::Const(Scalar::Int(number)) => Some(Range::number(*number)),
-            Op::Iota { axis } => Some(Range::places(node.shape[*axis as usize])),
-            Op::Random { kind: RandomKind::Bits, .. } => Some(Range { least: 0, most: i64::from(i32::MAX) }),
-            Op::ArgSort { axis, .. } => Some(Range::places(node.shape[*axis as usize])),
-            Op::ArgReduce { axes, .. } => sources.first().map(|source| {
-                let reduced = (0..source.shape.rank()).filter(|k| axes >> k & 1 == 1);
-                Range::places(reduced.map(|k| source.shape[k]).product())
-            }),
-            Op::Cast => sources.first().filter(|source| source.dtype.is_int()).and_then(|_| source(0)),
-            Op::Pad { .. } => None,
-            op if op.moves() || matches!(op, Op::Alias | Op::Assert(_)) => source(0),
-            Op::Where => source(1).zip(source(2)).map(|(a, b)| a.or(b)),
-            Op::Binary(op) => source(0).zip(source(1)).and_then(|(a, b)| a.combined(*op, b)),
-            _ => None,
-        };
-        found.filter(|range| range.within(node.dtype)).unwrap_or(all)
-    }
-
-    fn or(self, other: Range) -> Range {
-        Range { least: self.least.min(other.least), most: self.most.max(other.most) }
-    }
-
-    /// Of an op of two operands that lie in these.
-    fn combined(self, op: BinaryOp, other: Range) -> Option<Range> {
-        let (a, b) = (self, other);
-        let (least, most) = match op {
-            BinaryOp::Add => (a.least.checked_add(b.least)?, a.most.checked_add(b.most)?),
-            BinaryOp::Sub => (a.least.checked_sub(b.most)?, a.most.checked_sub(b.least)?),
-            BinaryOp::Mul if a.least >= 0 && b.least >= 0 => {
-                (a.least.checked_mul(b.least)?, a.most.checked_mul(b.most)?)
-            }
-            BinaryOp::Max => (a.least.max(b.least), a.most.max(b.most)),
-            BinaryOp::Min => (a.least.min(b.least), a.most.min(b.most)),
-            // What is left has the divisor's sign.
-            BinaryOp::Mod if b.least > 0 => (0, b.most - 1),
-            BinaryOp::FloorDiv if a.least >= 0 && b.least > 0 => (a.least / b.most, a.most / b.least),
-            _ => return None,
-        };
-        Some(Range { least, most })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::{Device, with_device};
+    use crate::{DType, Device, with_device};
 
     fn range(t: &Tensor) -> (i64, i64) {
-        let Range { least, most } = Range::of(&t.node(), DEEPEST);
-        (least, most)
+        let IntegerRange { least, most } = IntegerRange::of(&t.node());
+        (least as i64, most as i64)
     }
 
     #[test]
@@ -172,7 +87,9 @@ mod tests {
             assert_eq!(range(&place.gt(2).where_(&place, -1).remainder(4)), (0, 3));
             // A byte wraps around.
             assert_eq!(range(&(place.to_dtype(DType::U8) + 250)), (0, 255));
-            assert_eq!(range(&place.pad(&[(0, 0), (1, 1)], -1)), DType::I32.range());
+            assert_eq!(range(&place.pad(&[(0, 0), (1, 1)], -1)), (-1, 6));
+            assert_eq!(range(&(&place - 9).floor_divide(-2)), (1, 4));
+            assert_eq!(range(&(&place - 9).sum_dim(1, false)), (-63, 0));
         });
     }
 

@@ -125,12 +125,12 @@ impl Band {
         if width <= MAX_UNROLLED {
             let view = Shape::of(&view);
             let part = |k: usize| {
-                let taken = x.try_index_select(axis as isize, &index.try_narrow(0, k * rows, rows)?)?;
+                let taken = x.pick(axis, &index.try_narrow(0, k * rows, rows)?)?;
                 weighed(&taken, &weight.try_narrow(0, k * rows, rows)?.reshape_to(view)?)
             };
             return (1..width).try_fold(part(0)?, |sum, k| sum.try_add(&part(k)?));
         }
-        let taken = x.try_index_select(axis as isize, &index)?;
+        let taken = x.pick(axis, &index)?;
         let mut extents = shape.to_vec();
         extents[axis] = width;
         extents.insert(axis + 1, rows);

@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::engine::{begin_on_the_way, compute_much};
 use crate::error::{Result, bail};
-use crate::graph::{IndexRange, Node, Recipe, Sources, index_range_of, register};
+use crate::graph::{IntegerRange, Node, Recipe, Sources, register};
 use crate::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -128,9 +128,8 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
         bail!(Device, "operands are on {device} and on {}: move one with to_device", other.device);
     }
     require(device, dtype)?;
-    if dtype == DType::I32
-        && let Some(range) = index_range_of(&op, &nodes, shape, dtype)
-        && !range.fits_i32()
+    if let Some(range) = IntegerRange::of_wide(&op, &nodes, shape, dtype)
+        && !range.fits(dtype)
     {
         bail!(
             DType,
@@ -185,8 +184,8 @@ fn continued(node: Arc<Node>) -> Arc<Node> {
 pub(crate) fn renamed(node: &Arc<Node>) -> Tensor {
     if let Some(storage) = node.storage() {
         let new = Node::realized(node.shape, node.dtype, node.device, storage);
-        if let Some(&range) = node.index_range.get() {
-            let _ = new.index_range.set(range);
+        if let Some(&range) = node.wide_range.get() {
+            let _ = new.wide_range.set(range);
         }
         return Tensor::from_node(new);
     }
@@ -219,20 +218,20 @@ impl Tensor {
         if self.dtype() != DType::I32 {
             bail!(DType, "{} does not stand for i64: only i32 does", self.dtype());
         }
-        let range = IndexRange::new(least, most);
-        if !range.fits_i32() {
+        let range = IntegerRange::new(least.into(), most.into());
+        if !range.fits(DType::I32) {
             bail!(Argument, "numbers from {least} to {most} are no i32");
         }
         let node = continued(self.node());
         // What is known from how they were made may be less.
-        let _ = node.index_range.set(range);
+        let _ = node.wide_range.set(range);
         register(&node);
         Ok(Tensor::from_node(node))
     }
 
     /// Whether its numbers are i32 only because the device has no i64.
     pub fn holds_wide_integers(&self) -> bool {
-        self.with_node(|n| n.index_range.get().is_some())
+        self.with_node(|n| n.wide_range.get().is_some())
     }
 
     /// The type of sums of integers: i64, or, on a device without it, what holds the most of them in 32 bits.

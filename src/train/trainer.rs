@@ -1,11 +1,13 @@
 //! The loop: batches through a model, gradients into an optimizer, and everything people want to know and keep.
 //!
-//! `update` is the optimizer's step, `saving` begins with checkpoints and writes them, and `recovery` is about numbers that
-//! are not finite.
+//! `checks` is about what cannot be trained, `update` is the optimizer's step, `validation` looks at data that nothing is learnt
+//! from, `saving` begins with checkpoints and writes them, and `recovery` is about numbers that are not finite.
 
+mod checks;
 mod recovery;
 mod saving;
 mod update;
+mod validation;
 
 use super::event::Event;
 use super::files::RunFiles;
@@ -69,6 +71,8 @@ pub struct Trainer<'t> {
     units: u64,
 }
 
+/// Computes the outcome of a batch.
+type Step<'s> = dyn FnMut(&Tensor, &Tensor) -> Result<Outcome> + 's;
 type Observer<'t> = Box<dyn FnMut(&Event<'_>) -> Result<()> + 't>;
 type DescribeBest<'t> = Box<dyn Fn(&History) -> Metadata + 't>;
 
@@ -219,40 +223,7 @@ impl<'t> Trainer<'t> {
     ) -> Result<History> {
         // What the trainer finds wrong names the line that called it.
         let _scope = LayerScope::enter(None);
-        if train.is_empty() {
-            bail!(Argument, "the training data has no batch of {} samples", train.batch_size());
-        }
-        if validation.is_none() && self.scheduler.as_ref().is_some_and(Scheduler::watches) {
-            bail!(
-                Argument,
-                "the schedule looks at the validation loss, as ReduceLROnPlateau does: give validation data, or a \
-                 schedule that counts steps only"
-            );
-        }
-        if self.scheduler.as_ref().is_some_and(Scheduler::larger_is_better) {
-            bail!(
-                Argument,
-                "the schedule takes larger metrics for better ones, and it is told the validation loss, which is better \
-                 when it is smaller: leave larger_is_better of ReduceLROnPlateau false"
-            );
-        }
-        if self.options.resume && self.options.folder.is_none() {
-            bail!(Argument, "there is nothing to resume without a folder: set TrainerOptions::folder");
-        }
-        if let OnNonFinite::GoBack { factor, .. } = self.options.on_non_finite {
-            if self.options.folder.is_none() {
-                bail!(
-                    Argument,
-                    "there is no checkpoint to go back to without a folder: set TrainerOptions::folder"
-                );
-            }
-            if !(factor > 0.0 && factor <= 1.0) {
-                bail!(
-                    Argument,
-                    "learning rates cannot be lowered by a factor of {factor}: give one from 0 to 1"
-                );
-            }
-        }
+        self.check(train, validation.is_some())?;
         (self.done, self.units) = ((0, Duration::ZERO), 0);
         let mut run = self.start(train)?;
         let watching = self.observers.len();
@@ -276,7 +247,7 @@ impl<'t> Trainer<'t> {
         run: &mut Run,
         train: &mut DataLoader,
         mut validation: Option<&mut DataLoader>,
-        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+        step: &mut Step<'_>,
     ) -> Result<()> {
         self.tell_damaged(&std::mem::take(&mut run.damaged))?;
         if run.resumed {
@@ -316,7 +287,7 @@ impl<'t> Trainer<'t> {
         run: &mut Run,
         train: &DataLoader,
         validation: &mut Option<&mut DataLoader>,
-        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+        step: &mut Step<'_>,
     ) -> Result<()> {
         self.model.train();
         self.optimizer.zero_grad();
@@ -325,11 +296,12 @@ impl<'t> Trainer<'t> {
             self.epoch(run, train, validation, step)?;
         }
         // This reading is out of turn: a run that goes on from here has the row that it would have had.
-        let (meter, health) = (run.meter.clone(), run.health.clone());
+        // Steps that were skipped are counted once.
+        let meter = run.meter.clone();
         if !run.resumed || run.step > run.first {
             self.log(run, train)?;
         }
-        (run.meter, run.health) = (meter, health);
+        run.meter = meter;
         match run.files {
             Some(_) => self.save(run, train),
             None => self.check_parameters(run).map(drop),
@@ -342,7 +314,7 @@ impl<'t> Trainer<'t> {
         run: &mut Run,
         train: &DataLoader,
         validation: &mut Option<&mut DataLoader>,
-        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+        step: &mut Step<'_>,
     ) -> Result<()> {
         let before = train.epoch();
         let mut batches = train.rest();
@@ -396,7 +368,7 @@ impl<'t> Trainer<'t> {
         train: &DataLoader,
         x: &Tensor,
         y: &Tensor,
-        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+        step: &mut Step<'_>,
     ) -> Result<bool> {
         if run.waiting == 0 {
             // The last step of an epoch has the batches that are left, this one among them.
@@ -424,13 +396,7 @@ impl<'t> Trainer<'t> {
     }
 
     /// The forward and the backward pass of one batch.
-    fn batch(
-        &mut self,
-        run: &mut Run,
-        x: &Tensor,
-        y: &Tensor,
-        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
-    ) -> Result<()> {
+    fn batch(&mut self, run: &mut Run, x: &Tensor, y: &Tensor, step: &mut Step<'_>) -> Result<()> {
         if self.skips_by_itself() && run.waiting == 0 {
             run.buffers = self.model.buffers().into_iter().map(|b| (b.clone(), b.detach())).collect();
         }
@@ -475,12 +441,7 @@ impl<'t> Trainer<'t> {
         self.scaler.is_none() && self.options.on_non_finite == OnNonFinite::SkipStep
     }
 
-    fn outcome(
-        &self,
-        x: &Tensor,
-        y: &Tensor,
-        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+    fn outcome(&self, x: &Tensor, y: &Tensor, step: &mut Step<'_>) -> Result<Outcome> {
         // What goes wrong in there has lines of its own.
         let _outside = LayerScope::leave();
         match self.options.precision {
@@ -524,60 +485,6 @@ impl<'t> Trainer<'t> {
         let judged = self.judge(run, &verdict);
         run.health.restart(&verdict);
         judged
-    }
-
-    fn validate(
-        &mut self,
-        run: &mut Run,
-        train: &DataLoader,
-        validation: &mut Option<&mut DataLoader>,
-        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
-    ) -> Result<()> {
-        let Some(loader) = validation else { return Ok(()) };
-        self.settle()?;
-        let started = Instant::now();
-        self.model.eval();
-        let means = no_grad(|| self.means(loader, step));
-        self.model.train();
-        let means = means?;
-        let Some(&(_, loss)) = means.first() else {
-            bail!(Argument, "the validation data has no batch of {} samples", loader.batch_size());
-        };
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler.observe(loss, self.optimizer);
-        }
-        let better = loss.is_finite() && run.best.is_none_or(|best| loss < best);
-        run.since_best = if better { 0 } else { run.since_best + 1 };
-        if better {
-            run.best = Some(loss);
-        }
-        // A run that was stopped may have ended with a better one, which was not in its turn.
-        let is_best =
-            better && run.history.series("validation/loss").iter().all(|&(_, l)| !l.is_finite() || loss < l);
-        let measured = means.into_iter().map(|(name, v)| (format!("validation/{name}"), v)).collect();
-        let rows = keep(run, train, measured)?;
-        if is_best && let Some(files) = &run.files {
-            let metadata = self.describe_best.as_ref().map(|describe| describe(&run.history));
-            files.save_best(self.model, &metadata.unwrap_or_default())?;
-        }
-        // The time of a validation is not the training's.
-        run.since = run.since.map(|since| since + started.elapsed());
-        self.tell(&Event::Validated { step: run.step, rows: &rows, better })
-    }
-
-    fn means(
-        &self,
-        loader: &mut DataLoader,
-        step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<Outcome>,
-    ) -> Result<Vec<(&'static str, f64)>> {
-        loader.restart(0);
-        let mut meter = Meter::new();
-        for batch in loader.try_iter() {
-            let (x, y) = batch?;
-            meter.add(&self.outcome(&x, &y, step)?, x.size(0));
-            meter.realize()?;
-        }
-        meter.read()
     }
 
     fn is_over(&self, run: &Run, train: &DataLoader) -> bool {
