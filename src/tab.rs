@@ -60,7 +60,8 @@ pub fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static)
 }
 
 fn reject_all(panic: &PanicHookInfo<'_>) {
-    let waiting = WAITING.try_with(|waiting| waiting.try_borrow_mut().map(|mut all| std::mem::take(&mut *all)));
+    let waiting =
+        WAITING.try_with(|waiting| waiting.try_borrow_mut().map(|mut all| std::mem::take(&mut *all)));
     let error = Error::new(&panic.to_string());
     for reject in waiting.into_iter().flatten().flat_map(BTreeMap::into_values) {
         let _ = reject.call1(&JsValue::UNDEFINED, &error);
