@@ -82,6 +82,9 @@ fn comes_soon(holds: impl Fn() -> bool) -> bool {
     }
 }
 
+/// Address space that the threads leave to others.
+const RESERVED_BYTES: usize = 128 << 20;
+
 /// Starts threads until one is refused: how many there are then, and why there are no more.
 fn start_threads(count: usize, start: impl Fn(usize) -> io::Result<()>) -> Result<(), (usize, io::Error)> {
     (0..count).try_for_each(|k| start(k).map_err(|error| (k, error)))
@@ -91,10 +94,14 @@ impl Workers {
     /// So many helpers, for as long as the program runs; fewer if the system starts no more, which is said.
     pub fn start(helpers: usize) -> &'static Workers {
         let workers: &'static Workers = Box::leak(Box::default());
+        // Threads may take all the address space there is. This is let go behind them, so that something is left to compute with.
+        let mut reserve = Vec::<u8>::new();
+        let _ = std::hint::black_box(&mut reserve).try_reserve_exact(RESERVED_BYTES);
         let started = start_threads(helpers, |k| {
             let named = thread::Builder::new().name(format!("volta-{k}"));
             named.spawn(|| workers.help()).map(drop)
         });
+        drop(reserve);
         if let Err((started, error)) = started {
             warn(format_args!(
                 "the system started {started} of {helpers} threads that help ({error}): the CPU computes with {}; \

@@ -44,6 +44,11 @@ impl Health {
         Health { skipped_before: skipped, streak_before: streak, ..Health::default() }
     }
 
+    /// Counts the steps that are skipped from here on.
+    pub fn forget_skipped(&mut self) {
+        self.skipped_before = 0;
+    }
+
     /// Takes in the loss of a batch; whether it is finite, or a mean over nothing, which does no harm.
     pub fn add_loss(&mut self, outcome: &Outcome) -> Result<Tensor> {
         let finite = no_grad(|| {

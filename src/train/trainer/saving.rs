@@ -1,6 +1,6 @@
 //! Checkpoints: beginning with one, going on from one, and writing the next.
 
-use super::{Run, Trainer};
+use super::{Run, SKIPPED, Trainer};
 use crate::data::DataLoader;
 use crate::error::{Result, bail};
 use crate::io::Checkpoint;
@@ -42,6 +42,10 @@ impl Trainer<'_> {
         }
         let (files, history) = RunFiles::open(&folder, found.is_some().then_some(run.step))?;
         files.set_aside(&damaged)?;
+        // What a row of the history counts already is not counted once more.
+        if history.series(SKIPPED).last().is_some_and(|&(step, _)| step == run.step) {
+            run.health.forget_skipped();
+        }
         (run.history, run.damaged) = (history, damaged);
         run.files = Some(files);
         Ok(run)
