@@ -1,71 +1,44 @@
 //! The executor on GPUs, through WebGPU: Vulkan, Metal, DirectX 12, and the browser.
 //!
-//! `adapter` finds the GPUs; `context` is one that was opened, with its `memory` and `pipeline`s, which a `disk_cache`
-//! keeps, and its `faults`. A plan's kernels become `dispatch`es: generated from loops by `map`, from templates by `gemm`,
-//! `attention` and `index`; `shader` puts the declarations of their memory in front, in the `storage` forms of the types, and
-//! `math` the functions they use, picked by the `library`; `assemble` does so for a whole plan, in `parts` where tensors
-//! are in too many `pieces`, in `stages` or with copies `aside` (and a `long_sort` with many) where that is not enough, and in the
-//! ways that were found by whoever wanted to `tune`. `program` binds a plan's memory to them and submits it, in pieces that
-//! `pace` cuts, with a `profile` of its times and what the `guard` found, if asked; which `assertions` failed is told whoever waits; a plan that is `lasting` gets a better one.
-//! `transfer` moves values to and from the host, as an `answer` to wait for, unless the reading was `foreseen`. `inject` makes
-//! faults, for tests. `face` is apart from all this: a device, buffers and tensors
-//! without the engine.
+//! A plan's way to the device, by folder:
+//!
+//! | folder | does |
+//! |---|---|
+//! | `device` | finds adapters, opens one, reports its errors; injects faults for tests |
+//! | `memory` | buffers and their pool, transfers, read-backs that are prefetched, how types are stored |
+//! | `lower` | turns a plan into dispatches: chooses kernels, fuses small ones side by side or in series, binds memory |
+//! | `chunking` | splits kernels whose tensors exceed the limits of a binding |
+//! | `codegen` | generates WGSL from fused loops; links the functions that shaders use |
+//! | `kernels` | hand-written templates: products and convolutions, attention, indexing and sorting |
+//! | `runtime` | compiles pipelines, binds memory, submits; caches on disk, profiles, guards, recompiles plans that run often |
+//! | `tune` | measures variants of a kernel and keeps the fastest |
+//! | `raw` | a device, buffers and tensors without the engine |
 
-mod adapter;
-mod ahead;
-mod answer;
-mod aside;
-mod assemble;
-mod assertions;
-mod attention;
-mod context;
-mod disk_cache;
-mod dispatch;
-mod face;
-mod faults;
-mod foreseen;
-mod gemm;
-mod guard;
-mod index;
-mod inject;
-mod lasting;
-#[cfg(unix)]
-mod leave;
-mod library;
-mod long_sort;
-mod map;
-mod math;
+mod chunking;
+mod codegen;
+mod device;
+mod kernels;
+mod lower;
 mod memory;
-mod pace;
-mod parts;
-mod pieces;
-mod pipeline;
-mod profile;
-mod program;
-mod shader;
+mod raw;
+mod runtime;
 #[cfg(test)]
 mod snapshots;
-mod special;
-mod stages;
-mod storage;
-mod transfer;
 #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a tab cannot wait for what it measures"))]
 mod tune;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use adapter::adapters;
-pub use adapter::{Adapter, AdapterKind, adapters_async};
+pub use device::adapter::adapters;
+pub use device::adapter::{Adapter, AdapterKind, adapters_async};
 #[cfg(not(target_arch = "wasm32"))]
 pub use tune::tune;
 pub use tune::{Tuned, Tuning};
 
 #[doc(hidden)]
-pub use inject::{
+pub use device::fault_injection::{
     device_bytes, devices_opened, fail_next_map, limit_memory, lose_device, report_out_of_memory,
     spoil_next_run, spoil_next_shader,
 };
-
-pub use face::{GpuBuffer, GpuDevice, GpuTensor, shaders};
 
 use crate::device::Device;
 use crate::dtype::DType;
@@ -74,10 +47,11 @@ use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program, Reading};
 use crate::plan::memory::MemoryRules;
-use assemble::Usage;
-use context::Context;
-use lasting::Lasting;
-use program::GpuProgram;
+use device::context::Context;
+use lower::Usage;
+pub use raw::{GpuBuffer, GpuDevice, GpuTensor, shaders};
+use runtime::program::GpuProgram;
+use runtime::tiering::Lasting;
 use std::sync::Arc;
 
 impl Device {
@@ -87,7 +61,7 @@ impl Device {
     pub fn gpu() -> Result<Device> {
         let _call = crate::call::Call::enter("Device::gpu");
         crate::environment::check()?;
-        context::open(0)?;
+        device::context::open(0)?;
         Ok(Device::Gpu(0))
     }
 
@@ -95,7 +69,7 @@ impl Device {
     /// what is then computed is an error that says what is missing.
     pub fn auto() -> Device {
         let found = Device::gpu();
-        if adapter::asked_for().is_some() { Device::Gpu(0) } else { found.unwrap_or(Device::Cpu) }
+        if device::adapter::asked_for().is_some() { Device::Gpu(0) } else { found.unwrap_or(Device::Cpu) }
     }
 
     /// Whether it computes in `dtype`; an error if it is not there.
@@ -125,13 +99,13 @@ impl Device {
 /// Opens `gpu:index` where opening waits for the browser; natively a device opens when it is first used.
 pub async fn open(index: usize) -> Result<Device> {
     crate::environment::check()?;
-    context::open_async(index).await?;
+    device::context::open_async(index).await?;
     Ok(Device::Gpu(index))
 }
 
 /// The GPUs that are open, and were not lost.
 pub(crate) fn in_use() -> Vec<Device> {
-    let all = context::all_opened();
+    let all = device::context::all_opened();
     all.iter().filter(|context| !context.is_lost()).map(|context| Device::Gpu(context.index)).collect()
 }
 
@@ -163,11 +137,11 @@ pub(crate) fn executor(index: usize) -> Result<&'static dyn Executor> {
 
 impl Executor for Gpu {
     fn rules(&self) -> Result<MemoryRules> {
-        Ok(context::open(self.0)?.rules)
+        Ok(device::context::open(self.0)?.rules)
     }
 
     fn generation(&self) -> Result<u64> {
-        let context = context::open(self.0)?;
+        let context = device::context::open(self.0)?;
         // Programs that were made before something was tuned are not what would be made now.
         let revision = context.kept().revision;
         Ok(context.generation << 32 | revision)
@@ -178,7 +152,7 @@ impl Executor for Gpu {
     }
 
     fn refuses(&self, dtype: DType) -> Option<String> {
-        let context = context::open(self.0).ok()?;
+        let context = device::context::open(self.0).ok()?;
         let why = match dtype {
             DType::F64 => "use f32, or compute on the CPU",
             DType::I64 if !context.caps.i64 => "use i32",
@@ -188,24 +162,24 @@ impl Executor for Gpu {
     }
 
     fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage> {
-        transfer::upload(&context::open(self.0)?, dtype, bytes)
+        memory::transfer::upload(&device::context::open(self.0)?, dtype, bytes)
     }
 
     fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
-        Box::pin(transfer::read(storage, dtype, count))
+        Box::pin(memory::transfer::read(storage, dtype, count))
     }
 
     fn memory(&self) -> Result<Option<u64>> {
-        Ok(context::open(self.0)?.memory)
+        Ok(device::context::open(self.0)?.memory)
     }
 
     fn synchronize(&self) -> Result<()> {
-        let context = context::open(self.0)?;
-        transfer::synchronize(&context)
+        let context = device::context::open(self.0)?;
+        memory::transfer::synchronize(&context)
     }
 
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
-        let context: Arc<Context> = context::open(self.0)?;
+        let context: Arc<Context> = device::context::open(self.0)?;
         if !guarded {
             return Ok(Box::new(Lasting::new(context, plan)?));
         }

@@ -2,11 +2,11 @@
 //! change of a generator is read as a difference; and those for tensor cores, which no software adapter has, are
 //! validated and translated as the driver's front end would.
 
-use super::adapter::AdapterKind;
-use super::assemble::{Target, Usage, assemble};
-use super::dispatch::Caps;
-use super::pace::Pace;
-use super::pipeline::Shader;
+use super::device::adapter::AdapterKind;
+use super::lower::dispatch::Caps;
+use super::lower::{Target, Usage, assemble};
+use super::runtime::pipeline::Shader;
+use super::runtime::submission::Pace;
 use super::tune::Choices;
 use crate::dtype::DType;
 use crate::engine::with_last_plan;

@@ -4,9 +4,9 @@
 
 use super::problem;
 use crate::error::{Error, ErrorKind, Result};
-use crate::gpu::disk_cache::{checksum, folder, unwrap, wrap, write_whole};
-use crate::gpu::dispatch::Caps;
-use crate::gpu::special::{self, Variant};
+use crate::gpu::lower::dispatch::Caps;
+use crate::gpu::lower::kernel_select::{self, Variant};
+use crate::gpu::runtime::disk_cache::{checksum, folder, unwrap, wrap, write_whole};
 use crate::plan::kernel::SpecialKernel;
 use crate::regular_file::{self, MAX_HEADER_BYTES};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ impl Choices {
             return None;
         }
         let name = self.get(&problem::name(kernel))?;
-        special::variants(kernel, caps).into_iter().find(|variant| variant.to_string() == name)
+        kernel_select::variants(kernel, caps).into_iter().find(|variant| variant.to_string() == name)
     }
 
     pub fn get(&self, problem: &str) -> Option<&str> {

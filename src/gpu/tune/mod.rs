@@ -102,7 +102,7 @@ pub fn tune(
     let crate::Device::Gpu(index) = device else {
         return Err(Error::new(ErrorKind::Device, "only GPUs are tuned: the CPU has one way for everything"));
     };
-    let context = super::context::open(index)?;
+    let context = super::device::context::open(index)?;
     let (done, plans) = crate::engine::plans_of(device, step);
     done?;
     // What the step itself takes, compiling included, is not the tuner's time.
@@ -182,11 +182,11 @@ struct Problems {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Problems {
-    fn add(&mut self, plan: &crate::plan::Plan, context: &super::context::Context) {
+    fn add(&mut self, plan: &crate::plan::Plan, context: &super::device::context::Context) {
         let kept = context.kept();
         for kernel in &plan.kernels {
             let crate::plan::kernel::Work::Special(special) = &kernel.work else { continue };
-            let ways = super::special::variants(special, &context.caps).len();
+            let ways = super::lower::kernel_select::variants(special, &context.caps).len();
             if ways == 0 {
                 continue;
             }

@@ -5,13 +5,13 @@ use super::problem;
 use crate::clock::Instant;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::assemble::{Target, Usage, assemble};
-use crate::gpu::context::Context;
-use crate::gpu::memory::GpuBuffer;
-use crate::gpu::pipeline::Shader;
-use crate::gpu::program::GpuProgram;
-use crate::gpu::special;
-use crate::gpu::storage::Stored;
+use crate::gpu::device::context::Context;
+use crate::gpu::lower::kernel_select;
+use crate::gpu::lower::{Target, Usage, assemble};
+use crate::gpu::memory::pool::GpuBuffer;
+use crate::gpu::memory::storage_type::Stored;
+use crate::gpu::runtime::pipeline::Shader;
+use crate::gpu::runtime::program::GpuProgram;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::kernel::{Kernel, SpecialKernel, Work};
@@ -56,9 +56,9 @@ impl Trial {
     /// The names of the ways there are, the default one first, without those that are the default by another name.
     pub fn ways(&self) -> Vec<String> {
         let caps = &self.context.caps;
-        let default = special::lower(self.special(), caps, None);
-        let others = special::variants(self.special(), caps).into_iter();
-        let others = others.filter(|v| special::lower(self.special(), caps, Some(*v)) != default);
+        let default = kernel_select::lower(self.special(), caps, None);
+        let others = kernel_select::variants(self.special(), caps).into_iter();
+        let others = others.filter(|v| kernel_select::lower(self.special(), caps, Some(*v)) != default);
         [DEFAULT.to_string()].into_iter().chain(others.map(|v| v.to_string())).collect()
     }
 

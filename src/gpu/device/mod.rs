@@ -1,0 +1,8 @@
+//! The device: finding adapters, opening one with its limits and abilities, its errors, its end, and faults for tests.
+
+pub(super) mod adapter;
+pub(super) mod context;
+pub(super) mod device_errors;
+pub(super) mod fault_injection;
+#[cfg(unix)]
+pub(super) mod shutdown;

@@ -1,0 +1,37 @@
+//! The end of a thread, and of a program. When a program ends, drivers take themselves apart, and crash if they are still at
+//! work: a software adapter, for one, compiles shaders while they run. So a thread waits for what it has submitted before it
+//! ends. For the thread that ends the program, too, that comes before anything that C's `atexit` was told of.
+
+use super::context;
+use std::time::Duration;
+
+/// How long a thread that is over waits for a device.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+thread_local! {
+    static LEAVING: Leaving = const { Leaving };
+}
+
+/// What a thread has that has submitted something.
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        // What belongs to this thread may be gone by now, also what wgpu has there: another one waits.
+        let waiting = std::thread::Builder::new().spawn(|| {
+            for context in context::all_opened() {
+                let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(PATIENCE) };
+                // A device that is lost, or takes longer, is left alone.
+                let _ = context.device.poll(wait);
+            }
+        });
+        // Without threads there is nobody to wait.
+        let _ = waiting.map(|thread| thread.join());
+    }
+}
+
+/// Has this thread wait at its end.
+pub(crate) fn wait_at_the_end() {
+    // What it submits while it ends is waited for no more.
+    let _ = LEAVING.try_with(|_| ());
+}

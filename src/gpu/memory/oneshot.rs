@@ -1,0 +1,55 @@
+//! An answer that a callback gives once, as a future.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+struct State<T> {
+    value: Option<T>,
+    waker: Option<Waker>,
+}
+
+/// Gives the answer.
+pub(crate) struct Giver<T>(Arc<Mutex<State<T>>>);
+
+/// Waits for the answer.
+pub(crate) struct Answer<T>(Arc<Mutex<State<T>>>);
+
+fn locked<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn answer<T>() -> (Giver<T>, Answer<T>) {
+    let state = Arc::new(Mutex::new(State { value: None, waker: None }));
+    (Giver(Arc::clone(&state)), Answer(state))
+}
+
+impl<T> Giver<T> {
+    pub fn give(self, value: T) {
+        let waker = {
+            let mut state = locked(&self.0);
+            state.value = Some(value);
+            state.waker.take()
+        };
+        // Outside the lock: the woken task may run at once.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Future for Answer<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let mut state = locked(&self.0);
+        match state.value.take() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

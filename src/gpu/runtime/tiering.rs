@@ -1,0 +1,141 @@
+//! A plan that runs again and again. Its first program is soon compiled, of shaders that other plans have too; one that has
+//! lasted gets another, of fewer dispatches, whose shaders nobody else has.
+
+use super::program::GpuProgram;
+use crate::error::Result;
+use crate::gpu::device::context::Context;
+use crate::gpu::lower::Usage;
+use crate::graph::Storage;
+use crate::plan::Plan;
+use crate::plan::executor::{Argument, Outcome, Program};
+use crate::warn::warn;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+/// Runs of a plan that will run as often again, and make up for the time that compiling takes.
+const MANY: u32 = 1024;
+
+/// `VOLTA_MANY_RUNS` says after how many runs that is, to test what comes then. A browser refuses a shader too late for its plan
+/// to go on as before: there it never comes.
+fn many() -> u32 {
+    if cfg!(target_arch = "wasm32") {
+        return u32::MAX;
+    }
+    crate::environment::values().many_runs.unwrap_or(MANY)
+}
+
+pub(crate) struct Lasting {
+    context: Arc<Context>,
+    program: Mutex<Arc<GpuProgram>>,
+    runs: AtomicU32,
+    many: u32,
+}
+
+impl Lasting {
+    pub fn new(context: Arc<Context>, plan: &Plan) -> Result<Lasting> {
+        let (choices, many) = (context.kept().choices.clone(), many());
+        let usage = if many == 0 { Usage::Often } else { Usage::Seldom };
+        let program = GpuProgram::new(context.clone(), plan, usage, &choices)?;
+        Ok(Lasting { context, program: Mutex::new(Arc::new(program)), runs: AtomicU32::new(0), many })
+    }
+
+    fn program(&self) -> Arc<GpuProgram> {
+        self.program.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the program that is worth it by now.
+    fn settle(&self, plan: &Plan) {
+        static WARNED: Once = Once::new();
+        let choices = self.context.kept().choices.clone();
+        match GpuProgram::new(self.context.clone(), plan, Usage::Often, &choices) {
+            Ok(program) if program.dispatches() < self.program().dispatches() => {
+                *self.program.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(program);
+            }
+            Ok(_) => {}
+            // A device that is lost says so when the plan runs.
+            Err(_) if self.context.is_lost() => {}
+            // What ran until now goes on running.
+            Err(error) => WARNED.call_once(|| warn(format_args!("a plan stays slower: {}", error.message()))),
+        }
+    }
+}
+
+impl Program for Lasting {
+    fn is_lost(&self) -> bool {
+        self.context.is_lost()
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        inputs: &[Storage],
+        arguments: &[Argument],
+        begun: &Cell<bool>,
+    ) -> Result<Outcome> {
+        if self.many > 0 && self.runs.fetch_add(1, Relaxed) == self.many {
+            self.settle(plan);
+        }
+        self.program().run(plan, inputs, arguments, begun)
+    }
+}
+
+/// On the GPU that `VOLTA_DEVICE=gpu` picks.
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+    use crate::engine::{counters, with_last_plan};
+    use crate::gpu::device::context;
+    use crate::gpu::memory::transfer;
+    use crate::gpu::now;
+    use crate::tensor::{Tensor, realize_all};
+    use crate::{DType, Device, default_device};
+
+    #[test]
+    fn a_plan_that_has_lasted_gets_a_program_of_fewer_dispatches() {
+        let Device::Gpu(index) = default_device() else { return };
+        let context = context::open(index).expect("the GPU is there");
+        let x = Tensor::rand([20]);
+        let input = x.realize().node().storage().expect("it is computed");
+        let result = x.cumsum(0).exp().cumsum(0);
+        realize_all(&[&result].map(Tensor::clone));
+        let plan = with_last_plan(Plan::clone);
+        let lasting = Lasting { many: 3, ..Lasting::new(context, &plan).expect("it is compiled") };
+        let before = lasting.program().dispatches();
+        for run in 0..8 {
+            let compiled = counters().shaders_compiled;
+            let Outcome { outputs, .. } =
+                lasting.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
+            let bytes = now(transfer::read(outputs[0].clone(), DType::F32, 20)).expect("it is read");
+            let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+            assert_eq!(values, result.to_vec::<f32>(), "run {run}");
+            assert_eq!(lasting.program().dispatches() < before, run >= 3, "run {run}");
+            // Other tests compile shaders meanwhile.
+            assert!(run != 3 || counters().shaders_compiled > compiled, "what was compiled is counted");
+        }
+    }
+
+    #[test]
+    fn loops_go_on_when_their_plan_has_lasted() {
+        if default_device() == Device::Cpu {
+            return;
+        }
+        let state = Tensor::full([16], 0.0f32).realize().assignable();
+        let mut kept = Vec::new();
+        for step in 1..MANY + 40 {
+            let next = &state + 1.0;
+            let (sum, first) = (next.sum(), next.cumsum(0).min());
+            state.assign(&(first + &state * 0.0));
+            realize_all(&[sum.clone(), state.clone()]);
+            let wanted = 16.0 * step as f32;
+            match step % 50 {
+                0 => kept.push((sum, wanted)),
+                _ => assert_eq!(sum.item::<f32>(), wanted, "step {step}"),
+            }
+            assert_eq!(state.to_vec::<f32>(), [step as f32; 16], "step {step}");
+        }
+        for (sum, wanted) in kept {
+            assert_eq!(sum.item::<f32>(), wanted);
+        }
+    }
+}
