@@ -1,22 +1,22 @@
 //! The executor on the host's processor.
 //!
-//! `program` runs a plan's kernels in order; `map` interprets fused loops with the vectorised ops of `block`;
-//! `special` calls `gemm`, `conv`, `attention` and `index`; `pool` keeps memory (on `huge` pages), of which so much is
-//! `available`; `threads` shares work out to `workers`.
+//! `program` runs a plan's kernels in order. `interpreter` computes fused loops with the vectorised ops of `vector`;
+//! `native_kernels` calls `gemm`, `conv`, `attention` and `index`. `buffer_pool` keeps memory for the next step, on `huge_pages`;
+//! `available` tells how much there is. `threads` divides work among the workers of `thread_pool`.
 
 mod attention;
 mod available;
-mod block;
+mod buffer_pool;
 mod conv;
 mod gemm;
-mod huge;
+mod huge_pages;
 mod index;
-mod map;
-mod pool;
+mod interpreter;
+mod native_kernels;
 mod program;
-mod special;
+mod thread_pool;
 mod threads;
-mod workers;
+mod vector;
 
 pub use threads::{set_threads, try_set_threads};
 
@@ -27,7 +27,7 @@ use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program, Reading};
 use crate::plan::memory::MemoryRules;
-pub(crate) use pool::HostBuffer;
+pub(crate) use buffer_pool::HostBuffer;
 use std::sync::Arc;
 
 struct Cpu;
@@ -67,11 +67,11 @@ impl Executor for Cpu {
         let buffer = HostBuffer::new(bytes.len())?;
         let target = buffer.as_ptr() as usize;
         // The pages of a new buffer, and those of a mapped file, are made when they are first touched: by all threads.
-        threads::parallel_for(bytes.len().div_ceil(huge::LARGE), &|k| {
-            let piece = bytes.chunks(huge::LARGE).nth(k).expect("there are as many pieces");
+        threads::parallel_for(bytes.len().div_ceil(huge_pages::LARGE), &|k| {
+            let piece = bytes.chunks(huge_pages::LARGE).nth(k).expect("there are as many pieces");
             // SAFETY: the buffer is new, as large as `bytes`, and nobody else has it; pieces do not overlap.
             unsafe {
-                let to = (target as *mut u8).add(k * huge::LARGE);
+                let to = (target as *mut u8).add(k * huge_pages::LARGE);
                 std::ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len());
             }
         });

@@ -1,8 +1,8 @@
 //! A plan on this processor: memory for its slots, then its kernels one after the other.
 
-use super::map::{Bindings, Failures, Map, SlotPointer};
-use super::pool::HostBuffer;
-use super::{block, special};
+use super::buffer_pool::HostBuffer;
+use super::interpreter::{Bindings, Failures, Map, SlotPointer};
+use super::{native_kernels, vector};
 use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -94,7 +94,9 @@ impl Program for CpuProgram {
             let start = profiled.then(Instant::now);
             match (ready, &kernel.work) {
                 (Ready::Maps(maps), _) => maps.iter().for_each(|m| m.run(bind)),
-                (Ready::Special(epilogue), Work::Special(s)) => special::run(s, (**epilogue).as_ref(), bind)?,
+                (Ready::Special(epilogue), Work::Special(s)) => {
+                    native_kernels::run(s, (**epilogue).as_ref(), bind)?
+                }
                 _ => unreachable!("prepared from the same plan"),
             }
             if let Some(start) = start {
@@ -122,8 +124,8 @@ fn nonfinite(slot: SlotPointer, bytes: usize, dtype: DType) -> usize {
         return 0;
     }
     match dtype {
-        DType::F32 => block::count_nonfinite(all::<f32>(slot, bytes)),
-        DType::F64 => block::count_nonfinite(all::<f64>(slot, bytes)),
+        DType::F32 => vector::count_nonfinite(all::<f32>(slot, bytes)),
+        DType::F64 => vector::count_nonfinite(all::<f64>(slot, bytes)),
         DType::F16 => all::<half::f16>(slot, bytes).iter().filter(|x| !x.is_finite()).count(),
         DType::BF16 => all::<half::bf16>(slot, bytes).iter().filter(|x| !x.is_finite()).count(),
         _ => 0,

@@ -1,7 +1,7 @@
 //! How many threads compute, and what they do together. They are Volta's own: a caller inside somebody else's pool
 //! waits without picking up that pool's work, which could wait for the engine in turn.
 
-use super::workers::Workers;
+use super::thread_pool::Workers;
 use crate::call::Call;
 use crate::environment::{self, MAX_THREADS};
 use crate::error::{Result, bail};

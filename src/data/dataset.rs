@@ -1,8 +1,8 @@
 //! Samples by index.
 
 use super::array::Array;
-use super::combine::{Concat, Subset};
 use super::mapped::{Mapped, Part};
+use super::subset_concat::{Concat, Subset};
 use super::transform::Transform;
 use crate::error::Result;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ pub trait Dataset: Send + Sync {
     where
         Self: Sized,
     {
-        super::combine::split(self, validation, seed)
+        super::subset_concat::split(self, validation, seed)
     }
 
     /// The samples of this one, then those of the other.

@@ -3,7 +3,7 @@
 
 use super::array::Array;
 use super::dataset::{Dataset, Pass, Sample};
-use super::draw::{Draw, Use};
+use super::sample_rng::{Draw, Use};
 use crate::error::Result;
 use std::f32::consts::TAU;
 

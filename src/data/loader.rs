@@ -4,7 +4,7 @@ use super::array::Array;
 use super::batch::Walk;
 use super::batches::{Batches, TryBatches};
 use super::dataset::{Dataset, Pass};
-use super::draw::{Draw, Use};
+use super::sample_rng::{Draw, Use};
 use super::tensors::TensorDataset;
 use crate::call::{Call, Origin};
 use crate::device::{Device, default_device};

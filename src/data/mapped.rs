@@ -1,7 +1,7 @@
 //! A dataset whose samples are transformed as they are read.
 
 use super::dataset::{Dataset, Pass, Sample};
-use super::draw::{Draw, Use};
+use super::sample_rng::{Draw, Use};
 use super::transform::Transform;
 use crate::error::Result;
 

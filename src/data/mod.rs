@@ -3,10 +3,10 @@
 //! | file | holds |
 //! |---|---|
 //! | `array` `dataset` | plain arrays; samples, and where they come from |
-//! | `combine` `mapped` `transform` | parts, joins and changes of datasets |
+//! | `subset_concat` `mapped` `transform` | parts, joins and changes of datasets |
 //! | `tensors` `mnist` `cifar` `image` `windows` `digits` | datasets: in memory, from files, drawn by rule |
 //! | `loader` `batches` `batch` `workers` | walks through a dataset: order and place, loops, batches, threads |
-//! | `draw` | random numbers by seed, epoch and sample |
+//! | `sample_rng` | random numbers by seed, epoch and sample |
 //! | `file` `tar` | files, zipped or not, that may be damaged |
 //! | `download` | fetching files, when asked to (feature `download`) |
 
@@ -14,18 +14,18 @@ mod array;
 mod batch;
 mod batches;
 mod cifar;
-mod combine;
 mod dataset;
 mod digits;
 #[cfg(all(feature = "download", not(target_arch = "wasm32")))]
 mod download;
-mod draw;
 mod file;
 mod image;
 mod images;
 mod loader;
 mod mapped;
 mod mnist;
+mod sample_rng;
+mod subset_concat;
 mod tar;
 mod tensors;
 mod transform;
@@ -35,17 +35,17 @@ mod workers;
 pub use array::{Array, Elements};
 pub use batches::{Batches, TryBatches};
 pub use cifar::{Cifar10, Cifar100};
-pub use combine::{Concat, Subset};
 pub use dataset::{Dataset, Pass, Sample};
 pub use digits::SyntheticDigits;
 #[cfg(all(feature = "download", not(target_arch = "wasm32")))]
 pub use download::{Download, download};
-pub use draw::Draw;
 pub use image::{ImageFolder, decode_image, read_image};
 pub use images::LabeledImages;
 pub use loader::DataLoader;
 pub use mapped::Mapped;
 pub use mnist::{FashionMnist, Mnist};
+pub use sample_rng::Draw;
+pub use subset_concat::{Concat, Subset};
 pub use tensors::TensorDataset;
 pub use transform::{
     CenterCrop, FromFn, Normalize, OneHot, Pad, RandomCrop, RandomHorizontalFlip, Resize, ToFloat, Transform,

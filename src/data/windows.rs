@@ -2,7 +2,7 @@
 
 use super::array::Array;
 use super::dataset::{Dataset, Pass, Sample};
-use super::draw::{Draw, Use};
+use super::sample_rng::{Draw, Use};
 use crate::call::Call;
 use crate::error::{Result, bail};
 

@@ -4,30 +4,30 @@
 mod by_op;
 mod cache;
 mod capture;
-#[cfg(not(target_arch = "wasm32"))]
-mod collect;
 mod counters;
+mod dry_run;
 mod interrupt;
 mod peak;
-mod preview;
+#[cfg(not(target_arch = "wasm32"))]
+mod plan_recorder;
+mod poison;
 mod profile;
 mod settings;
-mod spoilt;
 mod trace;
 
 pub use by_op::{OpReport, OpTime};
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) use collect::plans_of;
 pub use counters::{Counters, counters, reset_peak};
 pub(crate) use counters::{
     change_pool_bytes, count_bind_group, count_kernels, count_read, count_shader, count_submission,
     count_upload, see_used_bytes,
 };
+pub(crate) use dry_run::assume;
+pub use dry_run::plan_only;
 pub use interrupt::interruptible;
 pub(crate) use interrupt::{check_interrupt, is_interruptible};
 pub use peak::{Peak, measure_peak};
-pub(crate) use preview::assume;
-pub use preview::plan_only;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use plan_recorder::plans_of;
 pub use profile::{KernelTime, Profile, Profiler, profile};
 pub(crate) use profile::{is_profiled, record_time, record_untimed, span, trace_kernel};
 pub use settings::{guards_enabled, set_guards, with_fusion};
@@ -40,7 +40,7 @@ use crate::plan::executor::{Executor, Outcome, Program};
 use crate::plan::report::PlanReport;
 use cache::Cache;
 use capture::Capture;
-use spoilt::Lent;
+use poison::Lent;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -88,8 +88,8 @@ pub(crate) fn executor(device: Device) -> Result<&'static dyn Executor> {
 
 /// An error if these values were overwritten by a run that failed, or never computed.
 pub(crate) fn check_values(values: &dyn Buffer) -> Result<()> {
-    spoilt::check(values)?;
-    preview::check(values)
+    poison::check(values)?;
+    dry_run::check(values)
 }
 
 /// Computes these nodes.
@@ -133,7 +133,7 @@ const MOST_RECORDED: usize = 1 << 16;
 /// Computes what is recorded so far, before more is recorded over these nodes, if that is very much. What is a view of something
 /// stays one.
 pub(crate) fn compute_much(sources: &[Arc<Node>]) -> Result<()> {
-    if recorded() < MOST_RECORDED || preview::is_on() {
+    if recorded() < MOST_RECORDED || dry_run::is_on() {
         return Ok(());
     }
     let mut nodes = take_pending();
@@ -155,7 +155,7 @@ fn is_yet_to_come(node: &Arc<Node>) -> bool {
 }
 
 fn begin_if(due: bool, node: &Arc<Node>, begin: impl FnOnce() -> Result<()>) -> Result<bool> {
-    let alone = guards_enabled() || preview::is_on();
+    let alone = guards_enabled() || dry_run::is_on();
     let begins = due && !alone && executor(node.device)?.works_beside();
     if begins {
         begin()?;
@@ -237,7 +237,7 @@ fn compute(
             let planning = span("plan");
             let plan = crate::plan::compile(capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
             drop(planning);
-            preview::look(&plan)?;
+            dry_run::look(&plan)?;
             // Programs of a device that was lost hold on to it.
             plans.retain(|prepared| !prepared.program.is_lost());
             let preparing = span("prepare");
@@ -251,7 +251,7 @@ fn compute(
     };
     LAST.set(Some(prepared.clone()));
     #[cfg(not(target_arch = "wasm32"))]
-    collect::see(device, &prepared);
+    plan_recorder::see(device, &prepared);
     let plan = &prepared.plan;
     let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();
     let arguments: Vec<_> = plan.arguments.iter().map(|&n| capture::argument(&capture.nodes[n].op)).collect();

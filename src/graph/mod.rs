@@ -1,14 +1,14 @@
 //! The recorded computation: nodes never change their value, whatever is assigned later. A node is pending
 //! until a plan gives it storage; then it lets go of its sources, unless autograd still needs them.
 
-mod blank;
 mod integer_range;
 mod leaf;
+mod node_pool;
 mod pending;
 
-pub(crate) use blank::recycle;
 pub(crate) use integer_range::IntegerRange;
 pub(crate) use leaf::Leaf;
+pub(crate) use node_pool::recycle;
 pub(crate) use pending::{register, take_pending};
 
 use crate::call::{self, Origin};
@@ -141,7 +141,7 @@ impl Node {
         RECORDED.set(RECORDED.get() + 1);
         let wide_range = IntegerRange::of_wide(&op, &sources, shape, dtype);
         let wide_range = wide_range.map_or_else(OnceLock::new, OnceLock::from);
-        blank::place(Node {
+        node_pool::place(Node {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             op,
             shape,

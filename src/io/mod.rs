@@ -20,7 +20,6 @@ pub(crate) mod atomic;
 mod checkpoint;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
-mod gather;
 mod json;
 mod names;
 mod pytorch;
@@ -28,6 +27,7 @@ mod safetensors;
 #[cfg(not(target_arch = "wasm32"))]
 mod sharded;
 mod source;
+mod strided_copy;
 mod table;
 mod types;
 mod values;

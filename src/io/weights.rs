@@ -1,8 +1,8 @@
 //! The tensors of a file, whatever its format: what there is, and any of them when it is asked for.
 
-use super::gather::{View, row_major};
 use super::names::NameMap;
 use super::source::Source;
+use super::strided_copy::{View, row_major};
 use super::types::FileType;
 use super::{pytorch, safetensors};
 use crate::call::Call;

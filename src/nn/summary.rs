@@ -2,7 +2,7 @@
 
 use super::call::{Seen, watch};
 use super::module::walk;
-use super::untouched::Untouched;
+use super::state_guard::Untouched;
 use super::{Item, Module, num_parameters};
 use crate::autograd::no_grad;
 use crate::call::{Layer, LayerScope};

@@ -1,10 +1,10 @@
 //! Adam (Kingma and Ba, 2015), AMSGrad (Reddi and others, 2018) and AdamW (Loshchilov and Hutter, 2019).
 
 use super::RuleOptimizer;
-use super::clock::Steps;
 use super::elementwise::Elementwise;
 use super::expression::{Expression, Terms};
 use super::rule::{Options, Setting, below_one, not_negative};
+use super::step_count::Steps;
 use crate::error::Result;
 use crate::tensor::Tensor;
 

@@ -1,6 +1,6 @@
 //! Keeping gradients from being too large.
 
-use super::total::sum_of_all;
+use super::multi_tensor_sum::sum_of_all;
 use crate::autograd::no_grad;
 use crate::dtype::DType;
 use crate::error::{Result, bail};

@@ -1,10 +1,10 @@
 //! Rules that do the same to every element: the formula is written once for all parameters, and a step costs a few
 //! nodes for each of them, whatever the formula is made of.
 
-use super::clock::{Factor, Steps};
-use super::cut::{Lines, Source};
 use super::expression::{Expression, Line, Sheet, Terms};
+use super::partition::{Lines, Source};
 use super::rule::{Options, Rule, Update};
+use super::step_count::{Factor, Steps};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::graph::{Node, Recipe, Sources};

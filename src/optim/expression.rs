@@ -1,6 +1,6 @@
 //! Formulas of elementwise rules, written as formulas.
 
-use super::clock::Factor;
+use super::step_count::Factor;
 use crate::op::{BinaryOp, Op, UnaryOp};
 use smallvec::SmallVec;
 use std::cell::RefCell;

@@ -1,10 +1,10 @@
 //! Lion (Chen and others, 2023).
 
 use super::RuleOptimizer;
-use super::clock::Steps;
 use super::elementwise::Elementwise;
 use super::expression::{Expression, Terms};
 use super::rule::{Options, Setting, below_one, not_negative};
+use super::step_count::Steps;
 use crate::error::Result;
 use crate::tensor::Tensor;
 

@@ -2,41 +2,42 @@
 //! that is still pending. Their state lives where the parameters live.
 //!
 //! An optimizer is its [`Options`] and a formula, [`Elementwise`] or another [`Rule`], one file each; `optimizer` holds
-//! what they share: groups and state, `inherent` the trait's methods, `save` what is saved, `clock` how many steps there were. An `expression` is
-//! written once for all parameters, `cut` into formulas, and applied to each by `elementwise`. Beside them stand what is done with
+//! what they share: groups and state, `inherent` the trait's methods, `save` what is saved, `step_count` how many steps there were. An `expression` is
+//! written once for all parameters, split into formulas by `partition`, and applied to each by `elementwise`. Beside them stand what is done with
 //! gradients before a step ([`clip_grad_norm`], [`GradScaler`]), with parameters after it ([`Ema`]), and with learning
 //! rates from step to step (`schedule`).
 
 mod adagrad;
 mod adam;
-mod both;
+mod chained;
 mod clip;
-mod clock;
-mod cut;
 mod elementwise;
 mod ema;
 mod expression;
 mod inherent;
 mod lion;
+mod multi_tensor_sum;
 mod muon;
 mod optimizer;
+mod partition;
 mod rmsprop;
 mod rule;
 mod save;
 mod scaler;
 mod schedule;
 mod sgd;
-mod total;
+mod step_count;
 
 pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
-pub use both::Both;
+pub use chained::Both;
 pub use clip::{clip_grad_norm, clip_grad_value, try_clip_grad_norm, try_clip_grad_value};
-pub use clock::{Factor, Steps};
 pub use elementwise::Elementwise;
 pub use ema::Ema;
 pub use expression::{Expression, Term, Terms};
 pub use lion::{Lion, LionOptions};
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use multi_tensor_sum::try_all_finite;
 pub use muon::{Muon, MuonOptions};
 pub use optimizer::{Group, RuleOptimizer};
 pub use rmsprop::{RMSprop, RMSpropOptions};
@@ -47,8 +48,7 @@ pub use schedule::{
     ReduceLROnPlateau, Schedule, Scheduler, SequentialLR, StepLR, WarmupLR,
 };
 pub use sgd::{SGD, SGDOptions};
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) use total::try_all_finite;
+pub use step_count::{Factor, Steps};
 
 use crate::error::Result;
 use crate::state::Stateful;

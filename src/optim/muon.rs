@@ -1,8 +1,8 @@
 //! Muon (Jordan and others, 2024): momentum whose matrices are made orthogonal.
 
 use super::RuleOptimizer;
-use super::clock::Steps;
 use super::rule::{Options, Rule, Setting, Update, below_one, not_negative};
+use super::step_count::Steps;
 use crate::error::{Result, bail};
 use crate::tensor::{Tensor, with_autocast};
 

@@ -1,8 +1,8 @@
 //! What optimizers share: groups of parameters, what is remembered of each, and one plan for a whole step.
 
 use super::Optimizer;
-use super::clock::{Clocks, Factor, Steps};
 use super::rule::{Memory, Rule, Update, learning_rate};
+use super::step_count::{Clocks, Factor, Steps};
 use crate::autograd::no_grad;
 use crate::call::Call;
 use crate::device::Device;

@@ -1,7 +1,7 @@
 //! What tells one optimizer from another: its options and its formula. Everything else they share.
 
 use super::assign_if;
-use super::clock::Steps;
+use super::step_count::Steps;
 use crate::error::{Result, bail};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;

@@ -1,8 +1,8 @@
 //! What an optimizer saves: the options of its groups, and what it remembers of each parameter, by number.
 
 use super::RuleOptimizer;
-use super::clock::{Clock, Clocks};
 use super::rule::{Memory, Rule, Setting};
+use super::step_count::{Clock, Clocks};
 use crate::call::Call;
 use crate::dtype::DType;
 use crate::error::{Result, bail};

@@ -2,7 +2,7 @@
 //! small again before they are used.
 
 use super::Optimizer;
-use super::total::sum_of_all;
+use super::multi_tensor_sum::sum_of_all;
 use crate::autograd::no_grad;
 use crate::call::Call;
 use crate::error::{Result, bail};

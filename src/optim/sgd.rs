@@ -1,10 +1,10 @@
 //! Stochastic gradient descent.
 
 use super::RuleOptimizer;
-use super::clock::Steps;
 use super::elementwise::Elementwise;
 use super::expression::{Expression, Terms};
 use super::rule::{Options, Setting, not_negative};
+use super::step_count::Steps;
 use crate::error::{Result, bail};
 use crate::tensor::Tensor;
 

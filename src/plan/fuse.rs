@@ -1,13 +1,13 @@
 //! Groups what is stored into kernels. Values of one domain that depend on each other go into one kernel
 //! wherever a program for all of them can be written and no kernel has to wait for itself.
 
-use super::build::{Builder, Domain, operand};
 use super::dependencies::Dependencies;
 use super::graph::PlanGraph;
 use super::kernel::{MapKernel, Operand, Rank, Special, SpecialKernel, Step};
+use super::lower_loops::{Builder, Domain, operand};
+use super::materialize::Stored;
 use super::memory::MemoryRules;
 use super::programs;
-use super::store::Stored;
 use super::view::Affine;
 use crate::op::Op;
 use crate::shape::Shape;

@@ -1,33 +1,34 @@
 //! From a recorded graph to a few kernels and one memory layout.
 //!
-//! `graph` is the part of the recorded graph that is asked for; `rejoin` finds what was only cut and joined again; `store`
-//! decides which values get memory, `saved` which of them a backward pass will ask for; `fuse` groups them into kernels, by their
-//! `dependencies`, from the `programs` of each, which `build` writes through the `view`s of movement ops; `columns` lets some fold what others walk over, and a
-//! `prologue` has a product compute what it reads;
-//! `order` is the one they run in, with products that are `narrow` together; `memory` places what they write, in an `arena`
-//! where nobody asks for it later; `kernel` is the result, which executors read. `report` tells it to people, `guard` what
-//! went wrong in it, `assertion` which integers it must not compute with.
+//! | step | files |
+//! |---|---|
+//! | the graph that is asked for | `graph`; `cancel_split_concat` removes splits that are joined again |
+//! | which values get memory | `materialize`; `saved_for_backward` marks those that a backward pass will read |
+//! | which kernels compute them | `fuse`, by their `dependencies` and `programs`; `lower_loops` writes a kernel's loops through the `view`s of movement ops, `collapse_loops` merges loops |
+//! | what is fused across kernels | `fuse_column_reductions` and `prologue` |
+//! | order and memory | `schedule`, with `coschedule_gemms` for small products; `memory`, with an `arena` for values that nobody reads later |
+//! | the result | `kernel`, which an `executor` runs; `report` describes it, `guard` checks results, `assertion` checks integers |
 
 mod arena;
 pub(crate) mod assertion;
-pub(crate) mod build;
-pub(crate) mod columns;
+mod cancel_split_concat;
+mod collapse_loops;
+mod coschedule_gemms;
 mod dependencies;
 pub(crate) mod executor;
 pub(crate) mod fuse;
+pub(crate) mod fuse_column_reductions;
 pub(crate) mod graph;
 pub(crate) mod guard;
 pub(crate) mod kernel;
+pub(crate) mod lower_loops;
+mod materialize;
 pub(crate) mod memory;
-mod narrow;
-mod order;
 mod programs;
 mod prologue;
-mod rejoin;
 pub(crate) mod report;
-mod saved;
-mod simplify;
-mod store;
+mod saved_for_backward;
+mod schedule;
 pub(crate) mod view;
 
 use crate::dtype::DType;
@@ -74,11 +75,11 @@ pub(crate) fn compile(
     age: impl Fn(usize) -> u64,
 ) -> Plan {
     if fuse {
-        rejoin::run(&mut graph);
+        cancel_split_concat::run(&mut graph);
         graph.resolve_all();
     }
-    let stored = store::choose(&graph, fuse, rules.slots);
-    saved::keep(&mut graph, &stored.flags);
+    let stored = materialize::choose(&graph, fuse, rules.slots);
+    saved_for_backward::keep(&mut graph, &stored.flags);
     let graph = &graph;
     let fusion = Fusion::run(graph, stored, fuse, rules);
     // Op by op, as under guards, of which the first to find a fault should be that of the first op.

@@ -1,11 +1,11 @@
 //! The program of every stored value by itself. Where one cannot be written, another value is stored first, and only the
 //! programs that computed that one are written anew.
 
-use super::build::{Builder, Obstacle};
 use super::fuse::natural_domain;
 use super::graph::PlanGraph;
 use super::kernel::MapKernel;
-use super::store::Stored;
+use super::lower_loops::{Builder, Obstacle};
+use super::materialize::Stored;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 

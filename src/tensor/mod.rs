@@ -9,15 +9,15 @@ mod assertion;
 pub(crate) mod attention;
 mod autocast;
 mod band;
+mod cat_split;
 mod conv;
 mod create;
 mod cross_entropy;
 mod dropout;
 mod einsum;
 mod elementwise;
-mod foreign;
 mod index;
-mod join;
+mod interop;
 mod linear_cross_entropy;
 mod loss;
 mod mask;
@@ -26,7 +26,6 @@ mod metric_loss;
 mod movement;
 mod norm;
 mod operators;
-mod order;
 mod pool;
 mod precision;
 mod read;
@@ -34,6 +33,7 @@ pub(crate) mod record;
 mod reduce;
 mod resize;
 mod softmax;
+mod sort;
 mod statistics;
 mod transfer;
 
@@ -48,7 +48,7 @@ pub use cross_entropy::{
     try_cross_entropy, try_cross_entropy_with, try_nll_loss, try_nll_loss_with,
 };
 pub use elementwise::Operand;
-pub use foreign::HostMemory;
+pub use interop::HostMemory;
 pub use linear_cross_entropy::{
     LinearCrossEntropyOptions, linear_cross_entropy, linear_cross_entropy_with, try_linear_cross_entropy,
     try_linear_cross_entropy_with,

@@ -1,7 +1,7 @@
 //! `volta chat`: taking turns with a model.
 
 use super::model_file::{self, DEFAULT_FOLDER, find, stem};
-use super::writing::{Sampling, write};
+use super::sampling::{Sampling, write};
 use crate::cli::device::DeviceFlag;
 use crate::cli::output::{Failure, Outcome, Output, check, say_error, say_part};
 use serde_json::json;

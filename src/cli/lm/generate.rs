@@ -1,7 +1,7 @@
 //! `volta generate`: text from a prompt.
 
 use super::model_file::{self, DEFAULT_FOLDER, find};
-use super::writing::{Sampling, beginning, write};
+use super::sampling::{Sampling, beginning, write};
 use crate::cli::device::DeviceFlag;
 use crate::cli::output::{Failure, Outcome, Output, check, say_error, say_part};
 use serde_json::json;

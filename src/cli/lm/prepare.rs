@@ -1,9 +1,9 @@
 //! Everything a run needs, made from its configuration.
 
-use super::begun::fingerprint;
 use super::config::{self, Config, TokenizerSource};
+use super::epoch_math::Pace;
 use super::model_file::{Model, shape};
-use super::pace::Pace;
+use super::run_manifest::fingerprint;
 use crate::cli::download::corpus;
 use crate::cli::output::{Failure, Output};
 use indicatif::{ProgressBar, ProgressStyle};

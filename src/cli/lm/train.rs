@@ -1,18 +1,18 @@
 //! `volta train`: a language model from a text.
 
-use super::begun::Begun;
 use super::clock::span;
 use super::config::{Config, Duration, Flags};
 use super::diverged::Diverged;
+use super::html_report::Page;
 use super::model_file::{self, About, TOKENIZER_NOTE};
-use super::page::Page;
-use super::places::{self, Locked, Places};
 use super::plan::StepPlan;
 use super::prepare::{self, Prepared, prepare};
+use super::progress::Watch;
 use super::report::Times;
+use super::run_manifest::Begun;
+use super::run_paths::{self, Locked, Places};
+use super::sampling::{Sampling, beginning, sample};
 use super::steps::half;
-use super::watch::Watch;
-use super::writing::{Sampling, beginning, sample};
 use super::{device, log};
 use crate::cli::output::{Failure, Outcome, Output, check, say_error};
 use serde_json::json;
@@ -55,7 +55,7 @@ const PROFILE_EVERY: u64 = 50;
 /// Trains.
 pub fn run(options: &Options, output: Output) -> Outcome {
     let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
-    places::check(&config)?;
+    run_paths::check(&config)?;
     let device = device(&config.device)?;
     let from = config
         .from
@@ -81,7 +81,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let begun = Begun::now(&name, &config, &prepared);
     // Nothing is made for a run to go on with that is not there, and no folder for a run whose log cannot be written.
     let before = if options.resume { Some(last(&config, &begun, output)?) } else { None };
-    log::prepare(&places::log(&config)).map_err(|e| cannot_write(&places::log(&config), &e))?;
+    log::prepare(&run_paths::log(&config)).map_err(|e| cannot_write(&run_paths::log(&config), &e))?;
     let Locked { places, lock } = before.map_or_else(|| Places::make(&config, &name), Ok)?;
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
 

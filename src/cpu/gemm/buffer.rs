@@ -1,6 +1,6 @@
 //! Scratch memory that threads keep between calls.
 
-use crate::cpu::huge;
+use crate::cpu::huge_pages;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ thread_local! {
 
 impl Buffer {
     fn layout(bytes: usize) -> Layout {
-        let alignment = if bytes >= huge::LARGE { huge::LARGE } else { ALIGN };
+        let alignment = if bytes >= huge_pages::LARGE { huge_pages::LARGE } else { ALIGN };
         Layout::from_size_align(bytes, alignment).expect("a buffer's size fits the address space")
     }
 
@@ -30,8 +30,8 @@ impl Buffer {
         if data.is_null() {
             handle_alloc_error(Buffer::layout(bytes));
         }
-        if bytes >= huge::LARGE {
-            huge::advise(data, bytes);
+        if bytes >= huge_pages::LARGE {
+            huge_pages::advise(data, bytes);
         }
         Buffer { data, bytes }
     }

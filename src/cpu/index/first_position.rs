@@ -1,7 +1,7 @@
 //! Where each place is named first.
 
 use super::scatter::index_at;
-use crate::cpu::map::Bindings;
+use crate::cpu::interpreter::Bindings;
 use crate::plan::kernel::SpecialKernel;
 
 /// The first position that names each place, or -1.

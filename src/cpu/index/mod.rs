@@ -1,16 +1,16 @@
-//! Sorting and running sums; `scatter` adds by index, `first_position` finds who names a place first, `window_max` the
+//! Sorting and running sums; `scatter` adds by index, `first_position` finds who names a place first, `max_pool` the
 //! positions of window maxima.
 
 mod first_position;
+mod max_pool;
 mod scatter;
-mod window_max;
 
 pub(super) use first_position::first_position;
+pub(super) use max_pool::max_pool_index;
 pub(super) use scatter::scatter_add;
-pub(super) use window_max::max_pool_index;
 
-use super::map::{Bindings, SlotPointer};
-use super::special::start;
+use super::interpreter::{Bindings, SlotPointer};
+use super::native_kernels::start;
 use super::threads::parallel_for;
 use crate::dtype::DType;
 use crate::plan::kernel::{Operand, SpecialKernel};

@@ -1,8 +1,8 @@
 //! Adding values up at the places that indices name.
 
 use super::{Number, by_number, lines, position};
-use crate::cpu::map::{Bindings, SlotPointer};
-use crate::cpu::special::start;
+use crate::cpu::interpreter::{Bindings, SlotPointer};
+use crate::cpu::native_kernels::start;
 use crate::cpu::threads::parallel_for;
 use crate::dtype::DType;
 use crate::plan::kernel::{Operand, SpecialKernel};

@@ -1,19 +1,19 @@
 //! What is done to samples as they are read. Randomness comes from a [`Draw`] that knows the seed, the epoch and the
 //! sample, so that any number of workers makes the same batches.
 //!
-//! Images are arrays whose last two axes are height and width. `place` moves pixels, `resize` blends them, `values`
-//! changes numbers.
+//! Images are arrays whose last two axes are height and width. `geometric` moves pixels, `resize` blends
+//! them, `photometric` changes numbers.
 
-mod place;
+mod geometric;
+mod photometric;
 mod resize;
-mod values;
 
-pub use place::{CenterCrop, Pad, RandomCrop, RandomHorizontalFlip};
+pub use geometric::{CenterCrop, Pad, RandomCrop, RandomHorizontalFlip};
+pub use photometric::{Normalize, OneHot, ToFloat};
 pub use resize::Resize;
-pub use values::{Normalize, OneHot, ToFloat};
 
 use super::array::Array;
-use super::draw::Draw;
+use super::sample_rng::Draw;
 use crate::error::{Result, bail};
 
 /// A change of an array. Tuples and vectors of transforms apply one after the other.

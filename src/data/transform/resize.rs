@@ -1,8 +1,8 @@
 //! Images of another size: each new pixel is a weighted mean of those it covers, so that shrinking does not alias.
 
 use super::super::array::{Array, Elements};
-use super::super::draw::Draw;
 use super::{Transform, image_size, resized};
+use crate::data::sample_rng::Draw;
 use crate::error::{Result, bail};
 
 /// Resizes an image of bytes or f32, bilinearly.

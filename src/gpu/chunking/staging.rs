@@ -2,7 +2,7 @@
 //! run through all of a tensor, heads of attention that lie across the ends of pieces. What a part needs is copied aside,
 //! is computed with there, and the results are copied to where they belong. A line of running sums may itself be longer than
 //! what a dispatch sees: it is summed up in pieces, each from where the one before it ends. For one that is to be sorted, see
-//! `long_sort`.
+//! `external_sort`.
 
 use super::loops::without_overhang;
 use crate::dtype::DType;

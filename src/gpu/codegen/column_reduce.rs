@@ -9,8 +9,8 @@ use super::row_blocking::varies;
 use super::thread_group::Shared;
 use super::{MapDispatch, MapLowered, can_be_wide};
 use crate::gpu::lower::dispatch::{Caps, Lane, Memory};
-use crate::plan::columns::turned;
 use crate::plan::fuse::row_major;
+use crate::plan::fuse_column_reductions::turned;
 use crate::plan::kernel::{Access, MapKernel, Rank, Step, Value};
 
 /// Workgroups that share all rows: some for each processor of a large GPU, and few enough parts to fold.

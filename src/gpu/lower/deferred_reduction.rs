@@ -30,7 +30,7 @@ impl Builder<'_> {
     }
 
     /// Whether it sums what the dispatches before it, which have all been added, wrote to memory of their own, and reads nothing
-    /// else. Small ones wait in their own way (see `behind`).
+    /// else. Small ones wait in their own way (see `serial_fusion`).
     fn can_wait(&self, share: &Share) -> bool {
         let Dispatch { bindings, groups, .. } = &share.part.dispatch;
         let is_scratch = |memory| matches!(memory, Memory::Scratch(_));

@@ -418,7 +418,7 @@ impl Builder<'_> {
     /// The workgroups that run at a time, so that a kernel does not keep the device for too long.
     fn at_a_time(&self, kernels: &[usize], body: &str, groups: u64) -> u64 {
         let some = match kernels {
-            // Those that share a dispatch do not take long together (see `beside`), or are products for devices with tensor cores.
+            // Those that share a dispatch do not take long together (see `horizontal_fusion`), or are products for devices with tensor cores.
             &[k] if body.contains(NUMBER) => self.target.pace.at_a_time(&self.plan.kernels[k], groups),
             _ => groups,
         };

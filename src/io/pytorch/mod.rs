@@ -87,8 +87,9 @@ fn tensor(
     let apart = t.shape.iter().zip(&strides).filter(|(_, stride)| **stride > 0);
     let apart: usize = apart.map(|(extent, _)| extent).product();
     let offset = t.offset.checked_mul(element).and_then(|o| o.checked_add(range.start));
-    let end = offset
-        .and_then(|start| super::gather::View { start, shape: &t.shape, strides: &strides, element }.end());
+    let end = offset.and_then(|start| {
+        super::strided_copy::View { start, shape: &t.shape, strides: &strides, element }.end()
+    });
     match (offset, end) {
         (Some(start), Some(end)) if end <= range.end && apart <= range.len() / element => {
             entry.move_to(start);

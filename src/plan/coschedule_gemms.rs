@@ -1,0 +1,119 @@
+//! Products of halves with few results and long sums: by itself, such a product leaves a part of a large device idle. So those
+//! that have time wait for others of their kind.
+
+use super::fuse::{Body, Fusion};
+use super::kernel::Special;
+use super::schedule::SHORT;
+use crate::dtype::DType;
+use std::collections::HashMap;
+
+/// Results that are few.
+const FEW: usize = 5 << 19;
+/// Results of such products that keep a large device busy for several rounds of tiles. Where a plan has so many, they run in
+/// crowds, elsewhere in pairs. Products of a crowd at most.
+const CROWD: usize = 20 << 20;
+const MOST_CROWD: usize = 12;
+
+/// What they may keep in memory while they wait for a partner, or for a crowd, as a part of all that the plan writes.
+const PAIR_HELD: usize = 20;
+const CROWD_HELD: usize = 10;
+
+#[derive(Clone, Copy)]
+struct Narrow {
+    results: usize,
+    /// Of each result.
+    terms: usize,
+    /// Whether there are enough of its kind for crowds.
+    crowded: bool,
+}
+
+/// The narrow products among a plan's kernels in the making.
+pub(super) struct NarrowProducts {
+    groups: Vec<Option<Narrow>>,
+}
+
+impl NarrowProducts {
+    pub fn of(fusion: &Fusion) -> NarrowProducts {
+        let mut groups: Vec<Option<Narrow>> = fusion.groups.iter().map(|group| narrow(&group.body)).collect();
+        let mut results: HashMap<usize, usize> = HashMap::new();
+        groups.iter().flatten().for_each(|one| *results.entry(one.terms).or_default() += one.results);
+        groups.iter_mut().flatten().for_each(|one| one.crowded = results[&one.terms] >= CROWD);
+        NarrowProducts { groups }
+    }
+
+    pub fn none() -> NarrowProducts {
+        NarrowProducts { groups: Vec::new() }
+    }
+
+    fn get(&self, group: usize) -> Option<Narrow> {
+        self.groups.get(group).copied().flatten()
+    }
+
+    pub fn contains(&self, group: usize) -> bool {
+        self.get(group).is_some()
+    }
+
+    /// Those that wait, the oldest first, in pairs and crowds of one kind; some are not full yet.
+    pub fn together(&self, waiting: &[usize]) -> Vec<Together> {
+        let mut all: Vec<Together> = Vec::new();
+        for &group in waiting {
+            let Some(narrow) = self.get(group) else { continue };
+            let kind = |t: &&mut Together| t.terms == narrow.terms && t.groups.len() < t.most();
+            match all.iter_mut().find(kind) {
+                Some(others) => {
+                    others.groups.push(group);
+                    others.results += narrow.results;
+                }
+                None => {
+                    let Narrow { results, terms, crowded } = narrow;
+                    all.push(Together { groups: vec![group], results, terms, crowded });
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether those that wait may keep so many bytes in memory, of so many that the plan writes.
+    pub fn may_hold(&self, waiting: &[usize], held: usize, written: usize) -> bool {
+        let crowded = waiting.iter().any(|&group| self.get(group).is_some_and(|narrow| narrow.crowded));
+        held <= written / if crowded { CROWD_HELD } else { PAIR_HELD }
+    }
+}
+
+/// Narrow products that may run together.
+pub(super) struct Together {
+    pub groups: Vec<usize>,
+    results: usize,
+    terms: usize,
+    crowded: bool,
+}
+
+impl Together {
+    fn most(&self) -> usize {
+        if self.crowded { MOST_CROWD } else { 2 }
+    }
+
+    /// Whether they need not wait for more.
+    pub fn is_full(&self) -> bool {
+        self.groups.len() == self.most() || self.crowded && self.results >= CROWD
+    }
+
+    /// The order in which they run. In a crowd the last one is first: what that reads was only just written, and once it has
+    /// waited for it, nobody else has to.
+    pub fn in_order(&self) -> Vec<usize> {
+        if self.crowded { self.groups.iter().rev().copied().collect() } else { self.groups.clone() }
+    }
+}
+
+/// The product that this is, if it is narrow, but too much work for a small kernel.
+fn narrow(body: &Body) -> Option<Narrow> {
+    let Body::Special(s) = body else { return None };
+    let halves = s.operands.iter().all(|operand| operand.dtype == DType::F16);
+    let (results, terms) = (s.output.shape.numel(), s.operands[0].shape.last().copied().unwrap_or(1));
+    let fits = s.special == Special::Matmul
+        && halves
+        && s.epilogue.is_none()
+        && s.prologues.is_empty()
+        && results <= FEW;
+    (fits && results.saturating_mul(terms) > SHORT).then_some(Narrow { results, terms, crowded: false })
+}
