@@ -35,7 +35,7 @@ pub struct KernelTime {
 }
 
 /// The kernels that ran during [`profile`], the slowest first. Printing it gives a table; so does
-/// [`by_op`](Self::by_op) and [`nn::by_module`](crate::nn::profile_by_module), and [`write_trace`](Self::write_trace) tells what happened when.
+/// [`by_op`](Self::by_op) and [`nn::by_module`](crate::nn::by_module), and [`write_trace`](Self::write_trace) tells what happened when.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// One entry for every different kernel.
