@@ -12,10 +12,10 @@
 //! | `VOLTA_MIRROR` | where they are fetched from | a URL |
 //! | `VOLTA_LIMITS` | with what limits GPUs are opened, for tests | `webgpu` |
 //! | `VOLTA_BLOCK_BYTES` | how large a piece of a large tensor is at most, for tests | bytes |
-//! | `VOLTA_LONGEST_MS` | how long a submission may take, by estimate | milliseconds |
-//! | `VOLTA_MANY_RUNS` | after how many runs a plan gets a better program | a whole number |
+//! | `VOLTA_MAX_DISPATCH_MS` | how long a submission may take, by estimate | milliseconds |
+//! | `VOLTA_TIER_UP_RUNS` | after how many runs a plan is compiled again, optimized | a whole number |
 //!
-//! An empty variable is as good as none.
+//! An empty variable is as good as none. A variable's old name is read too, for one release, with a note on standard error.
 
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -26,6 +26,10 @@ use std::sync::OnceLock;
 /// More threads than any processor has; a system that starts many times as many may run out of memory maps, which ends the
 /// program.
 pub(crate) const MAX_THREADS: usize = 1024;
+
+/// Variables that were renamed: the name, and the old one.
+const RENAMED: [(&str, &str); 2] =
+    [("VOLTA_MAX_DISPATCH_MS", "VOLTA_LONGEST_MS"), ("VOLTA_TIER_UP_RUNS", "VOLTA_MANY_RUNS")];
 
 /// What the variables say; `None` and `false` where they say nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,8 +43,8 @@ pub(crate) struct Environment {
     pub mirror: Option<String>,
     pub webgpu_limits: bool,
     pub block_bytes: Option<u64>,
-    pub longest_ms: Option<f64>,
-    pub many_runs: Option<u32>,
+    pub max_dispatch_ms: Option<f64>,
+    pub tier_up_runs: Option<u32>,
 }
 
 /// Checks every variable that Volta reads.
@@ -67,8 +71,20 @@ pub fn device() -> Result<Option<Device>> {
 #[track_caller]
 pub(crate) fn get() -> Result<&'static Environment> {
     static READ: OnceLock<Result<Environment, String>> = OnceLock::new();
-    let read = READ.get_or_init(|| Environment::read(|name| std::env::var_os(name)));
+    let read =
+        READ.get_or_init(|| Environment::read(|name| set_under_any_name(name, |n| std::env::var_os(n))));
     read.as_ref().map_err(|problems| Error::new(ErrorKind::Argument, problems))
+}
+
+/// A variable's value. An old name counts where the new one is not set, and a note says so.
+fn set_under_any_name(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<OsString> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    set(name).or_else(|| {
+        let (_, old) = RENAMED.iter().find(|(new, _)| *new == name)?;
+        let value = set(old)?;
+        eprintln!("note: the variable {old} is called {name} now; the old name goes with the next release");
+        Some(value)
+    })
 }
 
 /// What the variables say, for callers that cannot fail: those panic with what is wrong.
@@ -104,11 +120,11 @@ impl Environment {
             block_bytes: reader.value("VOLTA_BLOCK_BYTES", "a whole number of at least 1", |text| {
                 text.parse().ok().filter(|&bytes| bytes > 0)
             }),
-            longest_ms: reader.value("VOLTA_LONGEST_MS", "a number more than 0", |text| {
+            max_dispatch_ms: reader.value("VOLTA_MAX_DISPATCH_MS", "a number more than 0", |text| {
                 text.parse().ok().filter(|ms: &f64| *ms > 0.0 && ms.is_finite())
             }),
-            many_runs: reader.value(
-                "VOLTA_MANY_RUNS",
+            tier_up_runs: reader.value(
+                "VOLTA_TIER_UP_RUNS",
                 &format!("a whole number from 0 to {}", u32::MAX),
                 |text| text.parse().ok(),
             ),
@@ -191,8 +207,8 @@ mod tests {
             ("VOLTA_MIRROR", "http://127.0.0.1:80/x/"),
             ("VOLTA_LIMITS", "webgpu"),
             ("VOLTA_BLOCK_BYTES", "4096"),
-            ("VOLTA_LONGEST_MS", "0.5"),
-            ("VOLTA_MANY_RUNS", "0"),
+            ("VOLTA_MAX_DISPATCH_MS", "0.5"),
+            ("VOLTA_TIER_UP_RUNS", "0"),
         ]);
         let expected = Environment {
             device: Some(Device::Gpu(2)),
@@ -202,8 +218,8 @@ mod tests {
             mirror: Some("http://127.0.0.1:80/x".into()),
             webgpu_limits: true,
             block_bytes: Some(4096),
-            longest_ms: Some(0.5),
-            many_runs: Some(0),
+            max_dispatch_ms: Some(0.5),
+            tier_up_runs: Some(0),
         };
         assert_eq!(said, Ok(expected));
     }
@@ -221,8 +237,8 @@ mod tests {
             ("VOLTA_MIRROR", "ftp://x", "http://"),
             ("VOLTA_LIMITS", "metal", "webgpu"),
             ("VOLTA_BLOCK_BYTES", "0", "at least 1"),
-            ("VOLTA_LONGEST_MS", "nan", "more than 0"),
-            ("VOLTA_MANY_RUNS", "-3", "from 0"),
+            ("VOLTA_MAX_DISPATCH_MS", "nan", "more than 0"),
+            ("VOLTA_TIER_UP_RUNS", "-3", "from 0"),
         ];
         for (name, value, allowed) in table {
             let said = read(&[(name, value)]).expect_err(value);
@@ -230,6 +246,20 @@ mod tests {
         }
         let said = read(&[("VOLTA_THREADS", "x"), ("VOLTA_GUARDS", "y")]).unwrap_err();
         assert_eq!(said.lines().count(), 2, "{said}");
+    }
+
+    #[test]
+    fn an_old_name_counts_where_the_new_one_is_not_set() {
+        let set = |variables: &'static [(&str, &str)]| {
+            let find = move |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+            };
+            set_under_any_name("VOLTA_TIER_UP_RUNS", find)
+        };
+        assert_eq!(set(&[("VOLTA_MANY_RUNS", "3")]), Some("3".into()));
+        assert_eq!(set(&[("VOLTA_MANY_RUNS", "3"), ("VOLTA_TIER_UP_RUNS", "4")]), Some("4".into()));
+        assert_eq!(set(&[("VOLTA_MANY_RUNS", "3"), ("VOLTA_TIER_UP_RUNS", "")]), Some("3".into()));
+        assert_eq!(set(&[]), None);
     }
 
     #[test]

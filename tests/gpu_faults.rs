@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::gpu::{
-    device_bytes, fail_next_map, limit_memory, lose_device, report_out_of_memory, spoil_next_run,
+    device_bytes, fail_next_map, fail_next_run, limit_memory, lose_device, report_out_of_memory,
     spoil_next_shader,
 };
 use volta::{DType, Device, Element, Error, ErrorKind, SGD, Tensor, mse_loss, with_device};
@@ -123,7 +123,7 @@ on_gpu! {
         let error = x.abs().try_to_vec::<f32>().unwrap_err();
         assert_names(&error, ErrorKind::Memory, &["gpu:0", "out of memory", "abs", "[3]"]);
         works_again();
-        spoil_next_run(0).unwrap();
+        fail_next_run(0).unwrap();
         let error = x.abs().try_to_vec::<f32>().unwrap_err();
         assert_names(&error, ErrorKind::Device, &["gpu:0", "running a plan", "abs", "[3]"]);
         assert_eq!(x.abs().to_vec::<f32>(), [1.0, 4.0, 9.0]);
@@ -142,7 +142,7 @@ on_gpu! {
         assert_eq!(s.to_vec::<f32>(), [2.0; 16]);
         // A run that fails may have added already.
         step();
-        spoil_next_run(0).unwrap();
+        fail_next_run(0).unwrap();
         assert_names(&s.try_to_vec::<f32>().unwrap_err(), ErrorKind::Device, &["running a plan"]);
         assert_names(&s.try_to_vec::<f32>().unwrap_err(), ErrorKind::Memory, &["overwritten", "make it anew"]);
         works_again();

@@ -7,37 +7,37 @@ use crate::call::Call;
 use crate::device::{Device, default_device, with_device};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::op::OwnGradient;
-use crate::tensor::{DrawAside, RngState, Tensor, autocast_dtype, with_autocast};
+use crate::op::CustomGradient;
+use crate::tensor::{RngScope, RngState, Tensor, autocast_dtype, with_autocast};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What a function's result depends on besides its inputs.
-struct Circumstances {
+struct RecomputeState {
     /// So that dropout falls as it did the first time.
     rng: RngState,
     autocast: Option<DType>,
     device: Device,
 }
 
-impl Circumstances {
-    fn here() -> Circumstances {
-        Circumstances { rng: RngState::save(), autocast: autocast_dtype(), device: default_device() }
+impl RecomputeState {
+    fn here() -> RecomputeState {
+        RecomputeState { rng: RngState::save(), autocast: autocast_dtype(), device: default_device() }
     }
 
     /// Runs `f` as it would have run then, and leaves everything as it is now.
     fn relive<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _aside = DrawAside::from(self.rng);
+        let _aside = RngScope::from(self.rng);
         with_device(self.device, || with_autocast(self.autocast, f))
     }
 }
 
-struct Again<F> {
+struct Recompute<F> {
     function: F,
-    circumstances: Circumstances,
+    state: RecomputeState,
 }
 
-impl<F: Fn(&[Tensor]) -> Tensor + Send + Sync> OwnGradient for Again<F> {
+impl<F: Fn(&[Tensor]) -> Tensor + Send + Sync> CustomGradient for Recompute<F> {
     fn gradients(
         &self,
         inputs: &[Tensor],
@@ -45,9 +45,9 @@ impl<F: Fn(&[Tensor]) -> Tensor + Send + Sync> OwnGradient for Again<F> {
         gradient: &Tensor,
     ) -> Result<Vec<Option<Tensor>>> {
         let create_graph = super::is_enabled();
-        let begin = |x: &Tensor| if x.is_tracked() { x.begun_anew() } else { Ok(x.clone()) };
+        let begin = |x: &Tensor| if x.is_tracked() { x.fresh_leaf() } else { Ok(x.clone()) };
         let fresh: Vec<Tensor> = inputs.iter().map(begin).collect::<Result<_>>()?;
-        let output = self.circumstances.relive(|| enable_grad(|| (self.function)(&fresh)));
+        let output = self.state.relive(|| enable_grad(|| (self.function)(&fresh)));
         let tracked: Vec<&Tensor> = fresh.iter().filter(|x| x.is_tracked()).collect();
         refuse_captured(&output, &tracked)?;
         let options = BackwardOptions { retain_graph: false, create_graph };
@@ -100,7 +100,7 @@ pub fn try_checkpoint(
 ) -> Result<Tensor> {
     let _call = Call::enter("checkpoint");
     let inputs: Vec<Tensor> = inputs.iter().map(|t| (*t).clone()).collect();
-    let circumstances = Circumstances::here();
+    let state = RecomputeState::here();
     let value = no_grad(|| function(&inputs));
-    Ok(with_own_gradient(&value, &inputs, Arc::new(Again { function, circumstances })))
+    Ok(with_own_gradient(&value, &inputs, Arc::new(Recompute { function, state })))
 }

@@ -3,8 +3,8 @@
 use super::no_grad;
 use crate::call::Call;
 use crate::error::{Result, bail};
-use crate::graph::{Node, Recipe, Sources};
-use crate::op::{Op, OwnGradient};
+use crate::graph::{Node, NodeSpec, Sources};
+use crate::op::{CustomGradient, Op};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub trait Function: Send + Sync + 'static {
 
 struct Users<F>(F);
 
-impl<F: Function> OwnGradient for Users<F> {
+impl<F: Function> CustomGradient for Users<F> {
     fn gradients(
         &self,
         inputs: &[Tensor],
@@ -90,7 +90,11 @@ pub fn try_apply(function: impl Function, inputs: &[&Tensor]) -> Result<Tensor> 
 }
 
 /// `value` with a gradient of its own towards `inputs`.
-pub(crate) fn with_own_gradient(value: &Tensor, inputs: &[Tensor], gradient: Arc<dyn OwnGradient>) -> Tensor {
+pub(crate) fn with_own_gradient(
+    value: &Tensor,
+    inputs: &[Tensor],
+    gradient: Arc<dyn CustomGradient>,
+) -> Tensor {
     let value = value.detach().node();
     let tracked = super::is_enabled() && value.dtype.is_float() && inputs.iter().any(Tensor::is_tracked);
     if !tracked {
@@ -98,5 +102,12 @@ pub(crate) fn with_own_gradient(value: &Tensor, inputs: &[Tensor], gradient: Arc
     }
     let (shape, dtype, device) = (value.shape, value.dtype, value.device);
     let sources: Sources = std::iter::once(value).chain(inputs.iter().map(Tensor::node)).collect();
-    Tensor::from_node(Node::record(Recipe { op: Op::Own(gradient), sources, shape, dtype, device, tracked }))
+    Tensor::from_node(Node::record(NodeSpec {
+        op: Op::Own(gradient),
+        sources,
+        shape,
+        dtype,
+        device,
+        tracked,
+    }))
 }

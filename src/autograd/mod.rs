@@ -11,10 +11,10 @@ pub(crate) use mode::is_enabled;
 pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 
 use crate::call::Call;
-use crate::engine::{begin, realize_beside};
+use crate::engine::{begin, realize_with};
 use crate::error::{Result, bail};
 use crate::graph::Node;
-use crate::op::{Differentiated, gradient};
+use crate::op::{GradientContext, gradient};
 use crate::tensor::{Tensor, with_autocast};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -30,7 +30,7 @@ pub struct BackwardOptions {
 }
 
 /// Bytes of a gradient that keep a fast device busy for longer than it takes to give it more to do.
-const LARGE: usize = 16 << 20;
+const LARGE_GRADIENT_BYTES: usize = 16 << 20;
 
 /// Walks back from `outputs`, handing every finished gradient to `visit`, which says whether to go on. A device that has
 /// begun with the forward pass goes on behind the first product, while the rest is recorded, if it `follows` and the gradient
@@ -75,7 +75,7 @@ fn walk(
         let from_here = {
             let _call = Call::gradient_of(node.origin);
             let output = Tensor::from_node(node.clone());
-            gradient::of(&Differentiated { node: &node, sources: &sources, output, gradient: &g })?
+            gradient::of(&GradientContext { node: &node, sources: &sources, output, gradient: &g })?
         };
         for (source, g) in sources.iter().zip(from_here) {
             let node = source.node();
@@ -92,7 +92,7 @@ fn walk(
         let is_first_product = follows && node.op.is_product();
         follows &= !is_first_product;
         used.push(node);
-        let is_large = g.numel() * g.dtype().size() >= LARGE;
+        let is_large = g.numel() * g.dtype().size() >= LARGE_GRADIENT_BYTES;
         let mut on_the_way = sources.iter().map(Tensor::node).filter(|source| source.leaf.is_none());
         if is_first_product
             && is_large
@@ -104,7 +104,7 @@ fn walk(
             // takes the place of the logits.
             let of_operands = sources.iter().filter_map(|source| waiting.get(&source.node().id));
             let beside = of_operands.map(|(_, gradient)| gradient.node()).chain([g.node()]).collect();
-            realize_beside(&next.node(), beside)?;
+            realize_with(&next.node(), beside)?;
         }
     }
     used.iter().for_each(|node| node.release_tape());
@@ -215,7 +215,9 @@ pub fn try_grad(
     let mut found: Vec<Option<Tensor>> = vec![None; inputs.len()];
     in_mode(options, || {
         walk(&start, options, false, |node, g| {
-            for (slot, input) in found.iter_mut().zip(&wanted).filter(|(_, input)| node.counts_as(input)) {
+            for (slot, input) in
+                found.iter_mut().zip(&wanted).filter(|(_, input)| node.is_same_variable(input))
+            {
                 let g = g.cast(input.dtype)?;
                 *slot = Some(match slot.take() {
                     Some(sum) => sum.try_add(&g)?,

@@ -44,7 +44,7 @@ impl Buffer for HostBuffer {
         self
     }
 
-    fn was_shown(&self) -> bool {
+    fn is_exported(&self) -> bool {
         self.is_foreign() || self.shown.load(Ordering::Relaxed)
     }
 
@@ -56,22 +56,22 @@ impl Buffer for HostBuffer {
 #[derive(Default)]
 struct Pool {
     /// Free memory by size.
-    free: BTreeMap<usize, Vec<Piece>>,
+    free: BTreeMap<usize, Vec<FreeBlock>>,
     free_bytes: usize,
     used_bytes: usize,
     peak_used: usize,
 }
 
 /// Memory that nobody uses.
-struct Piece {
+struct FreeBlock {
     data: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: free memory belongs to the pool alone.
-unsafe impl Send for Piece {}
+unsafe impl Send for FreeBlock {}
 
-impl Piece {
+impl FreeBlock {
     fn give_back(self) {
         // SAFETY: allocated with this layout, and nobody has it any more.
         unsafe { dealloc(self.data.as_ptr(), layout(self.bytes)) };
@@ -93,12 +93,12 @@ fn with_pool<R>(f: impl FnOnce(&mut Pool) -> R) -> R {
 /// serves what is smaller, so that whole pages are enough.
 fn class(bytes: usize) -> usize {
     let bytes = bytes.max(ALIGNMENT);
-    let step = (bytes.next_power_of_two() / 16).clamp(ALIGNMENT, huge_pages::LARGE);
+    let step = (bytes.next_power_of_two() / 16).clamp(ALIGNMENT, huge_pages::MIN_HUGE_BYTES);
     bytes.next_multiple_of(step)
 }
 
 fn layout(bytes: usize) -> Layout {
-    let alignment = if bytes >= huge_pages::LARGE { huge_pages::LARGE } else { ALIGNMENT };
+    let alignment = if bytes >= huge_pages::MIN_HUGE_BYTES { huge_pages::MIN_HUGE_BYTES } else { ALIGNMENT };
     Layout::from_size_align(bytes, alignment).expect("sizes were checked when the shape was made")
 }
 
@@ -114,7 +114,7 @@ impl HostBuffer {
         for piece in released {
             piece.give_back();
         }
-        if let Some(Piece { data, bytes }) = reused {
+        if let Some(FreeBlock { data, bytes }) = reused {
             see_used_bytes(used as u64);
             return Ok(HostBuffer::owned(data, bytes));
         }
@@ -130,7 +130,7 @@ impl HostBuffer {
             ));
         };
         see_used_bytes(used as u64);
-        if wanted >= huge_pages::LARGE {
+        if wanted >= huge_pages::MIN_HUGE_BYTES {
             huge_pages::advise(data.as_ptr(), wanted);
         }
         Ok(HostBuffer::owned(data, wanted))
@@ -170,7 +170,7 @@ impl Drop for HostBuffer {
         }
         let released = with_pool(|pool| {
             pool.used_bytes -= self.bytes;
-            pool.free.entry(self.bytes).or_default().push(Piece { data: self.data, bytes: self.bytes });
+            pool.free.entry(self.bytes).or_default().push(FreeBlock { data: self.data, bytes: self.bytes });
             pool.free_bytes += self.bytes;
             pool.release_down_to(pool.peak_used)
         });
@@ -183,8 +183,8 @@ impl Drop for HostBuffer {
 impl Pool {
     /// A free piece for `wanted` bytes, or none after having made room for a new one: the pieces to give back to the
     /// system come with it.
-    fn take(&mut self, wanted: usize) -> (Option<Piece>, Vec<Piece>) {
-        let most = match wanted < huge_pages::LARGE {
+    fn take(&mut self, wanted: usize) -> (Option<FreeBlock>, Vec<FreeBlock>) {
+        let most = match wanted < huge_pages::MIN_HUGE_BYTES {
             true => wanted,
             // The arenas of two plans differ; one that fits without using more than ever serves both.
             false => (2 * wanted).min(self.peak_used.saturating_sub(self.used_bytes)).max(wanted),
@@ -201,7 +201,7 @@ impl Pool {
     }
 
     /// Takes free pieces out, the largest first, until no more than `most` bytes are free.
-    fn release_down_to(&mut self, most: usize) -> Vec<Piece> {
+    fn release_down_to(&mut self, most: usize) -> Vec<FreeBlock> {
         let mut out = Vec::new();
         while self.free_bytes > most
             && let Some((&bytes, _)) = self.free.last_key_value()
@@ -211,7 +211,7 @@ impl Pool {
         out
     }
 
-    fn pop(&mut self, bytes: usize) -> Option<Piece> {
+    fn pop(&mut self, bytes: usize) -> Option<FreeBlock> {
         let list = self.free.get_mut(&bytes)?;
         let piece = list.pop();
         if list.is_empty() {
@@ -228,8 +228,8 @@ mod tests {
 
     #[test]
     fn classes_are_close_above_and_memory_is_aligned() {
-        for bytes in [huge_pages::LARGE, 100 << 20, (1 << 32) + 1] {
-            assert!(class(bytes) - bytes < huge_pages::LARGE, "{bytes} became {}", class(bytes));
+        for bytes in [huge_pages::MIN_HUGE_BYTES, 100 << 20, (1 << 32) + 1] {
+            assert!(class(bytes) - bytes < huge_pages::MIN_HUGE_BYTES, "{bytes} became {}", class(bytes));
         }
         for bytes in [0, 1, 64, 65, 1000, 4097, 1 << 20, (1 << 20) + 1] {
             let c = class(bytes);
@@ -255,7 +255,7 @@ mod tests {
         let give = |pool: &mut Pool, bytes: usize| {
             pool.used_bytes -= bytes;
             let data = NonNull::dangling();
-            pool.free.entry(bytes).or_default().push(Piece { data, bytes });
+            pool.free.entry(bytes).or_default().push(FreeBlock { data, bytes });
             pool.free_bytes += bytes;
         };
         // An arena of 1000 MiB is free: one of 900 takes it whole, one of 400 does not.

@@ -1,7 +1,7 @@
 //! Large pages for large buffers: fewer misses of the address cache when a product or a map streams through them.
 
 /// The size and alignment from which a buffer asks for large pages.
-pub(super) const LARGE: usize = 2 << 20;
+pub(super) const MIN_HUGE_BYTES: usize = 2 << 20;
 
 /// Asks the system to back this memory with large pages. Whether it does changes nothing but speed.
 #[cfg(target_os = "linux")]

@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program, Reading};
-use crate::plan::memory::MemoryRules;
+use crate::plan::memory::DeviceLimits;
 pub(crate) use buffer_pool::HostBuffer;
 use std::sync::Arc;
 
@@ -38,16 +38,16 @@ pub(crate) fn executor() -> &'static dyn Executor {
 }
 
 impl Executor for Cpu {
-    fn rules(&self) -> Result<MemoryRules> {
+    fn rules(&self) -> Result<DeviceLimits> {
         // A piece starts with a cache line, which is also the widest vector.
         let sizes = DType::ALL.map(DType::size);
-        Ok(MemoryRules {
+        Ok(DeviceLimits {
             alignment: 64,
             block: usize::MAX,
-            shelves: 1,
+            regions: 1,
             slots: usize::MAX,
-            longest_row: usize::MAX,
-            few_rows: 0,
+            max_fused_row: usize::MAX,
+            min_rows_unsplit: 0,
             columns: false,
             prologues: false,
             beside: false,
@@ -59,7 +59,7 @@ impl Executor for Cpu {
         Ok(0)
     }
 
-    fn refuses(&self, _: DType) -> Option<String> {
+    fn unsupported_reason(&self, _: DType) -> Option<String> {
         None
     }
 
@@ -67,11 +67,11 @@ impl Executor for Cpu {
         let buffer = HostBuffer::new(bytes.len())?;
         let target = buffer.as_ptr() as usize;
         // The pages of a new buffer, and those of a mapped file, are made when they are first touched: by all threads.
-        threads::parallel_for(bytes.len().div_ceil(huge_pages::LARGE), &|k| {
-            let piece = bytes.chunks(huge_pages::LARGE).nth(k).expect("there are as many pieces");
+        threads::parallel_for(bytes.len().div_ceil(huge_pages::MIN_HUGE_BYTES), &|k| {
+            let piece = bytes.chunks(huge_pages::MIN_HUGE_BYTES).nth(k).expect("there are as many pieces");
             // SAFETY: the buffer is new, as large as `bytes`, and nobody else has it; pieces do not overlap.
             unsafe {
-                let to = (target as *mut u8).add(k * huge_pages::LARGE);
+                let to = (target as *mut u8).add(k * huge_pages::MIN_HUGE_BYTES);
                 std::ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len());
             }
         });

@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::attention::Place;
 use crate::op::{ConvAttrs, ConvKind};
-use crate::plan::kernel::{Operand, Special, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, NativeOp, Operand};
 use half::{bf16, f16};
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ macro_rules! by_type {
     };
 }
 
-pub(super) fn run(kernel: &SpecialKernel, epilogue: Option<&Map>, bind: Bindings) -> Result<()> {
+pub(super) fn run(kernel: &NativeKernel, epilogue: Option<&Map>, bind: Bindings) -> Result<()> {
     let output = &kernel.output;
     let count = output.shape.numel();
     if count == 0 {
@@ -41,15 +41,15 @@ pub(super) fn run(kernel: &SpecialKernel, epilogue: Option<&Map>, bind: Bindings
     let target = wide.as_ref().map_or(bind.slots[output.slot].0, |w| w.as_ptr());
     let fused = if halves { None } else { epilogue };
     match kernel.special {
-        Special::Matmul => matmul(kernel, target, fused, bind),
-        Special::Conv(kind, attrs) => convolve(kernel, kind, attrs, target, fused, bind)?,
-        Special::Attention { causal, scale } => attend(kernel, causal, scale, bind),
-        Special::AttentionGrad { causal, scale } => attend_back(kernel, causal, scale, bind),
-        Special::ScatterAdd { axis } => index::scatter_add(kernel, axis, target, bind),
-        Special::ArgSort { axis, descending, .. } => index::argsort(kernel, axis, descending, bind),
-        Special::Cumsum { axis } => index::cumsum(kernel, axis, target, bind),
-        Special::FirstPosition => index::first_position(kernel, bind),
-        Special::MaxPoolIndex(attrs) => index::max_pool_index(kernel, attrs, bind),
+        NativeOp::Matmul => matmul(kernel, target, fused, bind),
+        NativeOp::Conv(kind, attrs) => convolve(kernel, kind, attrs, target, fused, bind)?,
+        NativeOp::Attention { causal, scale } => attend(kernel, causal, scale, bind),
+        NativeOp::AttentionGrad { causal, scale } => attend_back(kernel, causal, scale, bind),
+        NativeOp::ScatterAdd { axis } => index::scatter_add(kernel, axis, target, bind),
+        NativeOp::ArgSort { axis, descending, .. } => index::argsort(kernel, axis, descending, bind),
+        NativeOp::Cumsum { axis } => index::cumsum(kernel, axis, target, bind),
+        NativeOp::FirstPosition => index::first_position(kernel, bind),
+        NativeOp::MaxPoolIndex(attrs) => index::max_pool_index(kernel, attrs, bind),
     }
     if let Some(wide) = &wide {
         narrow(wide.as_ptr().cast(), output, bind);
@@ -90,7 +90,7 @@ fn item_offset(operand: &Operand, axes: usize, mut item: usize) -> isize {
     offset
 }
 
-fn matmul(kernel: &SpecialKernel, target: *mut u8, epilogue: Option<&Map>, bind: Bindings) {
+fn matmul(kernel: &NativeKernel, target: *mut u8, epilogue: Option<&Map>, bind: Bindings) {
     let (a, b) = (&kernel.operands[0], &kernel.operands[1]);
     let rank = a.shape.rank();
     let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
@@ -211,7 +211,7 @@ fn int_matmul<T: Int>(
 }
 
 fn convolve(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     kind: ConvKind,
     attrs: ConvAttrs,
     target: *mut u8,
@@ -282,7 +282,7 @@ fn widen(operand: &Operand, bind: Bindings) -> Result<Option<HostBuffer>> {
     Ok(Some(wide))
 }
 
-fn attention_shape(kernel: &SpecialKernel, causal: bool, scale: f64) -> AttentionShape {
+fn attention_shape(kernel: &NativeKernel, causal: bool, scale: f64) -> AttentionShape {
     let (q, k, v) = (kernel.operands[0].shape, kernel.operands[1].shape, kernel.operands[2].shape);
     AttentionShape {
         batch: q[0],
@@ -301,7 +301,7 @@ fn rows<T>(operand: &Operand, bind: Bindings) -> Rows<T> {
     Rows { data: start(operand, bind), batch: s[0], head: s[1], row: s[2], col: s[3] }
 }
 
-fn attend(kernel: &SpecialKernel, causal: bool, scale: f64, bind: Bindings) {
+fn attend(kernel: &NativeKernel, causal: bool, scale: f64, bind: Bindings) {
     let shape = attention_shape(kernel, causal, scale);
     let o = &kernel.operands;
     by_type!(kernel.output.dtype, T => {
@@ -329,7 +329,7 @@ fn gradient_rows<T>(data: *const T, place: &Place) -> Rows<T> {
     Rows { data, batch: row * place.rows as isize, head, row, col: 1 }
 }
 
-fn attend_back(kernel: &SpecialKernel, causal: bool, scale: f64, bind: Bindings) {
+fn attend_back(kernel: &NativeKernel, causal: bool, scale: f64, bind: Bindings) {
     let s = attention_shape(kernel, causal, scale);
     let o = &kernel.operands;
     let count = s.batch * s.heads * s.queries * s.value_width;

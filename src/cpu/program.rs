@@ -12,21 +12,21 @@ use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Outcome, Program};
 use crate::plan::guard;
-use crate::plan::kernel::{Kernel, Slot, Work};
+use crate::plan::kernel::{Kernel, KernelBody, Slot};
 use crate::plan::memory::Place;
 use std::cell::Cell;
 use std::sync::Arc;
 
 pub(super) struct CpuProgram {
-    kernels: Vec<Ready>,
+    kernels: Vec<PreparedKernel>,
     /// The first kernel that writes into the memory of an input.
     overwrites: Option<usize>,
     guarded: bool,
 }
 
-enum Ready {
+enum PreparedKernel {
     Maps(Vec<Map>),
-    Special(Box<Option<Map>>),
+    NativeOp(Box<Option<Map>>),
 }
 
 impl CpuProgram {
@@ -37,12 +37,12 @@ impl CpuProgram {
             _ => false,
         };
         let ready = |kernel: &Kernel| match &kernel.work {
-            Work::Map(maps) | Work::Rows(maps) => {
-                Ready::Maps(maps.iter().map(|m| Map::new(m, overwrites)).collect())
+            KernelBody::Map(maps) | KernelBody::Rows(maps) => {
+                PreparedKernel::Maps(maps.iter().map(|m| Map::new(m, overwrites)).collect())
             }
-            Work::Special(s) => {
+            KernelBody::Native(s) => {
                 let on_product = |slot: Slot| overwrites(slot) || places[slot] == places[s.output.slot];
-                Ready::Special(Box::new(s.epilogue.as_ref().map(|m| Map::epilogue(m, on_product))))
+                PreparedKernel::NativeOp(Box::new(s.epilogue.as_ref().map(|m| Map::epilogue(m, on_product))))
             }
         };
         let kernels = plan.kernels.iter().map(ready).collect();
@@ -93,8 +93,8 @@ impl Program for CpuProgram {
             }
             let start = profiled.then(Instant::now);
             match (ready, &kernel.work) {
-                (Ready::Maps(maps), _) => maps.iter().for_each(|m| m.run(bind)),
-                (Ready::Special(epilogue), Work::Special(s)) => {
+                (PreparedKernel::Maps(maps), _) => maps.iter().for_each(|m| m.run(bind)),
+                (PreparedKernel::NativeOp(epilogue), KernelBody::Native(s)) => {
                     native_kernels::run(s, (**epilogue).as_ref(), bind)?
                 }
                 _ => unreachable!("prepared from the same plan"),

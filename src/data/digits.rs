@@ -3,7 +3,7 @@
 
 use super::array::Array;
 use super::dataset::{Dataset, Pass, Sample};
-use super::sample_rng::{Draw, Use};
+use super::sample_rng::{SampleRng, Stream};
 use crate::error::Result;
 use std::f32::consts::TAU;
 
@@ -107,7 +107,7 @@ struct Hand {
 }
 
 impl Hand {
-    fn new(draw: &mut Draw) -> Hand {
+    fn new(draw: &mut SampleRng) -> Hand {
         let mut around = |middle: f32, spread: f32| draw.between(middle - spread, middle + spread);
         let size = around(20.0, 3.0);
         let middle = SIDE as f32 / 2.0;
@@ -183,7 +183,7 @@ impl Dataset for SyntheticDigits {
     }
 
     fn get(&self, index: usize) -> Result<Sample<'_>> {
-        let mut draw = Draw::new(Pass { seed: self.seed, epoch: 0 }, Use::Digit, index);
+        let mut draw = SampleRng::new(Pass { seed: self.seed, epoch: 0 }, Stream::Digit, index);
         let class = draw.below(STROKES.len());
         let hand = Hand::new(&mut draw);
         let mut ink = [0f32; SIDE * SIDE];

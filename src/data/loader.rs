@@ -4,7 +4,7 @@ use super::array::Array;
 use super::batch::Walk;
 use super::batches::{Batches, TryBatches};
 use super::dataset::{Dataset, Pass};
-use super::sample_rng::{Draw, Use};
+use super::sample_rng::{SampleRng, Stream};
 use super::tensors::TensorDataset;
 use crate::call::{Call, Origin};
 use crate::device::{Device, default_device};
@@ -265,7 +265,8 @@ impl DataLoader {
 
     fn walk(&self, epoch: u64, origin: Origin) -> Walk {
         let pass = Pass { seed: self.seed, epoch };
-        let order = self.shuffle.then(|| Draw::new(pass, Use::Shuffle, 0).permutation(self.dataset.len()));
+        let order =
+            self.shuffle.then(|| SampleRng::new(pass, Stream::Shuffle, 0).permutation(self.dataset.len()));
         let (dataset, batch_size) = (self.dataset.clone(), self.batch_size);
         Walk { dataset, pass, order, batch_size, device: self.target(), origin }
     }

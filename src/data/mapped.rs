@@ -1,7 +1,7 @@
 //! A dataset whose samples are transformed as they are read.
 
 use super::dataset::{Dataset, Pass, Sample};
-use super::sample_rng::{Draw, Use};
+use super::sample_rng::{SampleRng, Stream};
 use super::transform::Transform;
 use crate::error::Result;
 
@@ -37,7 +37,7 @@ impl<D: Dataset, T: Transform> Dataset for Mapped<D, T> {
 
     fn get_in(&self, index: usize, pass: Pass) -> Result<Sample<'_>> {
         let Sample { input, target } = self.dataset.get_in(index, pass)?;
-        let mut draw = Draw::new(pass, Use::Transform(self.dataset.maps()), index);
+        let mut draw = SampleRng::new(pass, Stream::Transform(self.dataset.maps()), index);
         Ok(match self.part {
             Part::Input => Sample { input: self.transform.apply(input, &mut draw)?, target },
             Part::Target => Sample { input, target: self.transform.apply(target, &mut draw)? },

@@ -44,7 +44,10 @@ pub use images::LabeledImages;
 pub use loader::DataLoader;
 pub use mapped::Mapped;
 pub use mnist::{FashionMnist, Mnist};
-pub use sample_rng::Draw;
+pub use sample_rng::SampleRng;
+/// The old name of [`SampleRng`].
+#[deprecated(note = "it is called `SampleRng` now")]
+pub type Draw = SampleRng;
 pub use subset_concat::{Concat, Subset};
 pub use tensors::TensorDataset;
 pub use transform::{

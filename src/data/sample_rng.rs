@@ -5,7 +5,7 @@ use crate::random::threefry;
 
 /// What a key is for; two uses never share their numbers.
 #[derive(Clone, Copy)]
-pub(super) enum Use {
+pub(super) enum Stream {
     Shuffle,
     Split,
     Window,
@@ -14,21 +14,21 @@ pub(super) enum Use {
     Transform(u32),
 }
 
-impl Use {
+impl Stream {
     fn word(self) -> u32 {
         match self {
-            Use::Shuffle => 0,
-            Use::Split => 1,
-            Use::Window => 2,
-            Use::Digit => 3,
-            Use::Transform(depth) => 0x1000_0000 + depth,
+            Stream::Shuffle => 0,
+            Stream::Split => 1,
+            Stream::Window => 2,
+            Stream::Digit => 3,
+            Stream::Transform(depth) => 0x1000_0000 + depth,
         }
     }
 }
 
 /// A stream of random numbers. The same seed, epoch and sample give the same stream, whichever thread asks.
 #[derive(Clone, Debug)]
-pub struct Draw {
+pub struct SampleRng {
     key: [u32; 2],
     drawn: u64,
     /// The second word of the last pair, until it is used.
@@ -39,11 +39,11 @@ fn words(n: u64) -> [u32; 2] {
     [n as u32, (n >> 32) as u32]
 }
 
-impl Draw {
-    pub(super) fn new(pass: Pass, purpose: Use, index: usize) -> Draw {
+impl SampleRng {
+    pub(super) fn new(pass: Pass, purpose: Stream, index: usize) -> SampleRng {
         let key = threefry(words(pass.seed), words(pass.epoch));
         let key = threefry(key, [purpose.word(), 0]);
-        Draw { key: threefry(key, words(index as u64)), drawn: 0, spare: None }
+        SampleRng { key: threefry(key, words(index as u64)), drawn: 0, spare: None }
     }
 
     /// 32 random bits.
@@ -100,22 +100,22 @@ impl Draw {
 mod tests {
     use super::*;
 
-    fn draw(seed: u64, epoch: u64, purpose: Use, index: usize) -> Draw {
-        Draw::new(Pass { seed, epoch }, purpose, index)
+    fn draw(seed: u64, epoch: u64, purpose: Stream, index: usize) -> SampleRng {
+        SampleRng::new(Pass { seed, epoch }, purpose, index)
     }
 
     #[test]
     fn seed_epoch_use_and_index_each_change_the_numbers() {
         let streams = [
-            draw(0, 0, Use::Transform(0), 0),
-            draw(1, 0, Use::Transform(0), 0),
-            draw(0, 1, Use::Transform(0), 0),
-            draw(0, 0, Use::Transform(1), 0),
-            draw(0, 0, Use::Shuffle, 0),
-            draw(0, 0, Use::Transform(0), 1),
+            draw(0, 0, Stream::Transform(0), 0),
+            draw(1, 0, Stream::Transform(0), 0),
+            draw(0, 1, Stream::Transform(0), 0),
+            draw(0, 0, Stream::Transform(1), 0),
+            draw(0, 0, Stream::Shuffle, 0),
+            draw(0, 0, Stream::Transform(0), 1),
         ];
         let mut first: Vec<u32> = streams.iter().map(|d| d.clone().bits()).collect();
-        assert_eq!(first[0], draw(0, 0, Use::Transform(0), 0).bits());
+        assert_eq!(first[0], draw(0, 0, Stream::Transform(0), 0).bits());
         first.sort_unstable();
         first.dedup();
         assert_eq!(first.len(), streams.len());
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn numbers_below_a_count_are_all_met_equally_often() {
-        let mut d = draw(3, 0, Use::Shuffle, 0);
+        let mut d = draw(3, 0, Stream::Shuffle, 0);
         let mut seen = [0; 7];
         for _ in 0..7000 {
             seen[d.below(7)] += 1;
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_permutation_has_every_number_once() {
-        let mut order = draw(5, 0, Use::Shuffle, 0).permutation(100);
+        let mut order = draw(5, 0, Stream::Shuffle, 0).permutation(100);
         assert_ne!(order, (0..100).collect::<Vec<_>>());
         order.sort_unstable();
         assert_eq!(order, (0..100).collect::<Vec<_>>());

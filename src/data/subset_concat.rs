@@ -1,7 +1,7 @@
 //! Parts of datasets, and datasets one after the other.
 
 use super::dataset::{Dataset, Pass, Sample};
-use super::sample_rng::{Draw, Use};
+use super::sample_rng::{SampleRng, Stream};
 use crate::call::Call;
 use crate::error::{Result, bail};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(super) fn split<D: Dataset>(dataset: D, validation: f64, seed: u64) -> Resul
         bail!(Argument, "{validation} is not a share: it must lie in 0..=1");
     }
     let len = dataset.len();
-    let mut order = Draw::new(Pass { seed, epoch: 0 }, Use::Split, 0).permutation(len);
+    let mut order = SampleRng::new(Pass { seed, epoch: 0 }, Stream::Split, 0).permutation(len);
     let rest = order.split_off(len - (len as f64 * validation).round() as usize);
     let dataset = Arc::new(dataset);
     Ok((Subset { dataset: dataset.clone(), indices: order }, Subset { dataset, indices: rest }))

@@ -2,7 +2,7 @@
 
 use super::array::Array;
 use super::dataset::{Dataset, Pass, Sample};
-use super::sample_rng::{Draw, Use};
+use super::sample_rng::{SampleRng, Stream};
 use crate::call::Call;
 use crate::error::{Result, bail};
 
@@ -82,7 +82,9 @@ impl Dataset for TokenWindows {
     fn get_in(&self, index: usize, pass: Pass) -> Result<Sample<'_>> {
         let start = match self.starts {
             Starts::Every(stride) => index * stride,
-            Starts::Random(_) => Draw::new(pass, Use::Window, index).below(self.tokens.len() - self.length),
+            Starts::Random(_) => {
+                SampleRng::new(pass, Stream::Window, index).below(self.tokens.len() - self.length)
+            }
         };
         let window = |from: usize| Array::try_new(&self.tokens[from..from + self.length], &[self.length]);
         Ok(Sample { input: window(start)?, target: window(start + 1)? })

@@ -4,7 +4,7 @@
 use super::peak::{Peak, known_peak};
 use crate::call::{Layer, Origin};
 use crate::device::Device;
-use crate::plan::kernel::{Kernel, Work};
+use crate::plan::kernel::{Kernel, KernelBody};
 use std::fmt;
 use std::time::Duration;
 
@@ -75,8 +75,8 @@ impl Group for Option<Layer> {
 /// which a product has far more than elements.
 fn shares<G: Group>(kernel: &Kernel) -> Vec<(G, f64)> {
     let product = match &kernel.work {
-        Work::Special(s) => Some(s.output.slot),
-        Work::Map(_) | Work::Rows(_) => None,
+        KernelBody::Native(s) => Some(s.output.slot),
+        KernelBody::Map(_) | KernelBody::Rows(_) => None,
     };
     let mut shares: Vec<(G, f64)> = Vec::new();
     for part in &kernel.parts {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Plans kept for replay; a program that makes more than this is varying its shapes all the time.
-const MOST: usize = 1024;
+const MAX_CACHED_PLANS: usize = 1024;
 
 /// Words of all their keys, which say how large they are: plans of long graphs that are never the same would fill the memory.
 const MOST_WORDS: usize = 1 << 23;
@@ -43,7 +43,7 @@ impl<T> Cache<T> {
     }
 
     pub fn insert(&mut self, key: &[u64], value: Arc<T>) {
-        if self.count >= MOST || self.words + key.len() > MOST_WORDS {
+        if self.count >= MAX_CACHED_PLANS || self.words + key.len() > MOST_WORDS {
             self.buckets.clear();
             (self.count, self.words) = (0, 0);
         }
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn a_flood_of_plans_is_forgotten() {
         let mut cache = Cache::default();
-        for n in 0..3 * MOST as u64 {
+        for n in 0..3 * MAX_CACHED_PLANS as u64 {
             cache.insert(&[n], Arc::new(n));
         }
-        assert!(cache.count <= MOST);
+        assert!(cache.count <= MAX_CACHED_PLANS);
     }
 }

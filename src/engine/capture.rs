@@ -46,7 +46,7 @@ impl Capture {
     }
 
     /// Walks from the roots to what is there already. The circumstances that shape a plan become part of its key.
-    pub fn collect(&mut self, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>, circumstances: [u64; 3]) {
+    pub fn collect(&mut self, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>, cache_context: [u64; 3]) {
         self.clear();
         self.pass += 1;
         let wanted: SmallVec<[u64; 8]> = roots.iter().map(|r| r.id).collect();
@@ -65,8 +65,8 @@ impl Capture {
         self.sort_by_age();
         self.count_uses();
         self.decide_keeping(&wanted);
-        self.decide_donations(circumstances[0] & GUARDED != 0);
-        self.write_key(circumstances);
+        self.decide_donations(cache_context[0] & GUARDED != 0);
+        self.write_key(cache_context);
     }
 
     /// Adds all that is needed for the nodes that are there. Whether any of it is gone.
@@ -155,7 +155,7 @@ impl Capture {
 
     /// Where `n`'s value comes from, through names and, where asked, movement.
     fn origin_of(&self, mut n: usize, through: impl Fn(&Op) -> bool) -> usize {
-        while self.inputs[n].is_none() && (self.nodes[n].op.renames() || through(&self.nodes[n].op)) {
+        while self.inputs[n].is_none() && (self.nodes[n].op.is_alias() || through(&self.nodes[n].op)) {
             n = self.sources[n][0] as usize;
         }
         n
@@ -163,12 +163,12 @@ impl Capture {
 
     fn is_computed(&self, n: usize) -> bool {
         let op = &self.nodes[n].op;
-        self.inputs[n].is_none() && !op.renames() && !op.moves() && !op.is_rule()
+        self.inputs[n].is_none() && !op.is_alias() && !op.is_movement() && !op.is_rule()
     }
 
     /// What to keep instead of `n`, which can be made of it at any time: it takes no more memory, and nothing is written twice.
     /// Gradients are such, and are seldom looked at: those that a scaler has unscaled, and those of few rows of a table.
-    fn stand_ins(&self, n: usize) -> Option<SmallVec<[usize; 2]>> {
+    fn recompute_sources(&self, n: usize) -> Option<SmallVec<[usize; 2]>> {
         // What a backward pass goes through is kept as it asks for it.
         if self.nodes[n].tape_needed() {
             return None;
@@ -178,7 +178,7 @@ impl Capture {
             return self.found_rows(base);
         }
         let bytes = |n: usize| self.nodes[n].shape.numel() * self.nodes[n].dtype.size();
-        let fits = scaled && self.nodes[base].op.stands_alone() && bytes(base) <= bytes(n);
+        let fits = scaled && self.nodes[base].op.needs_own_kernel() && bytes(base) <= bytes(n);
         fits.then(|| smallvec![base])
     }
 
@@ -186,7 +186,7 @@ impl Capture {
     /// [`Tensor::scatter_rows`](crate::tensor::Tensor::scatter_rows) makes.
     fn found_rows(&self, n: usize) -> Option<SmallVec<[usize; 2]>> {
         let source =
-            |n: usize, k: usize| self.sources[n].get(k).map(|&s| self.origin_of(s as usize, Op::moves));
+            |n: usize, k: usize| self.sources[n].get(k).map(|&s| self.origin_of(s as usize, Op::is_movement));
         let found = source(n, 1).filter(|&found| matches!(self.nodes[found].op, Op::Gather { .. }))?;
         let sums = source(found, 0).filter(|&sums| matches!(self.nodes[sums].op, Op::ScatterAdd { .. }))?;
         let firsts = source(source(found, 1)?, 0)?;
@@ -197,21 +197,21 @@ impl Capture {
     /// whether there are such factors.
     fn unscaled(&self, n: usize) -> Option<(usize, bool)> {
         let is_there = |n: &u32| {
-            let origin = self.origin_of(*n as usize, Op::moves);
+            let origin = self.origin_of(*n as usize, Op::is_movement);
             self.inputs[origin].is_some() || self.nodes[origin].op.is_rule()
         };
         let is_factor = |n: u32| {
-            let origin = self.origin_of(n as usize, Op::moves);
+            let origin = self.origin_of(n as usize, Op::is_movement);
             let known = self.inputs[origin].is_some() || self.sources[origin].iter().all(is_there);
             self.nodes[origin].shape.numel() == 1 && known
         };
         let (mut at, mut scaled) = (n, false);
-        while self.inputs[at].is_none() && !self.nodes[at].op.stands_alone() {
+        while self.inputs[at].is_none() && !self.nodes[at].op.needs_own_kernel() {
             let sources = &self.sources[at];
             at = match &self.nodes[at].op {
                 Op::Where => break,
                 Op::Cast | Op::Reshape | Op::Permute(_) => sources[0],
-                op if op.renames() => sources[0],
+                op if op.is_alias() => sources[0],
                 Op::Binary(BinaryOp::Mul) => {
                     scaled = true;
                     let place = usize::from(is_factor(sources[0]));
@@ -241,7 +241,7 @@ impl Capture {
             let held = self.held(n);
             if held
                 && !self.keep[n]
-                && let Some(stand_ins) = self.stand_ins(n)
+                && let Some(stand_ins) = self.recompute_sources(n)
             {
                 // What is made of what is there needs nobody to look at it again.
                 if stand_ins.iter().any(|&other| self.inputs[other].is_none()) {
@@ -256,8 +256,11 @@ impl Capture {
                 self.pending.push(n as u32);
             }
             if held {
-                let target =
-                    if node.op.moves() || node.op.renames() { self.origin_of(n, Op::moves) } else { n };
+                let target = if node.op.is_movement() || node.op.is_alias() {
+                    self.origin_of(n, Op::is_movement)
+                } else {
+                    n
+                };
                 if self.is_computed(target) {
                     self.keep[target] = true;
                 }
@@ -284,9 +287,9 @@ impl Capture {
         }
     }
 
-    fn write_key(&mut self, circumstances: [u64; 3]) {
+    fn write_key(&mut self, cache_context: [u64; 3]) {
         let key = &mut self.key;
-        key.extend(circumstances);
+        key.extend(cache_context);
         for (n, node) in self.nodes.iter().enumerate() {
             let flags = [self.keep[n], self.donated[n], self.inputs[n].is_some(), node.tape_needed()];
             let flags = flags.iter().enumerate().map(|(k, &yes)| u64::from(yes) << k).sum::<u64>();
@@ -321,7 +324,7 @@ impl Capture {
     }
 
     pub fn nothing_to_do(&self) -> bool {
-        let is_name = |op: &Op| op.renames() || matches!(op, Op::Reshape);
+        let is_name = |op: &Op| op.is_alias() || matches!(op, Op::Reshape);
         !self.keep.contains(&true) && self.nodes.iter().all(|n| n.is_realized() || !is_name(&n.op))
     }
 
@@ -350,7 +353,7 @@ impl Capture {
     }
 
     /// Gives computed values to their nodes, and to the names of those.
-    pub fn hand_out(&mut self, outputs: impl Iterator<Item = (usize, Storage)>) {
+    pub fn assign_outputs(&mut self, outputs: impl Iterator<Item = (usize, Storage)>) {
         let mut storages: Vec<Option<Storage>> = std::mem::take(&mut self.inputs);
         for (n, storage) in outputs {
             self.nodes[n].realize(storage.clone());
@@ -358,11 +361,11 @@ impl Capture {
         }
         for n in 0..self.nodes.len() {
             if storages[n].is_none()
-                && (self.nodes[n].op.renames() || matches!(self.nodes[n].op, Op::Reshape))
+                && (self.nodes[n].op.is_alias() || matches!(self.nodes[n].op, Op::Reshape))
             {
                 let source = self.sources[n][0] as usize;
                 if let Some(storage) = storages[source].clone() {
-                    if self.nodes[n].op.renames() || is_held_beyond(&self.nodes[n], self.uses[n]) {
+                    if self.nodes[n].op.is_alias() || is_held_beyond(&self.nodes[n], self.uses[n]) {
                         self.nodes[n].realize(storage.clone());
                     }
                     // Also where nobody holds this one: the next of a chain may be held.

@@ -40,7 +40,7 @@ use crate::plan::executor::{Executor, Outcome, Program};
 use crate::plan::report::PlanReport;
 use cache::Cache;
 use capture::Capture;
-use poison::Lent;
+use poison::DonationGuard;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -99,27 +99,29 @@ pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
 }
 
 /// Computes this node, and those `beside` it; what is a view of something stays one.
-pub(crate) fn realize_beside(node: &Arc<Node>, beside: Vec<Arc<Node>>) -> Result<()> {
+pub(crate) fn realize_with(node: &Arc<Node>, beside: Vec<Arc<Node>>) -> Result<()> {
     run(vec![node.clone()], beside)
 }
 
 /// Recorded nodes from which on a device may begin while more of them are recorded. Each further part of a forward pass is
 /// twice as long: devices take longer for a node than the host does, and what lies between two parts is stored.
-const MANY: usize = 32;
+const FIRST_CHUNK_NODES: usize = 32;
 
 /// Lets a device that works beside the host begin with what is recorded so far, if that is much, or if it has begun with
 /// what came before. Whether it does.
 pub(crate) fn begin(node: &Arc<Node>) -> Result<bool> {
     let has_begun = BEGUN.replace(0) > 0;
-    begin_if(has_begun || recorded() >= MANY, node, || realize(&[node]))
+    begin_if(has_begun || recorded() >= FIRST_CHUNK_NODES, node, || realize(&[node]))
 }
 
 /// As [`begin`], in the middle of a forward pass, at the operand of a product with a result of so many elements. Where that has
 /// no less of them, the operand takes little memory until the backward pass; what is a view of something stays one.
-pub(crate) fn begin_on_the_way(operand: &Arc<Node>, results: usize) -> Result<()> {
+pub(crate) fn submit_forward_chunk(operand: &Arc<Node>, results: usize) -> Result<()> {
     let begun = BEGUN.get();
     let is_on_the_way = || operand.tracked && is_yet_to_come(operand);
-    let due = recorded() >> begun.min(16) >= MANY && operand.shape.numel() <= results && is_on_the_way();
+    let due = recorded() >> begun.min(16) >= FIRST_CHUNK_NODES
+        && operand.shape.numel() <= results
+        && is_on_the_way();
     if begin_if(due, operand, || run(Vec::new(), vec![operand.clone()]))? {
         BEGUN.set(begun + 1);
     }
@@ -145,7 +147,7 @@ pub(crate) fn compute_much(sources: &[Arc<Node>]) -> Result<()> {
 fn is_yet_to_come(node: &Arc<Node>) -> bool {
     let mut node = node.clone();
     while node.storage().is_none() && node.leaf.is_none() {
-        if !node.op.moves() && !node.op.renames() {
+        if !node.op.is_movement() && !node.op.is_alias() {
             return true;
         }
         let source = node.sources()[0].clone();
@@ -156,7 +158,7 @@ fn is_yet_to_come(node: &Arc<Node>) -> bool {
 
 fn begin_if(due: bool, node: &Arc<Node>, begin: impl FnOnce() -> Result<()>) -> Result<bool> {
     let alone = guards_enabled() || dry_run::is_on();
-    let begins = due && !alone && executor(node.device)?.works_beside();
+    let begins = due && !alone && executor(node.device)?.is_async();
     if begins {
         begin()?;
     }
@@ -258,13 +260,13 @@ fn compute(
     count_kernels(plan.kernels.len() as u64);
     let Outcome { outputs, failed } = {
         let _running = span("run");
-        let lent = Lent::by(capture);
+        let lent = DonationGuard::by(capture);
         let outcome = prepared.program.run(plan, &inputs, &arguments, &lent.begun)?;
         lent.returned();
         outcome
     };
     drop(inputs);
-    capture.hand_out(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
+    capture.assign_outputs(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
     // What was computed is there, though not what was meant.
     failed.map_or(Ok(()), Err)
 }

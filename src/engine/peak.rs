@@ -72,14 +72,14 @@ fn measure_copy() -> Result<f64> {
 
 fn measure_product() -> Result<f64> {
     /// A product that takes this long is large enough.
-    const ENOUGH: f64 = 5e-3;
+    const MIN_PRODUCT_SECONDS: f64 = 5e-3;
     let (mut n, mut most) = (512usize, 0f64);
     loop {
         let x = Tensor::try_rand([n, n])?;
         x.try_realize()?;
         let seconds = best(|| x.try_matmul(&x)?.try_realize())?;
         most = most.max(2.0 * (n as f64).powi(3) / seconds);
-        if seconds >= ENOUGH || n >= 8192 {
+        if seconds >= MIN_PRODUCT_SECONDS || n >= 8192 {
             return Ok(most);
         }
         n *= 2;

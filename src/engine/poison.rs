@@ -8,9 +8,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// In the place of values that were overwritten.
-struct Spoilt;
+struct Poisoned;
 
-impl Buffer for Spoilt {
+impl Buffer for Poisoned {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -22,7 +22,7 @@ impl Buffer for Spoilt {
 
 /// An error if these values were overwritten.
 pub(super) fn check(values: &dyn Buffer) -> Result<()> {
-    if values.as_any().is::<Spoilt>() {
+    if values.as_any().is::<Poisoned>() {
         let message = "this was to be computed in the place of its operands by a run that failed, and these are overwritten: \
                        make it anew, or load it";
         return Err(Error::new(ErrorKind::Memory, message));
@@ -32,14 +32,14 @@ pub(super) fn check(values: &dyn Buffer) -> Result<()> {
 
 /// The memory that a run is given. If it ends without returning it, by an error or a panic, and has begun, whoever asks again
 /// is told so instead of being given numbers that are computed of others.
-pub(super) struct Lent<'a> {
+pub(super) struct DonationGuard<'a> {
     capture: &'a Capture,
     pub begun: Cell<bool>,
 }
 
-impl<'a> Lent<'a> {
-    pub fn by(capture: &'a Capture) -> Lent<'a> {
-        Lent { capture, begun: Cell::new(false) }
+impl<'a> DonationGuard<'a> {
+    pub fn by(capture: &'a Capture) -> DonationGuard<'a> {
+        DonationGuard { capture, begun: Cell::new(false) }
     }
 
     /// The run has succeeded.
@@ -48,10 +48,10 @@ impl<'a> Lent<'a> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for DonationGuard<'_> {
     fn drop(&mut self) {
         if self.begun.get() {
-            self.capture.donors().for_each(|node| node.realize(Arc::new(Spoilt)));
+            self.capture.donors().for_each(|node| node.realize(Arc::new(Poisoned)));
         }
     }
 }

@@ -36,8 +36,8 @@ pub use tune::{Tuned, Tuning};
 
 #[doc(hidden)]
 pub use device::fault_injection::{
-    device_bytes, devices_opened, fail_next_map, limit_memory, lose_device, report_out_of_memory,
-    spoil_next_run, spoil_next_shader,
+    device_bytes, devices_opened, fail_next_map, fail_next_run, limit_memory, lose_device,
+    report_out_of_memory, spoil_next_shader,
 };
 
 use crate::device::Device;
@@ -46,12 +46,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program, Reading};
-use crate::plan::memory::MemoryRules;
+use crate::plan::memory::DeviceLimits;
 use device::context::Context;
-use lower::Usage;
+use lower::CompileMode;
 pub use raw::{GpuBuffer, GpuDevice, GpuTensor, shaders};
 use runtime::program::GpuProgram;
-use runtime::tiering::Lasting;
+use runtime::tiering::TieredProgram;
 use std::sync::Arc;
 
 impl Device {
@@ -76,7 +76,7 @@ impl Device {
     #[track_caller]
     pub fn supports(self, dtype: crate::DType) -> Result<bool> {
         let _call = crate::call::Call::enter("supports");
-        Ok(crate::engine::executor(self)?.refuses(dtype).is_none())
+        Ok(crate::engine::executor(self)?.unsupported_reason(dtype).is_none())
     }
 
     /// The bytes of memory that can be had there, if the system tells: on the CPU what is free, with swap space and within a
@@ -136,7 +136,7 @@ pub(crate) fn executor(index: usize) -> Result<&'static dyn Executor> {
 }
 
 impl Executor for Gpu {
-    fn rules(&self) -> Result<MemoryRules> {
+    fn rules(&self) -> Result<DeviceLimits> {
         Ok(device::context::open(self.0)?.rules)
     }
 
@@ -147,11 +147,11 @@ impl Executor for Gpu {
         Ok(context.generation << 32 | revision)
     }
 
-    fn works_beside(&self) -> bool {
+    fn is_async(&self) -> bool {
         true
     }
 
-    fn refuses(&self, dtype: DType) -> Option<String> {
+    fn unsupported_reason(&self, dtype: DType) -> Option<String> {
         let context = device::context::open(self.0).ok()?;
         let why = match dtype {
             DType::F64 => "use f32, or compute on the CPU",
@@ -181,9 +181,9 @@ impl Executor for Gpu {
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
         let context: Arc<Context> = device::context::open(self.0)?;
         if !guarded {
-            return Ok(Box::new(Lasting::new(context, plan)?));
+            return Ok(Box::new(TieredProgram::new(context, plan)?));
         }
         let choices = context.kept().choices.clone();
-        Ok(Box::new(GpuProgram::new(context, plan, Usage::Guarded, &choices)?))
+        Ok(Box::new(GpuProgram::new(context, plan, CompileMode::Checked, &choices)?))
     }
 }

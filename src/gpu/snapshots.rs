@@ -4,16 +4,16 @@
 
 use super::device::adapter::AdapterKind;
 use super::lower::dispatch::Caps;
-use super::lower::{Target, Usage, assemble};
+use super::lower::{CompileMode, LoweringTarget, lower_plan};
 use super::runtime::pipeline::Shader;
-use super::runtime::submission::Pace;
-use super::tune::Choices;
+use super::runtime::submission::CostModel;
+use super::tune::Selections;
 use crate::dtype::DType;
 use crate::engine::with_last_plan;
 use crate::optim::Adam;
 use crate::plan::Plan;
-use crate::plan::kernel::Work;
-use crate::plan::memory::MemoryRules;
+use crate::plan::kernel::KernelBody;
+use crate::plan::memory::DeviceLimits;
 use crate::tensor::{AttentionOptions, ConvOptions, Tensor, realize_all};
 use crate::{Device, with_device};
 use naga::valid::Capabilities;
@@ -46,20 +46,20 @@ pub(super) fn translate(name: &str, source: &str) {
 /// The shaders of the plan that `f` runs last. The plan is made, and run, on the CPU.
 pub(super) fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
     with_device(Device::Cpu, f);
-    with_last_plan(|plan| shaders_of(plan, caps, Usage::Seldom))
+    with_last_plan(|plan| shaders_of(plan, caps, CompileMode::Baseline))
 }
 
 /// What a GPU of the tests asks for.
-pub(super) fn rules() -> MemoryRules {
+pub(super) fn rules() -> DeviceLimits {
     let sizes = DType::ALL.map(DType::size);
-    MemoryRules {
+    DeviceLimits {
         // That of the CPU, whose plans are looked at.
         alignment: 64,
         block: 1 << 31,
-        shelves: 1,
+        regions: 1,
         slots: 64,
-        longest_row: 1 << 16,
-        few_rows: 2048,
+        max_fused_row: 1 << 16,
+        min_rows_unsplit: 2048,
         columns: true,
         prologues: true,
         beside: true,
@@ -68,14 +68,18 @@ pub(super) fn rules() -> MemoryRules {
 }
 
 /// What shaders are made for in tests.
-pub(super) fn target<'a>(caps: &'a Caps, rules: &'a MemoryRules, choices: &'a Choices) -> Target<'a> {
-    let pace = Pace::of(AdapterKind::Discrete);
-    Target { who: "a GPU of the tests", caps, rules, choices, pace }
+pub(super) fn target<'a>(
+    caps: &'a Caps,
+    rules: &'a DeviceLimits,
+    choices: &'a Selections,
+) -> LoweringTarget<'a> {
+    let pace = CostModel::of(AdapterKind::Discrete);
+    LoweringTarget { who: "a GPU of the tests", caps, rules, choices, pace }
 }
 
 /// The shaders of a plan for such an adapter.
-pub(super) fn shaders_of(plan: &Plan, caps: &Caps, usage: Usage) -> Vec<Shader> {
-    let assembly = assemble(plan, &target(caps, &rules(), &Choices::default()), usage);
+pub(super) fn shaders_of(plan: &Plan, caps: &Caps, usage: CompileMode) -> Vec<Shader> {
+    let assembly = lower_plan(plan, &target(caps, &rules(), &Selections::default()), usage);
     assembly.expect("the plan has shaders").shaders
 }
 
@@ -84,13 +88,13 @@ fn shaders_of_halves(backward: bool) -> Vec<Shader> {
     with_device(Device::Cpu, || attention(backward));
     let mut plan = with_last_plan(Plan::clone);
     plan.kernels.retain_mut(|kernel| match &mut kernel.work {
-        Work::Special(s) if s.special.name().starts_with("attention") => {
+        KernelBody::Native(s) if s.special.name().starts_with("attention") => {
             s.operands.iter_mut().chain([&mut s.output]).for_each(|o| o.dtype = DType::F16);
             true
         }
         _ => false,
     });
-    shaders_of(&plan, &Caps::MOST, Usage::Seldom)
+    shaders_of(&plan, &Caps::FULL, CompileMode::Baseline)
 }
 
 pub(super) fn numbers<const N: usize>(shape: [usize; N]) -> Tensor {
@@ -160,25 +164,25 @@ fn thin_product(transposed: bool) {
 
 /// Name, adapter, and what runs.
 const SNAPSHOTS: [(&str, &Caps, fn()); 7] = [
-    ("softmax", &Caps::LEAST, || {
+    ("softmax", &Caps::MINIMAL, || {
         numbers([64, 128]).softmax(-1).realize();
     }),
-    ("softmax_subgroups", &Caps::MOST, || {
+    ("softmax_subgroups", &Caps::FULL, || {
         numbers([64, 128]).softmax(-1).realize();
     }),
-    ("layer_norm", &Caps::LEAST, || {
+    ("layer_norm", &Caps::MINIMAL, || {
         let [weight, bias] = [(); 2].map(|()| numbers([128]));
         numbers([64, 128]).layer_norm([128], Some(&weight), Some(&bias), 1e-5).realize();
     }),
-    ("adam", &Caps::LEAST, adam_step),
-    ("matmul_bias_relu", &Caps::LEAST, || {
+    ("adam", &Caps::MINIMAL, adam_step),
+    ("matmul_bias_relu", &Caps::MINIMAL, || {
         (numbers([256, 256]).matmul(&numbers([256, 256])) + numbers([256])).relu().realize();
     }),
-    ("conv", &Caps::LEAST, || {
+    ("conv", &Caps::MINIMAL, || {
         let options = ConvOptions { padding: [1, 1], ..ConvOptions::default() };
         numbers([2, 16, 32, 32]).conv2d(&numbers([32, 16, 3, 3]), None, options).realize();
     }),
-    ("attention", &Caps::LEAST, || attention(false)),
+    ("attention", &Caps::MINIMAL, || attention(false)),
 ];
 
 #[test]
@@ -223,14 +227,14 @@ fn parts_of_vectors_are_written_where_that_is_promised_only() {
     // Of memory: parts of variables of one invocation are its own.
     let writes_a_part =
         |line: &&str| line.split(" = ").next().is_some_and(|to| to.contains("][")) && line.contains(" = ");
-    let halves = Caps { f16: true, subgroup: Some(32), ..Caps::LEAST };
+    let halves = Caps { f16: true, subgroup: Some(32), ..Caps::MINIMAL };
     let mut where_promised = 0;
     for (name, run) in kernels {
-        for shader in [&Caps::LEAST, &halves].into_iter().flat_map(|caps| shaders(caps, run)) {
+        for shader in [&Caps::MINIMAL, &halves].into_iter().flat_map(|caps| shaders(caps, run)) {
             let line = shader.source.lines().find(writes_a_part);
             assert_eq!(line, None, "{name}:\n{}", shader.source);
         }
-        let promised = Caps { parts_of_vectors: true, ..Caps::LEAST };
+        let promised = Caps { component_stores: true, ..Caps::MINIMAL };
         where_promised +=
             shaders(&promised, run).iter().filter(|s| s.source.lines().any(|l| writes_a_part(&l))).count();
     }
@@ -239,7 +243,7 @@ fn parts_of_vectors_are_written_where_that_is_promised_only() {
 
 #[test]
 fn large_products_store_their_steps_in_two() {
-    let all = shaders(&Caps::MOST, large_products);
+    let all = shaders(&Caps::FULL, large_products);
     assert!(all.iter().all(|shader| shader.source.contains("let eight = ")), "not all do");
     // Rows along k cross over from half to half, and rows along lanes do not.
     let ways = ["ab", "a", "b", ""].map(|crossed: &str| {
@@ -260,7 +264,7 @@ fn large_products_store_their_steps_in_two() {
 fn columns_are_read_side_by_side_whatever_is_known_of_the_rows() {
     let [x, dy] = [(); 2].map(|()| numbers([4096, 64]));
     let [mean, scale] = [(); 2].map(|()| numbers([4096, 1]));
-    let all = shaders(&Caps::MOST, || {
+    let all = shaders(&Caps::FULL, || {
         ((&x - &mean) * &scale * &dy).sum_dim(0, false).realize();
     });
     let fours = |l: &&str| l.starts_with("let v") && l.contains("= load4_") && l.contains("* 64u");
@@ -270,15 +274,15 @@ fn columns_are_read_side_by_side_whatever_is_known_of_the_rows() {
 #[test]
 fn shaders_for_tensor_cores_are_valid_and_can_be_translated() {
     let kernels = [
-        ("f16 product", shaders(&Caps::MOST, || product(DType::F16, 512))),
-        ("f16 product of odd rows", shaders(&Caps::MOST, odd_product)),
-        ("f16 product with its operand added", shaders(&Caps::MOST, residual_product)),
-        ("f16 products in all layouts", shaders(&Caps::MOST, large_products)),
-        ("f16 product of long sums", shaders(&Caps::MOST, || long_product(DType::F16))),
-        ("f32 product of long sums", shaders(&Caps::MOST, || long_product(DType::F32))),
-        ("f32 product by halves", shaders(&Caps::MOST, || product(DType::F32, 1024))),
-        ("f32 product that splits what it reads", shaders(&Caps::MOST, || thin_product(false))),
-        ("f32 product that splits columns", shaders(&Caps::MOST, || thin_product(true))),
+        ("f16 product", shaders(&Caps::FULL, || product(DType::F16, 512))),
+        ("f16 product of odd rows", shaders(&Caps::FULL, odd_product)),
+        ("f16 product with its operand added", shaders(&Caps::FULL, residual_product)),
+        ("f16 products in all layouts", shaders(&Caps::FULL, large_products)),
+        ("f16 product of long sums", shaders(&Caps::FULL, || long_product(DType::F16))),
+        ("f32 product of long sums", shaders(&Caps::FULL, || long_product(DType::F32))),
+        ("f32 product by halves", shaders(&Caps::FULL, || product(DType::F32, 1024))),
+        ("f32 product that splits what it reads", shaders(&Caps::FULL, || thin_product(false))),
+        ("f32 product that splits columns", shaders(&Caps::FULL, || thin_product(true))),
         ("attention", shaders_of_halves(false)),
         ("attention's gradient", shaders_of_halves(true)),
     ];

@@ -149,7 +149,7 @@ impl IntegerRange {
 fn within(node: &Arc<Node>, deepest: usize) -> IntegerRange {
     let all = IntegerRange::all(node.dtype);
     // Who was given its memory may have written it.
-    let shown = || node.storage().is_some_and(|storage| storage.was_shown());
+    let shown = || node.storage().is_some_and(|storage| storage.is_exported());
     if deepest == 0 || !node.dtype.is_int() || shown() {
         return all;
     }
@@ -187,7 +187,7 @@ fn made_by(op: &Op, sources: &[Arc<Node>], shape: Shape, deepest: usize) -> Opti
         Op::Cumsum { axis } => source(0)?.times(shape[*axis as usize]),
         Op::ScatterAdd { axis } => source(1)?.times(sources.get(1)?.shape[*axis as usize]),
         Op::Matmul => source(0)?.mul(source(1)?).times(sources[0].shape.size(-1)),
-        op if op.moves() || op.renames() => source(0)?,
+        op if op.is_movement() || op.is_alias() => source(0)?,
         _ => return None,
     })
 }

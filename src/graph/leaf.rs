@@ -58,11 +58,11 @@ impl Leaf {
     }
 
     /// The value of `node`, which is this leaf, in `dtype`, if it is known; and that it was asked for.
-    pub fn ask_for_half(&self, node: &Node, dtype: DType) -> Option<Storage> {
+    pub fn cached_half(&self, node: &Node, dtype: DType) -> Option<Storage> {
         let mut half = self.half();
         half.asked = Some(dtype);
         // What is written through an array is the leaf's value, too.
-        if node.storage().is_some_and(|storage| storage.was_shown()) {
+        if node.storage().is_some_and(|storage| storage.is_exported()) {
             return None;
         }
         let known = half.known.as_ref().filter(|(of, known, _)| (*of, *known) == (node.id, dtype));
@@ -81,7 +81,7 @@ impl Leaf {
     }
 
     /// `half` has its value in half precision, which is that of `node`, if it was computed.
-    pub fn know_half(&self, node: &Node, half: &Node) {
+    pub fn cache_half(&self, node: &Node, half: &Node) {
         let known = half.storage().map(|storage| (node.id, half.dtype, storage));
         let old = std::mem::replace(&mut self.half().known, known);
         drop(old);

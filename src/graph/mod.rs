@@ -32,7 +32,7 @@ pub(crate) trait Buffer: Any + Send + Sync {
     }
 
     /// Whether somebody else was given its memory, and may have written it.
-    fn was_shown(&self) -> bool {
+    fn is_exported(&self) -> bool {
         false
     }
 
@@ -67,7 +67,7 @@ pub(crate) struct Node {
     /// How far its numbers reach, if they are i32 that stand for i64.
     pub wide_range: OnceLock<IntegerRange>,
     /// The node that it takes the place of on the tape, but for its type; 0 is none.
-    stands_for: AtomicU64,
+    autograd_alias: AtomicU64,
     /// The backward pass is done with it: sources may go as soon as the value is there.
     released: AtomicBool,
     state: Mutex<State>,
@@ -97,7 +97,7 @@ pub(crate) fn forget_recorded() {
 }
 
 /// What a new node is made of.
-pub(crate) struct Recipe {
+pub(crate) struct NodeSpec {
     pub op: Op,
     pub sources: Sources,
     pub shape: Shape,
@@ -107,20 +107,20 @@ pub(crate) struct Recipe {
 }
 
 impl Node {
-    pub fn record(recipe: Recipe) -> Arc<Node> {
+    pub fn record(recipe: NodeSpec) -> Arc<Node> {
         Node::build(recipe, None, None)
     }
 
     /// A node that has its values already.
     pub fn realized(shape: Shape, dtype: DType, device: Device, storage: Storage) -> Arc<Node> {
-        let recipe = Recipe { op: Op::Data, sources: Sources::new(), shape, dtype, device, tracked: false };
+        let recipe = NodeSpec { op: Op::Data, sources: Sources::new(), shape, dtype, device, tracked: false };
         Node::build(recipe, None, Some(storage))
     }
 
     /// The value of `source` as a leaf that collects gradients in `leaf`.
     pub fn leaf(source: Arc<Node>, leaf: Arc<Leaf>) -> Arc<Node> {
         let storage = source.storage();
-        let recipe = Recipe {
+        let recipe = NodeSpec {
             op: Op::Alias,
             shape: source.shape,
             dtype: source.dtype,
@@ -132,12 +132,12 @@ impl Node {
     }
 
     /// A node that has its values already, and a tape.
-    pub fn known(recipe: Recipe, storage: Storage) -> Arc<Node> {
+    pub fn known(recipe: NodeSpec, storage: Storage) -> Arc<Node> {
         Node::build(recipe, None, Some(storage))
     }
 
-    fn build(recipe: Recipe, leaf: Option<Arc<Leaf>>, storage: Option<Storage>) -> Arc<Node> {
-        let Recipe { op, sources, shape, dtype, device, tracked } = recipe;
+    fn build(recipe: NodeSpec, leaf: Option<Arc<Leaf>>, storage: Option<Storage>) -> Arc<Node> {
+        let NodeSpec { op, sources, shape, dtype, device, tracked } = recipe;
         RECORDED.set(RECORDED.get() + 1);
         let wide_range = IntegerRange::of_wide(&op, &sources, shape, dtype);
         let wide_range = wide_range.map_or_else(OnceLock::new, OnceLock::from);
@@ -151,7 +151,7 @@ impl Node {
             tracked,
             leaf,
             wide_range,
-            stands_for: AtomicU64::new(0),
+            autograd_alias: AtomicU64::new(0),
             released: AtomicBool::new(false),
             state: Mutex::new(State { sources, storage }),
             mark: AtomicU64::new(0),
@@ -201,15 +201,15 @@ impl Node {
     }
 
     /// It was made of what `other` is made of, and is used instead: gradients do not pass through `other`.
-    pub fn stand_for(&self, other: &Node) {
-        self.stands_for.store(other.id, Ordering::Relaxed);
+    pub fn set_autograd_alias(&self, other: &Node) {
+        self.autograd_alias.store(other.id, Ordering::Relaxed);
     }
 
     /// Whether its gradient is one of `input`: of the node itself, of another value of the same leaf, or of what stands for
     /// the node.
-    pub fn counts_as(&self, input: &Node) -> bool {
+    pub fn is_same_variable(&self, input: &Node) -> bool {
         let same_leaf = || matches!((&self.leaf, &input.leaf), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
-        self.id == input.id || self.stands_for.load(Ordering::Relaxed) == input.id || same_leaf()
+        self.id == input.id || self.autograd_alias.load(Ordering::Relaxed) == input.id || same_leaf()
     }
 
     /// No node that depends on this one, or on a value that its leaf had before, has a smaller number.

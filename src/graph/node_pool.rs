@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// More than this many are given back; a training step of a large network records a few thousand.
-const MOST: usize = 8192;
+const MAX_POOLED_NODES: usize = 8192;
 
 thread_local! {
     static BLANK: RefCell<Vec<Arc<Node>>> = const { RefCell::new(Vec::new()) };
@@ -20,7 +20,7 @@ pub(crate) fn recycle(mut nodes: Vec<Arc<Node>>) {
             // Not while the list is borrowed: what a node holds may record others when it goes.
             free.wipe();
             BLANK.with_borrow_mut(|blank| {
-                if blank.len() < MOST {
+                if blank.len() < MAX_POOLED_NODES {
                     blank.push(node)
                 }
             });

@@ -46,7 +46,7 @@ use crate::call::Call;
 use crate::engine::wait_for;
 use crate::error::Result;
 use crate::state::StateDict;
-use safetensors::Writing;
+use safetensors::SafetensorsFile;
 use std::collections::HashSet;
 use std::future::Future;
 use std::pin::pin;
@@ -55,7 +55,7 @@ use std::pin::pin;
 #[track_caller]
 pub fn to_safetensors(state: &StateDict, metadata: &Metadata) -> Result<Vec<u8>> {
     let _call = Call::enter("to_safetensors");
-    let writing = Writing::new(state, metadata)?;
+    let writing = SafetensorsFile::new(state, metadata)?;
     wait_for(pin!(writing.to_bytes()))
 }
 
@@ -67,7 +67,7 @@ pub fn to_safetensors_async(
     metadata: &Metadata,
 ) -> impl Future<Output = Result<Vec<u8>>> + use<> {
     let _call = Call::enter("to_safetensors_async");
-    let bytes = Writing::new(state, metadata).map(|writing| writing.to_bytes());
+    let bytes = SafetensorsFile::new(state, metadata).map(|writing| writing.to_bytes());
     async move { bytes?.await }
 }
 
@@ -80,7 +80,7 @@ fn once_each(state: &StateDict) -> StateDict {
 
 #[cfg(not(target_arch = "wasm32"))]
 mod files {
-    use super::{Metadata, Weights, Writing, atomic, once_each, safetensors, source::Source};
+    use super::{Metadata, SafetensorsFile, Weights, atomic, once_each, safetensors, source::Source};
     use crate::call::Call;
     use crate::error::Result;
     use crate::nn::{LoadReport, Module};
@@ -93,7 +93,7 @@ mod files {
     #[track_caller]
     pub fn save_safetensors(path: impl AsRef<Path>, state: &StateDict, metadata: &Metadata) -> Result<()> {
         let _call = Call::enter("save_safetensors");
-        let writing = Writing::new(state, metadata)?;
+        let writing = SafetensorsFile::new(state, metadata)?;
         atomic::write(path.as_ref(), |sink| writing.write(sink))
     }
 

@@ -10,29 +10,29 @@ use crate::tensor::Tensor;
 use std::cell::RefCell;
 
 /// What a layer gave while somebody watched.
-pub(super) struct Seen {
+pub(super) struct CallRecord {
     /// Also of layers without fields; several of them may stand in one place.
     pub layer: Layer,
     pub shape: Shape,
 }
 
 thread_local! {
-    static WATCH: RefCell<Option<Vec<Seen>>> = const { RefCell::new(None) };
+    static WATCH: RefCell<Option<Vec<CallRecord>>> = const { RefCell::new(None) };
 }
 
 /// Runs `body` as the forward pass of `module`.
 #[track_caller]
 pub(crate) fn layer<M: Module>(module: &M, body: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
     let output = within(module, body)?;
-    saw(module, &output);
+    record_output(module, &output);
     Ok(output)
 }
 
 /// Tells whoever watches what `module` gave.
-pub(super) fn saw<M: Module>(module: &M, output: &Tensor) {
+pub(super) fn record_output<M: Module>(module: &M, output: &Tensor) {
     WATCH.with_borrow_mut(|watch| {
         if let Some(seen) = watch {
-            seen.push(Seen { layer: Layer::standing(module), shape: output.shape() });
+            seen.push(CallRecord { layer: Layer::standing(module), shape: output.shape() });
         }
     });
 }
@@ -59,7 +59,7 @@ pub(super) fn misuse(name: &'static str, kind: ErrorKind, message: impl Into<Str
 }
 
 /// Runs `f` and tells which layers ran, in the order in which they ended.
-pub(super) fn watch<R>(f: impl FnOnce() -> R) -> (R, Vec<Seen>) {
+pub(super) fn watch<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
     let _watching = Watching { outer: WATCH.replace(Some(Vec::new())) };
     let result = f();
     (result, WATCH.take().unwrap_or_default())
@@ -68,7 +68,7 @@ pub(super) fn watch<R>(f: impl FnOnce() -> R) -> (R, Vec<Seen>) {
 /// Ends a watch, also by a panic: what layers give afterwards would pile up otherwise.
 struct Watching {
     /// What the watch around this one has seen, if there is one.
-    outer: Option<Vec<Seen>>,
+    outer: Option<Vec<CallRecord>>,
 }
 
 impl Drop for Watching {

@@ -1,7 +1,7 @@
 //! Convolutions over images and over sequences.
 
 use super::call::{forward, layer, misuse, on_device};
-use super::pair::spelt;
+use super::pair::fmt_pair;
 use super::{Module, Pair, Visitor, init};
 use crate::device::Device;
 use crate::error::{ErrorKind, Result};
@@ -37,7 +37,7 @@ pub(super) fn described(kernel: &str, options: &ConvOptions, bias: bool) -> Stri
         ("output padding", output_padding, [0, 0]),
     ] {
         if value != usual {
-            let value = if value[0] == value[1] { value[0].to_string() } else { spelt(value) };
+            let value = if value[0] == value[1] { value[0].to_string() } else { fmt_pair(value) };
             text += &format!(", {name} {value}");
         }
     }
@@ -166,7 +166,7 @@ impl Module for Conv2d {
 
     fn describe(&self) -> String {
         let s = self.weight.shape();
-        let kernel = described(&spelt([s[2], s[3]]), &self.options, self.bias.is_some());
+        let kernel = described(&fmt_pair([s[2], s[3]]), &self.options, self.bias.is_some());
         format!("{} → {}, {kernel}", s[1] * self.options.groups, s[0])
     }
 }

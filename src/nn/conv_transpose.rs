@@ -2,7 +2,7 @@
 
 use super::call::{forward, layer, on_device};
 use super::conv::{batched, check_groups, described};
-use super::pair::spelt;
+use super::pair::fmt_pair;
 use super::{Module, Pair, Visitor, init};
 use crate::device::Device;
 use crate::error::Result;
@@ -125,7 +125,7 @@ impl Module for ConvTranspose2d {
 
     fn describe(&self) -> String {
         let s = self.weight.shape();
-        let kernel = described(&spelt([s[2], s[3]]), &self.options, self.bias.is_some());
+        let kernel = described(&fmt_pair([s[2], s[3]]), &self.options, self.bias.is_some());
         format!("{} → {}, {kernel}", s[0], s[1] * self.options.groups)
     }
 }

@@ -1,6 +1,6 @@
 //! What every layer and network is.
 
-use super::call::saw;
+use super::call::record_output;
 use super::state::LoadReport;
 use super::visit::{Item, Visitor};
 use crate::device::Device;
@@ -205,14 +205,14 @@ macro_rules! pointer {
             #[track_caller]
             fn forward(&self, x: &Tensor) -> Tensor {
                 let output = (**self).forward(x);
-                saw(self, &output);
+                record_output(self, &output);
                 output
             }
 
             #[track_caller]
             fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
                 let output = (**self).try_forward(x)?;
-                saw(self, &output);
+                record_output(self, &output);
                 Ok(output)
             }
 

@@ -23,6 +23,6 @@ impl From<(usize, usize)> for Pair {
 }
 
 /// `3×5`.
-pub(super) fn spelt([height, width]: [usize; 2]) -> String {
+pub(super) fn fmt_pair([height, width]: [usize; 2]) -> String {
     format!("{height}×{width}")
 }

@@ -1,7 +1,7 @@
 //! Pooling layers.
 
 use super::call::{forward, layer};
-use super::pair::spelt;
+use super::pair::fmt_pair;
 use super::{Module, Pair};
 use crate::error::Result;
 use crate::tensor::{PoolOptions, Tensor};
@@ -48,9 +48,9 @@ macro_rules! pools {
                 let stride = self.options.stride.unwrap_or(self.kernel);
                 let padding = match self.options.padding {
                     [0, 0] => String::new(),
-                    padding => format!(", padding {}", spelt(padding)),
+                    padding => format!(", padding {}", fmt_pair(padding)),
                 };
-                format!("kernel {}, stride {}{padding}", spelt(self.kernel), spelt(stride))
+                format!("kernel {}, stride {}{padding}", fmt_pair(self.kernel), fmt_pair(stride))
             }
         }
     )*};
@@ -86,6 +86,6 @@ impl Module for AdaptiveAvgPool2d {
     }
 
     fn describe(&self) -> String {
-        spelt(self.size)
+        fmt_pair(self.size)
     }
 }

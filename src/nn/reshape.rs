@@ -1,7 +1,7 @@
 //! Layers that only arrange elements anew: flattening and its inverse, pixels from channels, larger images, nothing.
 
 use super::call::{forward, layer};
-use super::pair::spelt;
+use super::pair::fmt_pair;
 use super::{Module, Pair};
 use crate::error::Result;
 use crate::shape::Dims;
@@ -168,7 +168,7 @@ impl Module for Upsample {
         match self.resize {
             Resize::Scale([height, width]) if height == width => format!("×{height}"),
             Resize::Scale([height, width]) => format!("×{height}, ×{width}"),
-            Resize::Size(size) => format!("to {}", spelt(size)),
+            Resize::Size(size) => format!("to {}", fmt_pair(size)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::module::walk;
 use super::{Item, Module};
 use crate::graph::Node;
-use crate::tensor::{DrawAside, Tensor};
+use crate::tensor::{RngScope, Tensor};
 use std::sync::Arc;
 
 /// Keeps `module` in evaluation for as long as it lives, and then gives it back as it was, also after an error or a
@@ -13,7 +13,7 @@ pub(super) struct Untouched<'m, M: Module + ?Sized> {
     /// In the order of the walk.
     modes: Vec<bool>,
     buffers: Vec<(Tensor, Arc<Node>)>,
-    _random: DrawAside,
+    _random: RngScope,
 }
 
 impl<'m, M: Module + ?Sized> Untouched<'m, M> {
@@ -26,7 +26,7 @@ impl<'m, M: Module + ?Sized> Untouched<'m, M> {
         });
         let buffers = module.buffers().into_iter().map(|t| (t.clone(), t.node())).collect();
         module.eval();
-        Untouched { module, modes, buffers, _random: DrawAside::enter() }
+        Untouched { module, modes, buffers, _random: RngScope::enter() }
     }
 }
 
@@ -41,7 +41,7 @@ impl<M: Module + ?Sized> Drop for Untouched<'_, M> {
             }
         });
         for (buffer, before) in self.buffers.drain(..) {
-            buffer.take_back(before);
+            buffer.restore_node(before);
         }
     }
 }

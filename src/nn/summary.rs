@@ -1,6 +1,6 @@
 //! A printed overview of a network: its layers, the shapes they give and how much they train.
 
-use super::call::{Seen, watch};
+use super::call::{CallRecord, watch};
 use super::module::walk;
 use super::state_guard::Untouched;
 use super::{Item, Module, num_parameters};
@@ -84,9 +84,9 @@ pub fn summary<M: Module + ?Sized>(module: &M, input: Option<&Tensor>) -> Result
 struct Outputs(HashMap<Layer, VecDeque<Shape>>);
 
 impl Outputs {
-    fn new<M: Module + ?Sized>(module: &M, seen: Vec<Seen>) -> Outputs {
+    fn new<M: Module + ?Sized>(module: &M, seen: Vec<CallRecord>) -> Outputs {
         let mut outputs: HashMap<Layer, VecDeque<Shape>> = HashMap::new();
-        for Seen { layer, shape } in seen {
+        for CallRecord { layer, shape } in seen {
             outputs.entry(layer).or_default().push_back(shape);
         }
         let mut sharing: HashMap<Layer, usize> = HashMap::new();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// An elementwise program over the sources of a node. Sources have the node's shape, or no axes: then they are the same
 /// everywhere.
-pub(crate) struct Formula {
+pub(crate) struct FusedElementwise {
     /// Tells its program from all others.
     pub id: u64,
     /// Every step uses earlier ones; the last one is the result.
@@ -26,10 +26,10 @@ pub(crate) enum FormulaStep {
     },
 }
 
-impl Formula {
+impl FusedElementwise {
     /// The formula of these steps; equal steps are one formula.
-    pub fn of(steps: Vec<FormulaStep>) -> Arc<Formula> {
-        static KNOWN: Mutex<Option<HashMap<Vec<u64>, Arc<Formula>>>> = Mutex::new(None);
+    pub fn of(steps: Vec<FormulaStep>) -> Arc<FusedElementwise> {
+        static KNOWN: Mutex<Option<HashMap<Vec<u64>, Arc<FusedElementwise>>>> = Mutex::new(None);
         let mut key = Vec::new();
         for step in &steps {
             match step {
@@ -45,6 +45,6 @@ impl Formula {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         let id = known.len() as u64;
-        known.entry(key).or_insert_with(|| Arc::new(Formula { id, steps })).clone()
+        known.entry(key).or_insert_with(|| Arc::new(FusedElementwise { id, steps })).clone()
     }
 }

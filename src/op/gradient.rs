@@ -1,7 +1,7 @@
 //! The table of derivatives: for every primitive, the gradients of its sources, made of primitives again. So
 //! the backward pass is fused and planned like the forward pass, and can itself be differentiated.
 
-use super::{BinaryOp as B, ConvKind, Differentiated, Op, ReduceOp, UnaryOp as U};
+use super::{BinaryOp as B, ConvKind, GradientContext, Op, ReduceOp, UnaryOp as U};
 use crate::device::with_device;
 use crate::error::Result;
 use crate::shape::{MAX_RANK, Shape};
@@ -13,7 +13,7 @@ pub(crate) type Gradients = SmallVec<[Option<Tensor>; 3]>;
 
 /// Whether a float result of this op can be differentiated.
 pub(crate) fn exists(op: &Op) -> bool {
-    !matches!(op, Op::Binary(B::FloorDiv) | Op::Formula(_))
+    !matches!(op, Op::Binary(B::FloorDiv) | Op::FusedElementwise(_))
 }
 
 /// What the rule of an op looks at: whether at its result, and at which sources, one bit each. Who knows what a user's
@@ -39,7 +39,7 @@ pub(crate) fn needs(op: &Op) -> (bool, u8) {
 }
 
 /// The gradients of `d.node`'s sources.
-pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
+pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
     let (g, y) = (d.gradient, &d.output);
     let wanted: SmallVec<[bool; 4]> = d.sources.iter().map(Tensor::is_tracked).collect();
     let x = |k: usize| &d.sources[k];
@@ -174,7 +174,7 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
         Op::ScatterAdd { axis } => {
             let (axis, index) = (*axis as usize, &x(0).without_assertions()?);
             // What was dropped has no gradient.
-            let kept = index.lies_below(g.shape()[axis])?;
+            let kept = index.in_bounds_mask(g.shape()[axis])?;
             Ok(smallvec![None, Some(kept.try_where_(g.gather_primitive(axis, index)?, 0.0)?)])
         }
         Op::Cumsum { axis } => {
@@ -191,7 +191,7 @@ pub(crate) fn of(d: &Differentiated) -> Result<Gradients> {
 
         // Sources, integers, names of leaves, and what is never recorded on a tape: nothing flows.
         Op::Data
-        | Op::Formula(_)
+        | Op::FusedElementwise(_)
         | Op::Const(_)
         | Op::Iota { .. }
         | Op::Random { .. }
@@ -226,14 +226,18 @@ fn picked_rows(index: &Tensor, axis: usize) -> Option<Tensor> {
 /// the zeros between them. A CPU writes and reads zeros sooner than it looks.
 fn is_sparse(rows: usize, table: &Shape) -> bool {
     /// Places for every row, and elements of a row and of a table, for which it is worth it.
-    const PLACES: usize = 8;
-    const WIDE: usize = 16;
-    const LARGE: usize = 1 << 22;
+    const MIN_PLACES_PER_ROW: usize = 8;
+    const MIN_ROW_ELEMENTS: usize = 16;
+    const MIN_TABLE_ELEMENTS: usize = 1 << 22;
     /// Elements that any adapter binds.
-    const MOST: usize = 1 << 25;
+    const MAX_TABLE_ELEMENTS: usize = 1 << 25;
     let (places, width) = (table[0], table[1..].iter().product::<usize>());
-    let fits = rows * width <= MOST && places <= MOST;
-    rows > 0 && rows * PLACES <= places && width >= WIDE && places * width >= LARGE && fits
+    let fits = rows * width <= MAX_TABLE_ELEMENTS && places <= MAX_TABLE_ELEMENTS;
+    rows > 0
+        && rows * MIN_PLACES_PER_ROW <= places
+        && width >= MIN_ROW_ELEMENTS
+        && places * width >= MIN_TABLE_ELEMENTS
+        && fits
 }
 
 fn unary(op: U, x: &Tensor, y: &Tensor, g: &Tensor) -> Result<Gradients> {

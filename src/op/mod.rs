@@ -9,7 +9,7 @@ use crate::dtype::Scalar;
 use crate::graph::Node;
 use crate::shape::MAX_RANK;
 use crate::tensor::Tensor;
-use formula::Formula;
+use formula::FusedElementwise;
 use std::sync::Arc;
 
 /// Elementwise ops of one operand.
@@ -141,7 +141,7 @@ pub(crate) struct PoolAttrs {
 }
 
 /// A function of the user's, or a checkpoint, that knows its own gradient.
-pub(crate) trait OwnGradient: Send + Sync {
+pub(crate) trait CustomGradient: Send + Sync {
     /// Gradients of the inputs (sources 1…), given those of the output.
     fn gradients(
         &self,
@@ -175,7 +175,7 @@ pub(crate) enum Op {
     Where,
     Cast,
     /// Many of these at once; it has no gradient.
-    Formula(Arc<Formula>),
+    FusedElementwise(Arc<FusedElementwise>),
     /// The value of its source. A kernel that computes an integer of which it does not hold reports that to whoever waits
     /// for the device next.
     Assert(Assertion),
@@ -256,7 +256,7 @@ pub(crate) enum Op {
     /// The value of its source, a new leaf for autograd.
     Alias,
     /// The value of its first source; the gradient goes to the others by its own rule.
-    Own(Arc<dyn OwnGradient>),
+    Own(Arc<dyn CustomGradient>),
 }
 
 impl Op {
@@ -314,7 +314,7 @@ impl Op {
             },
             Op::Where => "where",
             Op::Cast => "cast",
-            Op::Formula(_) => "formula",
+            Op::FusedElementwise(_) => "formula",
             Op::Assert(_) => "assert",
             Op::Gather { .. } => "gather",
             Op::Reduce { op, .. } => match op {
@@ -349,7 +349,7 @@ impl Op {
     }
 
     /// Whether it only says where values stand.
-    pub fn moves(&self) -> bool {
+    pub fn is_movement(&self) -> bool {
         matches!(
             self,
             Op::Reshape
@@ -363,13 +363,13 @@ impl Op {
     }
 
     /// Whether it is another name of its first source's value.
-    pub fn renames(&self) -> bool {
+    pub fn is_alias(&self) -> bool {
         matches!(self, Op::Alias | Op::Own(_))
     }
 
     /// How many of its sources make its value: a name has one, and further ones only for its gradient.
     pub fn value_sources(&self, all: usize) -> usize {
-        if self.renames() { all.min(1) } else { all }
+        if self.is_alias() { all.min(1) } else { all }
     }
 
     /// Whether it is a matrix product or a convolution.
@@ -378,7 +378,7 @@ impl Op {
     }
 
     /// Whether it has a kernel of its own, that others may at most follow.
-    pub fn stands_alone(&self) -> bool {
+    pub fn needs_own_kernel(&self) -> bool {
         matches!(
             self,
             Op::Matmul
@@ -429,7 +429,7 @@ impl Op {
             Op::Cumsum { axis } => (24, *axis as u64),
             Op::MaxPoolIndex(_) => (25, 0),
             Op::Alias | Op::Own(_) => (26, 0),
-            Op::Formula(formula) => (27, formula.id),
+            Op::FusedElementwise(formula) => (27, formula.id),
             Op::FirstPosition => (28, 0),
             Op::Assert(Assertion::InBounds { .. }) => (29, 0),
             Op::Assert(Assertion::NonZero) => (30, 0),
@@ -459,7 +459,7 @@ impl Op {
 }
 
 /// What a rule of differentiation sees.
-pub(crate) struct Differentiated<'a> {
+pub(crate) struct GradientContext<'a> {
     pub node: &'a Arc<Node>,
     pub sources: &'a [Tensor],
     pub output: Tensor,

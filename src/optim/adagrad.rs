@@ -2,7 +2,7 @@
 
 use super::RuleOptimizer;
 use super::elementwise::Elementwise;
-use super::expression::{Expression, Terms};
+use super::expression::{Expression, Inputs};
 use super::rule::{Options, Setting, not_negative};
 use super::step_count::Steps;
 use crate::error::Result;
@@ -79,7 +79,7 @@ impl Options for AdagradOptions {
 }
 
 impl Elementwise for AdagradOptions {
-    fn formula<'a>(&self, steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
+    fn formula<'a>(&self, steps: &Steps, of: &Inputs<'a>) -> Result<Expression<'a>> {
         let slower = steps.count().times(self.rate_decay)?.plus(1.0 - self.rate_decay)?;
         let rate = slower.recip()?.times(self.learning_rate)?;
         let (p, mut g) = (of.parameter(), of.gradient());

@@ -2,7 +2,7 @@
 
 use super::RuleOptimizer;
 use super::elementwise::Elementwise;
-use super::expression::{Expression, Terms};
+use super::expression::{Expression, Inputs};
 use super::rule::{Options, Setting, below_one, not_negative};
 use super::step_count::Steps;
 use crate::error::Result;
@@ -93,7 +93,7 @@ macro_rules! adam {
         }
 
         impl Elementwise for $options {
-            fn formula<'a>(&self, steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
+            fn formula<'a>(&self, steps: &Steps, of: &Inputs<'a>) -> Result<Expression<'a>> {
                 let (b1, b2) = self.betas;
                 let rate = self.learning_rate;
                 // rate · m̂ / (√v̂ + ε) with the rate and the weights of both averages taken into the divisor; nothing

@@ -6,21 +6,21 @@ use crate::state::{State, Stateful};
 use crate::tensor::Tensor;
 
 /// Two optimizers that step together, such as Muon for matrices and AdamW for the rest.
-pub struct Both {
+pub struct Chained {
     first: Box<dyn Optimizer>,
     second: Box<dyn Optimizer>,
     parameters: Vec<Tensor>,
 }
 
-impl Both {
+impl Chained {
     /// The groups of `first`, then those of `second`.
-    pub fn new(first: Box<dyn Optimizer>, second: Box<dyn Optimizer>) -> Both {
+    pub fn new(first: Box<dyn Optimizer>, second: Box<dyn Optimizer>) -> Chained {
         let parameters = first.parameters().iter().chain(second.parameters()).cloned().collect();
-        Both { first, second, parameters }
+        Chained { first, second, parameters }
     }
 }
 
-impl Optimizer for Both {
+impl Optimizer for Chained {
     fn parameters(&self) -> &[Tensor] {
         &self.parameters
     }
@@ -42,7 +42,7 @@ impl Optimizer for Both {
     }
 }
 
-impl Stateful for Both {
+impl Stateful for Chained {
     fn state(&self) -> State {
         State::new().with_part("first", &self.first.state()).with_part("second", &self.second.state())
     }

@@ -1,15 +1,15 @@
 //! Rules that do the same to every element: the formula is written once for all parameters, and a step costs a few
 //! nodes for each of them, whatever the formula is made of.
 
-use super::expression::{Expression, Line, Sheet, Terms};
-use super::partition::{Lines, Source};
+use super::expression::{ExprGraph, ExprNode, Expression, Inputs};
+use super::partition::{ExprPartition, Source};
 use super::rule::{Options, Rule, Update};
 use super::step_count::{Factor, Steps};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::graph::{Node, Recipe, Sources};
+use crate::graph::{Node, NodeSpec, Sources};
 use crate::op::Op;
-use crate::op::formula::Formula;
+use crate::op::formula::FusedElementwise;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -51,8 +51,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// assert_eq!(w.to_vec::<f32>(), [0.5, -1.5]);
 /// ```
 pub trait Elementwise: Options {
-    /// The parameter's new value; what is remembered gets new values by [`Terms::set_state`].
-    fn formula<'a>(&self, steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>>;
+    /// The parameter's new value; what is remembered gets new values by [`Inputs::set_state`].
+    fn formula<'a>(&self, steps: &Steps, of: &Inputs<'a>) -> Result<Expression<'a>>;
 }
 
 impl<E: Elementwise> Rule for E {
@@ -60,7 +60,7 @@ impl<E: Elementwise> Rule for E {
         let Some(first) = updates.first() else { return Ok(()) };
         let (like, conditional) = (first.parameter(), first.condition.is_some());
         let sheet = RefCell::default();
-        let new = self.formula(steps, &Terms::on(&sheet, E::STATE.len()))?.line();
+        let new = self.formula(steps, &Inputs::on(&sheet, E::STATE.len()))?.line();
         let sheet = sheet.into_inner();
         // Halves hold neither all the numbers nor what comes in between: each result is rounded once.
         let dtype = like.dtype().wide();
@@ -88,14 +88,14 @@ struct Formulas {
     /// What is computed in, whatever the type of parameters and states is.
     dtype: DType,
     /// In an order in which everyone finds what it uses.
-    values: Vec<(Arc<Formula>, Vec<Source>)>,
+    values: Vec<(Arc<FusedElementwise>, Vec<Source>)>,
     targets: Vec<(Target, Source)>,
 }
 
 impl Formulas {
     /// Those of a sheet whose line `new` is the parameter's new value; equal sheets are looked at once.
-    fn of(sheet: &Sheet, new: usize, conditional: bool, dtype: DType) -> Arc<Formulas> {
-        type Key = (Vec<Line>, SmallVec<[(usize, usize); 3]>, (usize, bool, DType));
+    fn of(sheet: &ExprGraph, new: usize, conditional: bool, dtype: DType) -> Arc<Formulas> {
+        type Key = (Vec<ExprNode>, SmallVec<[(usize, usize); 3]>, (usize, bool, DType));
         static KNOWN: Mutex<Option<HashMap<Key, Arc<Formulas>>>> = Mutex::new(None);
         let key = (sheet.lines.clone(), sheet.states.clone(), (new, conditional, dtype));
         // Whoever panicked while holding it left whole formulas, or none.
@@ -104,21 +104,21 @@ impl Formulas {
         known.entry(key).or_insert_with(|| Arc::new(Formulas::cut(sheet, new, conditional, dtype))).clone()
     }
 
-    fn cut(sheet: &Sheet, new: usize, conditional: bool, dtype: DType) -> Formulas {
+    fn cut(sheet: &ExprGraph, new: usize, conditional: bool, dtype: DType) -> Formulas {
         let mut lines = sheet.lines.clone();
-        let mut write = |line: Line| {
+        let mut write = |line: ExprNode| {
             lines.push(line);
             lines.len() - 1
         };
-        let mut targets = vec![(Target::Parameter, Line::Parameter, new)];
-        targets.extend(sheet.states.iter().map(|&(k, at)| (Target::State(k), Line::State(k), at)));
+        let mut targets = vec![(Target::Parameter, ExprNode::Parameter, new)];
+        targets.extend(sheet.states.iter().map(|&(k, at)| (Target::State(k), ExprNode::State(k), at)));
         if conditional {
             for (_, old, at) in &mut targets {
-                let (condition, old) = (write(Line::Condition), write(old.clone()));
-                *at = write(Line::Where(condition, *at, old));
+                let (condition, old) = (write(ExprNode::Condition), write(old.clone()));
+                *at = write(ExprNode::Where(condition, *at, old));
             }
         }
-        let lines = Lines::cut(lines, &targets.iter().map(|(_, _, at)| *at).collect::<Vec<_>>());
+        let lines = ExprPartition::cut(lines, &targets.iter().map(|(_, _, at)| *at).collect::<Vec<_>>());
         let values = lines.values(dtype);
         let targets = targets.into_iter().map(|(target, _, at)| (target, lines.source(at))).collect();
         Formulas { dtype, values, targets }
@@ -153,8 +153,8 @@ impl Formulas {
         };
         for (formula, sources) in &self.values {
             let sources: Sources = sources.iter().map(|source| find(source, &values)).collect();
-            let op = Op::Formula(formula.clone());
-            values.push(Node::record(Recipe { op, sources, shape, dtype, device, tracked: false }));
+            let op = Op::FusedElementwise(formula.clone());
+            values.push(Node::record(NodeSpec { op, sources, shape, dtype, device, tracked: false }));
         }
         for (target, source) in &self.targets {
             let target = match target {

@@ -10,14 +10,14 @@ use std::ops;
 /// is computed of these, element by element. Other operands are such values, numbers, and [`Factor`]s.
 #[derive(Clone, Copy)]
 pub struct Expression<'a> {
-    sheet: &'a RefCell<Sheet>,
+    sheet: &'a RefCell<ExprGraph>,
     at: usize,
 }
 
 /// What is written down of a formula.
 #[derive(Default)]
-pub(super) struct Sheet {
-    pub lines: Vec<Line>,
+pub(super) struct ExprGraph {
+    pub lines: Vec<ExprNode>,
     /// The numbers that the lines name: they change from step to step, and the lines do not.
     pub numbers: SmallVec<[Factor; 8]>,
     /// What a state is at first, for those that the formula uses.
@@ -27,7 +27,7 @@ pub(super) struct Sheet {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) enum Line {
+pub(super) enum ExprNode {
     Parameter,
     Gradient,
     State(usize),
@@ -39,37 +39,37 @@ pub(super) enum Line {
     Where(usize, usize, usize),
 }
 
-impl Line {
+impl ExprNode {
     /// The op it applies to earlier lines, if it does.
     pub fn applied(&self) -> Option<(Op, SmallVec<[usize; 3]>)> {
         match self {
-            Line::Unary(op, a) => Some((Op::Unary(*op), [*a].into_iter().collect())),
-            Line::Binary(op, a, b) => Some((Op::Binary(*op), [*a, *b].into_iter().collect())),
-            Line::Where(c, a, b) => Some((Op::Where, [*c, *a, *b].into_iter().collect())),
+            ExprNode::Unary(op, a) => Some((Op::Unary(*op), [*a].into_iter().collect())),
+            ExprNode::Binary(op, a, b) => Some((Op::Binary(*op), [*a, *b].into_iter().collect())),
+            ExprNode::Where(c, a, b) => Some((Op::Where, [*c, *a, *b].into_iter().collect())),
             _ => None,
         }
     }
 }
 
-impl Sheet {
-    pub fn write(&mut self, line: Line) -> usize {
+impl ExprGraph {
+    pub fn write(&mut self, line: ExprNode) -> usize {
         self.lines.push(line);
         self.lines.len() - 1
     }
 }
 
 /// What an elementwise formula is made of.
-pub struct Terms<'a>(&'a RefCell<Sheet>);
+pub struct Inputs<'a>(&'a RefCell<ExprGraph>);
 
-impl<'a> Terms<'a> {
+impl<'a> Inputs<'a> {
     /// For `states` states of each parameter.
-    pub(super) fn on(sheet: &'a RefCell<Sheet>, states: usize) -> Terms<'a> {
+    pub(super) fn on(sheet: &'a RefCell<ExprGraph>, states: usize) -> Inputs<'a> {
         {
             let mut sheet = sheet.borrow_mut();
-            sheet.lines.extend([Line::Parameter, Line::Gradient]);
+            sheet.lines.extend([ExprNode::Parameter, ExprNode::Gradient]);
             sheet.initial.resize(states, None);
         }
-        Terms(sheet)
+        Inputs(sheet)
     }
 
     /// The parameter.
@@ -91,8 +91,8 @@ impl<'a> Terms<'a> {
     pub fn state_or(&self, k: usize, initial: f64) -> Expression<'a> {
         let mut sheet = self.0.borrow_mut();
         sheet.initial[k].get_or_insert(initial);
-        let known = sheet.lines.iter().position(|line| *line == Line::State(k));
-        Expression { sheet: self.0, at: known.unwrap_or_else(|| sheet.write(Line::State(k))) }
+        let known = sheet.lines.iter().position(|line| *line == ExprNode::State(k));
+        Expression { sheet: self.0, at: known.unwrap_or_else(|| sheet.write(ExprNode::State(k))) }
     }
 
     /// Remembers another value from the next step on.
@@ -122,7 +122,7 @@ impl<'a> Term<'a> for &Factor {
         let mut sheet = beside.sheet.borrow_mut();
         sheet.numbers.push(self.clone());
         let number = sheet.numbers.len() - 1;
-        sheet.write(Line::Number(number))
+        sheet.write(ExprNode::Number(number))
     }
 }
 
@@ -138,13 +138,13 @@ impl<'a> Expression<'a> {
     }
 
     fn unary(self, op: UnaryOp) -> Expression<'a> {
-        let at = self.sheet.borrow_mut().write(Line::Unary(op, self.at));
+        let at = self.sheet.borrow_mut().write(ExprNode::Unary(op, self.at));
         Expression { at, ..self }
     }
 
     fn binary(self, op: BinaryOp, other: impl Term<'a>) -> Expression<'a> {
         let other = other.line(self);
-        let at = self.sheet.borrow_mut().write(Line::Binary(op, self.at, other));
+        let at = self.sheet.borrow_mut().write(ExprNode::Binary(op, self.at, other));
         Expression { at, ..self }
     }
 

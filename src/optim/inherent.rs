@@ -2,7 +2,7 @@
 //! the trait.
 
 use super::rule::Rule;
-use super::{Both, Optimizer, RuleOptimizer};
+use super::{Chained, Optimizer, RuleOptimizer};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -59,5 +59,5 @@ macro_rules! inherent {
 
 inherent! {
     (R: Rule) RuleOptimizer<R>;
-    () Both;
+    () Chained;
 }

@@ -2,7 +2,7 @@
 
 use super::RuleOptimizer;
 use super::elementwise::Elementwise;
-use super::expression::{Expression, Terms};
+use super::expression::{Expression, Inputs};
 use super::rule::{Options, Setting, below_one, not_negative};
 use super::step_count::Steps;
 use crate::error::Result;
@@ -68,7 +68,7 @@ impl Options for LionOptions {
 }
 
 impl Elementwise for LionOptions {
-    fn formula<'a>(&self, _steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
+    fn formula<'a>(&self, _steps: &Steps, of: &Inputs<'a>) -> Result<Expression<'a>> {
         let (b1, b2) = self.betas;
         let (p, g, m) = (of.parameter(), of.gradient(), of.state(MOMENT));
         let mut step = (m * b1 + g * (1.0 - b1)).sign();

@@ -30,11 +30,17 @@ mod step_count;
 
 pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
-pub use chained::Both;
+pub use chained::Chained;
+/// The old name of [`Chained`].
+#[deprecated(note = "it is called `Chained` now")]
+pub type Both = Chained;
+/// The old name of [`Inputs`].
+#[deprecated(note = "it is called `Inputs` now")]
+pub type Terms<'a> = Inputs<'a>;
 pub use clip::{clip_grad_norm, clip_grad_value, try_clip_grad_norm, try_clip_grad_value};
 pub use elementwise::Elementwise;
 pub use ema::Ema;
-pub use expression::{Expression, Term, Terms};
+pub use expression::{Expression, Inputs, Term};
 pub use lion::{Lion, LionOptions};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use multi_tensor_sum::try_all_finite;

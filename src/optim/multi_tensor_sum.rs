@@ -6,14 +6,15 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 
 /// Tensors of at most this many elements are put behind each other and summed together.
-const SMALL: usize = 4096;
+const SMALL_TENSOR: usize = 4096;
 
 /// As many as one kernel joins.
 const TOGETHER: usize = 12;
 
 /// The sum of all elements of all tensors, which are of one type and on one device, in few kernels.
 pub(super) fn sum_of_all(tensors: &[Tensor]) -> Result<Option<Tensor>> {
-    let (small, large): (Vec<&Tensor>, Vec<&Tensor>) = tensors.iter().partition(|t| t.numel() <= SMALL);
+    let (small, large): (Vec<&Tensor>, Vec<&Tensor>) =
+        tensors.iter().partition(|t| t.numel() <= SMALL_TENSOR);
     // The plan makes a few kernels of all these sums, which differ in their sizes only.
     let mut sums = large.into_iter().map(Tensor::try_sum).collect::<Result<Vec<_>>>()?;
     for some in small.chunks(TOGETHER) {

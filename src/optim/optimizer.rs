@@ -2,7 +2,7 @@
 
 use super::Optimizer;
 use super::rule::{Memory, Rule, Update, learning_rate};
-use super::step_count::{Clocks, Factor, Steps};
+use super::step_count::{Factor, StepCounters, Steps};
 use crate::autograd::no_grad;
 use crate::call::Call;
 use crate::device::Device;
@@ -28,7 +28,7 @@ pub struct RuleOptimizer<R> {
     parameters: Vec<Tensor>,
     pub(super) groups: Vec<Group<R>>,
     pub(super) memories: Vec<Memory>,
-    pub(super) clocks: Clocks,
+    pub(super) clocks: StepCounters,
 }
 
 /// Parameters that share options.
@@ -57,7 +57,8 @@ impl<R: Rule> RuleOptimizer<R> {
     pub fn try_with(parameters: Vec<Tensor>, options: R) -> Result<Self> {
         let _call = Call::enter(R::NAME);
         let (groups, memories) = (Vec::new(), Vec::new());
-        let mut new = RuleOptimizer { parameters: Vec::new(), groups, memories, clocks: Clocks::default() };
+        let mut new =
+            RuleOptimizer { parameters: Vec::new(), groups, memories, clocks: StepCounters::default() };
         new.try_add_group(parameters, options)?;
         Ok(new)
     }
@@ -178,7 +179,7 @@ impl<R: Rule> Optimizer for RuleOptimizer<R> {
         no_grad(|| self.record_updates(condition.as_ref()))?;
         let mut halves = Vec::new();
         for stepped in self.parameters.iter().filter(|p| p.grad().is_some()) {
-            halves.extend(stepped.half_beside()?.map(|half| (stepped, half)));
+            halves.extend(stepped.half_copy()?.map(|half| (stepped, half)));
         }
         let all = self.parameters.iter().chain(halves.iter().map(|(_, half)| half));
         try_realize_all(&all.cloned().collect::<Vec<_>>())?;

@@ -1,8 +1,8 @@
 //! Cuts the lines of a formula into values that are computed for each parameter.
 
-use super::expression::Line;
+use super::expression::ExprNode;
 use crate::dtype::DType;
-use crate::op::formula::{Formula, FormulaStep};
+use crate::op::formula::{FormulaStep, FusedElementwise};
 use std::sync::Arc;
 
 /// Where a source of a formula comes from, or a value.
@@ -17,15 +17,15 @@ pub(super) enum Source {
 }
 
 /// The lines of a sheet, and which of them are values of their own.
-pub(super) struct Lines {
-    lines: Vec<Line>,
+pub(super) struct ExprPartition {
+    lines: Vec<ExprNode>,
     /// The number of the value that a line is; others are part of the formulas that use them.
     value: Vec<Option<usize>>,
 }
 
-impl Lines {
+impl ExprPartition {
     /// Each of `results` is a value of its own, and so is what several of them use.
-    pub fn cut(lines: Vec<Line>, results: &[usize]) -> Lines {
+    pub fn cut(lines: Vec<ExprNode>, results: &[usize]) -> ExprPartition {
         let mut whole: Vec<bool> =
             (0..lines.len()).map(|k| results.contains(&k) && lines[k].applied().is_some()).collect();
         // The formula that each line is part of: known when all its users were seen.
@@ -49,33 +49,33 @@ impl Lines {
             number
         };
         let value = whole.into_iter().map(number).collect();
-        Lines { lines, value }
+        ExprPartition { lines, value }
     }
 
     /// Where the value of line `k` is, for those that use it.
     pub fn source(&self, k: usize) -> Source {
         match (&self.lines[k], self.value[k]) {
-            (Line::Parameter, _) => Source::Parameter,
-            (Line::Gradient, _) => Source::Gradient,
-            (Line::State(k), _) => Source::State(*k),
-            (Line::Condition, _) => Source::Condition,
-            (Line::Number(k), _) => Source::Number(*k),
+            (ExprNode::Parameter, _) => Source::Parameter,
+            (ExprNode::Gradient, _) => Source::Gradient,
+            (ExprNode::State(k), _) => Source::State(*k),
+            (ExprNode::Condition, _) => Source::Condition,
+            (ExprNode::Number(k), _) => Source::Number(*k),
             (_, Some(value)) => Source::Value(value),
             (_, None) => unreachable!("a part of a formula is written out there"),
         }
     }
 
     /// All values, in an order in which everyone finds what it uses: a formula, and what it is applied to.
-    pub fn values(&self, dtype: DType) -> Vec<(Arc<Formula>, Vec<Source>)> {
+    pub fn values(&self, dtype: DType) -> Vec<(Arc<FusedElementwise>, Vec<Source>)> {
         let whole = |k: &usize| self.value[*k].is_some();
         (0..self.lines.len()).filter(whole).map(|k| self.formula(k, dtype)).collect()
     }
 
     /// The formula of line `k` with all that is part of it.
-    fn formula(&self, k: usize, dtype: DType) -> (Arc<Formula>, Vec<Source>) {
+    fn formula(&self, k: usize, dtype: DType) -> (Arc<FusedElementwise>, Vec<Source>) {
         let (mut steps, mut sources, mut written) = (Vec::new(), Vec::new(), vec![None; self.lines.len()]);
         self.write(k, true, dtype, &mut steps, &mut sources, &mut written);
-        (Formula::of(steps), sources)
+        (FusedElementwise::of(steps), sources)
     }
 
     fn write(

@@ -2,7 +2,7 @@
 
 use super::RuleOptimizer;
 use super::elementwise::Elementwise;
-use super::expression::{Expression, Terms};
+use super::expression::{Expression, Inputs};
 use super::rule::{Options, Setting, not_negative};
 use super::step_count::Steps;
 use crate::error::Result;
@@ -90,7 +90,7 @@ impl Options for RMSpropOptions {
 }
 
 impl Elementwise for RMSpropOptions {
-    fn formula<'a>(&self, _steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
+    fn formula<'a>(&self, _steps: &Steps, of: &Inputs<'a>) -> Result<Expression<'a>> {
         let alpha = self.alpha;
         let (p, mut g) = (of.parameter(), of.gradient());
         if self.weight_decay != 0.0 {

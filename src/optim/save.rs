@@ -2,7 +2,7 @@
 
 use super::RuleOptimizer;
 use super::rule::{Memory, Rule, Setting};
-use super::step_count::{Clock, Clocks};
+use super::step_count::{Clock, StepCounters};
 use crate::call::Call;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
@@ -124,7 +124,7 @@ impl<R: Rule> RuleOptimizer<R> {
 }
 
 /// Parameters that had made equally many steps share a clock again.
-fn saved_clocks(state: &State, parameters: usize) -> Result<Clocks> {
+fn saved_clocks(state: &State, parameters: usize) -> Result<StepCounters> {
     let each = (0..parameters).map(|k| -> Result<((i64, bool), Clock)> {
         let name = format!("{k}.step");
         if let Some(count) = state.tensors.get(&name) {
@@ -137,5 +137,5 @@ fn saved_clocks(state: &State, parameters: usize) -> Result<Clocks> {
         let count = state.int(&name)?;
         Ok(((count, false), Clock::Host(count)))
     });
-    Ok(Clocks::from_each(each.collect::<Result<Vec<_>>>()?))
+    Ok(StepCounters::from_each(each.collect::<Result<Vec<_>>>()?))
 }

@@ -2,7 +2,7 @@
 
 use super::RuleOptimizer;
 use super::elementwise::Elementwise;
-use super::expression::{Expression, Terms};
+use super::expression::{Expression, Inputs};
 use super::rule::{Options, Setting, not_negative};
 use super::step_count::Steps;
 use crate::error::{Result, bail};
@@ -80,7 +80,7 @@ impl Options for SGDOptions {
 }
 
 impl Elementwise for SGDOptions {
-    fn formula<'a>(&self, steps: &Steps, of: &Terms<'a>) -> Result<Expression<'a>> {
+    fn formula<'a>(&self, steps: &Steps, of: &Inputs<'a>) -> Result<Expression<'a>> {
         let (p, mut g) = (of.parameter(), of.gradient());
         if self.weight_decay != 0.0 {
             g = g + p * self.weight_decay;

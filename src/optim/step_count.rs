@@ -49,7 +49,7 @@ impl Clock {
 
 /// The clocks of all parameters of an optimizer. Those that step together share one; it is split where they part.
 #[derive(Default)]
-pub(super) struct Clocks {
+pub(super) struct StepCounters {
     clocks: Vec<Clock>,
     /// How many parameters go by each.
     members: Vec<usize>,
@@ -57,7 +57,7 @@ pub(super) struct Clocks {
     of: Vec<usize>,
 }
 
-impl Clocks {
+impl StepCounters {
     /// For more parameters, which have made no step yet.
     pub fn extend(&mut self, parameters: usize) {
         if parameters > 0 {
@@ -68,8 +68,8 @@ impl Clocks {
     }
 
     /// From the clock of each parameter; those of one kind become one.
-    pub fn from_each<K: PartialEq>(each: impl IntoIterator<Item = (K, Clock)>) -> Clocks {
-        let (mut all, mut kinds) = (Clocks::default(), Vec::new());
+    pub fn from_each<K: PartialEq>(each: impl IntoIterator<Item = (K, Clock)>) -> StepCounters {
+        let (mut all, mut kinds) = (StepCounters::default(), Vec::new());
         for (kind, clock) in each {
             let place = kinds.iter().position(|k| *k == kind).unwrap_or_else(|| {
                 kinds.push(kind);

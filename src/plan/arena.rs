@@ -1,12 +1,12 @@
 //! Memory for values that are in use at different times.
 
 use super::kernel::Slot;
-use super::memory::MemoryRules;
+use super::memory::DeviceLimits;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A value that lives from one turn of kernels to another, both included.
 #[derive(Clone)]
-pub(super) struct Piece {
+pub(super) struct Allocation {
     pub slot: Slot,
     pub bytes: usize,
     pub from: usize,
@@ -24,14 +24,14 @@ struct Placed {
 
 /// Gives every piece its place on its shelf. Tells the places, and gives the bytes of the blocks.
 pub(super) fn place(
-    pieces: Vec<Piece>,
-    rules: &MemoryRules,
+    pieces: Vec<Allocation>,
+    rules: &DeviceLimits,
     mut tell: impl FnMut(Slot, usize),
 ) -> Vec<usize> {
-    let mut shelves: Vec<Vec<Piece>> = (0..rules.shelves).map(|_| Vec::new()).collect();
-    pieces.into_iter().for_each(|piece| shelves[piece.shelf].push(piece));
+    let mut regions: Vec<Vec<Allocation>> = (0..rules.regions).map(|_| Vec::new()).collect();
+    pieces.into_iter().for_each(|piece| regions[piece.shelf].push(piece));
     let mut blocks = Vec::new();
-    for (shelf, pieces) in shelves.into_iter().enumerate() {
+    for (shelf, pieces) in regions.into_iter().enumerate() {
         let bytes = fill(pieces, rules, |slot, at| tell(slot, rules.address(shelf, at)));
         rules.count_blocks(shelf, bytes, &mut blocks);
     }
@@ -39,27 +39,35 @@ pub(super) fn place(
 }
 
 /// Pieces of a shelf for which it is worth looking at all others.
-const FEW: usize = 8192;
+const MAX_BEST_FIT_ALLOCATIONS: usize = 8192;
 
 /// Gives every piece of a shelf a place. Tells the places, and gives the bytes of all.
-fn fill(pieces: Vec<Piece>, rules: &MemoryRules, tell: impl FnMut(Slot, usize)) -> usize {
-    if pieces.len() <= FEW { fill_closely(pieces, rules, tell) } else { fill_in_turn(pieces, rules, tell) }
+fn fill(pieces: Vec<Allocation>, rules: &DeviceLimits, tell: impl FnMut(Slot, usize)) -> usize {
+    if pieces.len() <= MAX_BEST_FIT_ALLOCATIONS {
+        fill_closely(pieces, rules, tell)
+    } else {
+        fill_in_turn(pieces, rules, tell)
+    }
 }
 
 /// The bytes that a piece takes.
-fn room(piece: &Piece, rules: &MemoryRules) -> usize {
+fn room(piece: &Allocation, rules: &DeviceLimits) -> usize {
     piece.bytes.max(1).next_multiple_of(rules.alignment)
 }
 
 /// Gives every piece the first place that is free as long as it lives, the largest one first: the small ones,
 /// of which some live long, then fill what is left between the large ones.
-fn fill_closely(mut pieces: Vec<Piece>, rules: &MemoryRules, mut tell: impl FnMut(Slot, usize)) -> usize {
+fn fill_closely(
+    mut pieces: Vec<Allocation>,
+    rules: &DeviceLimits,
+    mut tell: impl FnMut(Slot, usize),
+) -> usize {
     pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.bytes), piece.from));
     // In the order of their places.
     let mut placed: Vec<Placed> = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let bytes = room(&piece, rules);
-        let Piece { slot, from, to, .. } = piece;
+        let Allocation { slot, from, to, .. } = piece;
         let mut at = 0;
         for other in &placed {
             // Nor is any of those behind it in the way.
@@ -84,7 +92,11 @@ fn fill_closely(mut pieces: Vec<Piece>, rules: &MemoryRules, mut tell: impl FnMu
 
 /// Gives every piece a place when its life begins: the smallest of those that are free then. Takes little time for however many
 /// pieces, and somewhat more memory.
-fn fill_in_turn(mut pieces: Vec<Piece>, rules: &MemoryRules, mut tell: impl FnMut(Slot, usize)) -> usize {
+fn fill_in_turn(
+    mut pieces: Vec<Allocation>,
+    rules: &DeviceLimits,
+    mut tell: impl FnMut(Slot, usize),
+) -> usize {
     pieces.sort_by_key(|piece| (piece.from, std::cmp::Reverse(piece.bytes)));
     let (mut free, mut end) = (Free::default(), 0);
     // What is in use, by the end of its life.
@@ -171,13 +183,13 @@ mod tests {
     use super::*;
     use crate::dtype::DType;
 
-    const RULES: MemoryRules = MemoryRules {
+    const RULES: DeviceLimits = DeviceLimits {
         alignment: 64,
         block: usize::MAX,
-        shelves: 1,
+        regions: 1,
         slots: 8,
-        longest_row: 0,
-        few_rows: 0,
+        max_fused_row: 0,
+        min_rows_unsplit: 0,
         columns: false,
         prologues: false,
         beside: false,
@@ -186,8 +198,8 @@ mod tests {
 
     /// Places and the bytes of all, for pieces of (bytes, from, to).
     fn placed(block: usize, pieces: &[(usize, usize, usize)]) -> (Vec<usize>, usize) {
-        let rules = MemoryRules { block, ..RULES };
-        let of = |(slot, &(bytes, from, to)): (usize, &(usize, usize, usize))| Piece {
+        let rules = DeviceLimits { block, ..RULES };
+        let of = |(slot, &(bytes, from, to)): (usize, &(usize, usize, usize))| Allocation {
             slot,
             bytes,
             from,
@@ -201,8 +213,8 @@ mod tests {
 
     #[test]
     fn shelves_have_blocks_of_their_own() {
-        let rules = MemoryRules { block: 1024, shelves: 2, ..RULES };
-        let piece = |slot, bytes, shelf| Piece { slot, bytes, from: 0, to: 0, shelf };
+        let rules = DeviceLimits { block: 1024, regions: 2, ..RULES };
+        let piece = |slot, bytes, shelf| Allocation { slot, bytes, from: 0, to: 0, shelf };
         let mut places = [0; 4];
         let pieces = vec![piece(0, 640, 0), piece(1, 640, 1), piece(2, 640, 0), piece(3, 64, 1)];
         let blocks = place(pieces, &rules, |slot, at| places[slot] = at);
@@ -219,7 +231,7 @@ mod tests {
 
     #[test]
     fn pieces_that_are_placed_in_turn_are_apart_and_take_little_more() {
-        let rules = MemoryRules { block: 4096, ..RULES };
+        let rules = DeviceLimits { block: 4096, ..RULES };
         // As in a step: some live until the way back, most are soon done.
         let all = |count: usize| {
             let piece = |slot: usize| {
@@ -227,9 +239,9 @@ mod tests {
                     64 * (1 + slot * 7 % 5),
                     if slot.is_multiple_of(3) { 2 * count - slot } else { slot + 2 },
                 );
-                Piece { slot, bytes, from: slot, to, shelf: 0 }
+                Allocation { slot, bytes, from: slot, to, shelf: 0 }
             };
-            (0..count).map(piece).collect::<Vec<Piece>>()
+            (0..count).map(piece).collect::<Vec<Allocation>>()
         };
         let mut places = vec![0; 300];
         let closely = fill_closely(all(300), &rules, |_, _| ());

@@ -101,7 +101,7 @@ pub(super) fn run(graph: &mut PlanGraph) {
     for n in 0..graph.nodes.len() {
         let found = look(graph, n, &known);
         let node = &graph.nodes[n];
-        let renames = matches!(node.op, Op::Reshape) || node.op.renames();
+        let renames = matches!(node.op, Op::Reshape) || node.op.is_alias();
         shaped_of.push(if !node.input && renames { shaped_of[node.sources[0]] } else { n });
         if let Some(Known::Whole(at)) = &found
             && at.base != n
@@ -127,7 +127,7 @@ fn look(graph: &PlanGraph, n: usize, known: &[Option<Known>]) -> Option<Known> {
     let itself = || Some(Known::Whole(Strided::whole(n, node.shape)));
     match &node.op {
         _ if node.input => itself(),
-        op if op.renames() => source(0).map(|(known, _)| known.clone()),
+        op if op.is_alias() => source(0).map(|(known, _)| known.clone()),
         Op::Pad { pads, fill } => {
             let (Known::Whole(at), shape) = source(0)? else { return None };
             let mut padded = (0..pads.len()).filter(|&k| pads[k] != (0, 0));
@@ -135,7 +135,7 @@ fn look(graph: &PlanGraph, n: usize, known: &[Option<Known>]) -> Option<Known> {
             let part = (pads[axis].0, shape[axis], at.clone());
             is_zero(*fill).then(|| Known::Parts { axis, parts: vec![part] })
         }
-        op if op.moves() => {
+        op if op.is_movement() => {
             let (Known::Whole(at), shape) = source(0)? else { return None };
             at.moved(op, shape, node.shape).map(Known::Whole)
         }

@@ -2,13 +2,13 @@
 //! that have time wait for others of their kind.
 
 use super::fuse::{Body, Fusion};
-use super::kernel::Special;
-use super::schedule::SHORT;
+use super::kernel::NativeOp;
+use super::schedule::SMALL_KERNEL_ITERATIONS;
 use crate::dtype::DType;
 use std::collections::HashMap;
 
 /// Results that are few.
-const FEW: usize = 5 << 19;
+const MAX_UNDERFILLED_RESULTS: usize = 5 << 19;
 /// Results of such products that keep a large device busy for several rounds of tiles. Where a plan has so many, they run in
 /// crowds, elsewhere in pairs. Products of a crowd at most.
 const CROWD: usize = 20 << 20;
@@ -28,21 +28,21 @@ struct Narrow {
 }
 
 /// The narrow products among a plan's kernels in the making.
-pub(super) struct NarrowProducts {
+pub(super) struct UnderfilledGemms {
     groups: Vec<Option<Narrow>>,
 }
 
-impl NarrowProducts {
-    pub fn of(fusion: &Fusion) -> NarrowProducts {
+impl UnderfilledGemms {
+    pub fn of(fusion: &Fusion) -> UnderfilledGemms {
         let mut groups: Vec<Option<Narrow>> = fusion.groups.iter().map(|group| narrow(&group.body)).collect();
         let mut results: HashMap<usize, usize> = HashMap::new();
         groups.iter().flatten().for_each(|one| *results.entry(one.terms).or_default() += one.results);
         groups.iter_mut().flatten().for_each(|one| one.crowded = results[&one.terms] >= CROWD);
-        NarrowProducts { groups }
+        UnderfilledGemms { groups }
     }
 
-    pub fn none() -> NarrowProducts {
-        NarrowProducts { groups: Vec::new() }
+    pub fn none() -> UnderfilledGemms {
+        UnderfilledGemms { groups: Vec::new() }
     }
 
     fn get(&self, group: usize) -> Option<Narrow> {
@@ -54,11 +54,11 @@ impl NarrowProducts {
     }
 
     /// Those that wait, the oldest first, in pairs and crowds of one kind; some are not full yet.
-    pub fn together(&self, waiting: &[usize]) -> Vec<Together> {
-        let mut all: Vec<Together> = Vec::new();
+    pub fn together(&self, waiting: &[usize]) -> Vec<GemmBatch> {
+        let mut all: Vec<GemmBatch> = Vec::new();
         for &group in waiting {
             let Some(narrow) = self.get(group) else { continue };
-            let kind = |t: &&mut Together| t.terms == narrow.terms && t.groups.len() < t.most();
+            let kind = |t: &&mut GemmBatch| t.terms == narrow.terms && t.groups.len() < t.most();
             match all.iter_mut().find(kind) {
                 Some(others) => {
                     others.groups.push(group);
@@ -66,7 +66,7 @@ impl NarrowProducts {
                 }
                 None => {
                     let Narrow { results, terms, crowded } = narrow;
-                    all.push(Together { groups: vec![group], results, terms, crowded });
+                    all.push(GemmBatch { groups: vec![group], results, terms, crowded });
                 }
             }
         }
@@ -81,14 +81,14 @@ impl NarrowProducts {
 }
 
 /// Narrow products that may run together.
-pub(super) struct Together {
+pub(super) struct GemmBatch {
     pub groups: Vec<usize>,
     results: usize,
     terms: usize,
     crowded: bool,
 }
 
-impl Together {
+impl GemmBatch {
     fn most(&self) -> usize {
         if self.crowded { MOST_CROWD } else { 2 }
     }
@@ -107,13 +107,17 @@ impl Together {
 
 /// The product that this is, if it is narrow, but too much work for a small kernel.
 fn narrow(body: &Body) -> Option<Narrow> {
-    let Body::Special(s) = body else { return None };
+    let Body::Native(s) = body else { return None };
     let halves = s.operands.iter().all(|operand| operand.dtype == DType::F16);
     let (results, terms) = (s.output.shape.numel(), s.operands[0].shape.last().copied().unwrap_or(1));
-    let fits = s.special == Special::Matmul
+    let fits = s.special == NativeOp::Matmul
         && halves
         && s.epilogue.is_none()
         && s.prologues.is_empty()
-        && results <= FEW;
-    (fits && results.saturating_mul(terms) > SHORT).then_some(Narrow { results, terms, crowded: false })
+        && results <= MAX_UNDERFILLED_RESULTS;
+    (fits && results.saturating_mul(terms) > SMALL_KERNEL_ITERATIONS).then_some(Narrow {
+        results,
+        terms,
+        crowded: false,
+    })
 }

@@ -79,14 +79,14 @@ impl Dependencies {
 
     /// Whether no group outside `set` stands between two of them, or between one of them and `others`, for which one of them
     /// is to wait.
-    pub fn may_join(&self, set: &[usize], others: &[usize]) -> bool {
+    pub fn is_acyclic_merge(&self, set: &[usize], others: &[usize]) -> bool {
         let between = self.between(set, others, |_, _| false, MOST_STEPS);
         matches!(between, Between::NoneAfter(_) | Between::NoneBefore(_))
     }
 
     /// Whether neither of two groups waits for the other, as far as can be told.
     pub fn are_apart(&self, a: usize, b: usize) -> bool {
-        self.may_join(&[a], &[b]) && self.may_join(&[b], &[a])
+        self.is_acyclic_merge(&[a], &[b]) && self.is_acyclic_merge(&[b], &[a])
     }
 
     /// Makes one group of `set`, which is `into` from now on: it waits for what any of them waited for, and for `others`; and
@@ -299,7 +299,7 @@ mod tests {
             self.waits.iter_mut().for_each(|waits: &mut Vec<bool>| waits.resize(count + 1, false));
         }
 
-        fn may_join(&self, set: &[usize], others: &[usize]) -> bool {
+        fn is_acyclic_merge(&self, set: &[usize], others: &[usize]) -> bool {
             let waits_for_set = |g: usize| set.iter().any(|&s| self.waits[g][s]);
             let outside = |g: &usize| !set.contains(g);
             let stands_between = |g| waits_for_set(g) && set.iter().any(|&s| self.waits[s][g]);
@@ -362,8 +362,12 @@ mod tests {
                     continue;
                 }
                 let (set, others) = (some(&mut dice, &alive, 3), some(&mut dice, &alive, 2));
-                let may = plain.may_join(&set, &others);
-                assert_eq!(quick.may_join(&set, &others), may, "{set:?} with {others:?}, seed {seed}");
+                let may = plain.is_acyclic_merge(&set, &others);
+                assert_eq!(
+                    quick.is_acyclic_merge(&set, &others),
+                    may,
+                    "{set:?} with {others:?}, seed {seed}"
+                );
                 let Some(&into) = set.iter().min() else { continue };
                 if may {
                     plain.join(into, &set, &others);
@@ -375,7 +379,7 @@ mod tests {
                 }
                 for (k, &a) in alive.iter().enumerate() {
                     for &b in &alive[..k] {
-                        if plain.may_join(&[a], &[]) && plain.may_join(&[b], &[]) {
+                        if plain.is_acyclic_merge(&[a], &[]) && plain.is_acyclic_merge(&[b], &[]) {
                             let apart = !plain.waits[a][b] && !plain.waits[b][a];
                             assert_eq!(quick.are_apart(a, b), apart, "{a} and {b}, seed {seed}");
                         }
@@ -400,7 +404,7 @@ mod tests {
         // Each has to stand right before the same one.
         for g in 201..300 {
             all.push(&[]);
-            assert!(all.may_join(&[0], &[g]));
+            assert!(all.is_acyclic_merge(&[0], &[g]));
             all.join(0, &[0], &[g]);
         }
         assert!((201..300).all(|g| all.vertices[g].place < all.vertices[0].place));
@@ -414,9 +418,9 @@ mod tests {
         let mut last = 0;
         for g in 1..length {
             all.push(&[last, 0]);
-            assert!(g < 4 || !all.may_join(&[0, g], &[]));
+            assert!(g < 4 || !all.is_acyclic_merge(&[0, g], &[]));
             if g % 3 == 0 {
-                assert!(all.may_join(&[last, g], &[]));
+                assert!(all.is_acyclic_merge(&[last, g], &[]));
                 all.join(last, &[last, g], &[]);
             } else {
                 last = g;

@@ -1,7 +1,7 @@
 //! What a device must be able to do: hold memory, and run plans.
 
 use super::Plan;
-use super::memory::MemoryRules;
+use super::memory::DeviceLimits;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::graph::Storage;
@@ -21,18 +21,18 @@ pub(crate) type Reading = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send>>;
 
 pub(crate) trait Executor: Send + Sync {
     /// How plans must lay out memory here.
-    fn rules(&self) -> Result<MemoryRules>;
+    fn rules(&self) -> Result<DeviceLimits>;
 
     /// Changes when the device was lost and opened anew, or tuned: programs made before are of no use then.
     fn generation(&self) -> Result<u64>;
 
     /// Whether it computes while the host goes on.
-    fn works_beside(&self) -> bool {
+    fn is_async(&self) -> bool {
         false
     }
 
     /// Why it does not compute in `dtype`, if it does not.
-    fn refuses(&self, dtype: DType) -> Option<String>;
+    fn unsupported_reason(&self, dtype: DType) -> Option<String>;
 
     /// Copies elements to the device.
     fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage>;

@@ -3,10 +3,10 @@
 
 use super::dependencies::Dependencies;
 use super::graph::PlanGraph;
-use super::kernel::{MapKernel, Operand, Rank, Special, SpecialKernel, Step};
+use super::kernel::{LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Step};
 use super::lower_loops::{Builder, Domain, operand};
-use super::materialize::Stored;
-use super::memory::MemoryRules;
+use super::materialize::Materialized;
+use super::memory::DeviceLimits;
 use super::programs;
 use super::view::Affine;
 use crate::op::Op;
@@ -41,9 +41,9 @@ pub(crate) enum Body {
         domain: Domain,
         maps: Vec<MapKernel>,
     },
-    Special(Box<SpecialKernel>),
+    Native(Box<NativeKernel>),
     /// Joined into another group.
-    Gone,
+    Merged,
 }
 
 pub(crate) struct Fusion<'a> {
@@ -55,11 +55,16 @@ pub(crate) struct Fusion<'a> {
     dependencies: Dependencies,
     /// Groups that read each slot; some may have been joined into others since.
     readers: Vec<SmallVec<[u32; 2]>>,
-    pub(super) rules: &'a MemoryRules,
+    pub(super) rules: &'a DeviceLimits,
 }
 
 impl<'a> Fusion<'a> {
-    pub fn run(graph: &'a PlanGraph, stored: Stored, fuse: bool, rules: &'a MemoryRules) -> Fusion<'a> {
+    pub fn run(
+        graph: &'a PlanGraph,
+        stored: Materialized,
+        fuse: bool,
+        rules: &'a DeviceLimits,
+    ) -> Fusion<'a> {
         let (stored, alone) = programs::write_each(graph, stored, fuse);
         let count = graph.nodes.len();
         let (group_of, readers) = (vec![None; count], vec![SmallVec::new(); count]);
@@ -81,7 +86,7 @@ impl<'a> Fusion<'a> {
             if rules.prologues {
                 f.attach_prologues();
             }
-            f.join_alike();
+            f.merge_isomorphic();
             if rules.columns {
                 f.attach_columns();
             }
@@ -92,17 +97,17 @@ impl<'a> Fusion<'a> {
     fn add_special(&mut self, n: usize) {
         let node = &self.graph.nodes[n];
         let special = match &node.op {
-            Op::Matmul => Special::Matmul,
-            Op::Conv(kind, attrs) => Special::Conv(*kind, **attrs),
-            Op::Attention { causal, scale } => Special::Attention { causal: *causal, scale: *scale },
-            Op::AttentionGrad { causal, scale } => Special::AttentionGrad { causal: *causal, scale: *scale },
-            Op::ScatterAdd { axis } => Special::ScatterAdd { axis: *axis as usize },
+            Op::Matmul => NativeOp::Matmul,
+            Op::Conv(kind, attrs) => NativeOp::Conv(*kind, **attrs),
+            Op::Attention { causal, scale } => NativeOp::Attention { causal: *causal, scale: *scale },
+            Op::AttentionGrad { causal, scale } => NativeOp::AttentionGrad { causal: *causal, scale: *scale },
+            Op::ScatterAdd { axis } => NativeOp::ScatterAdd { axis: *axis as usize },
             Op::ArgSort { axis, descending } => {
-                Special::ArgSort { axis: *axis as usize, descending: *descending, sorted: 1 }
+                NativeOp::ArgSort { axis: *axis as usize, descending: *descending, sorted: 1 }
             }
-            Op::Cumsum { axis } => Special::Cumsum { axis: *axis as usize },
-            Op::FirstPosition => Special::FirstPosition,
-            Op::MaxPoolIndex(attrs) => Special::MaxPoolIndex(**attrs),
+            Op::Cumsum { axis } => NativeOp::Cumsum { axis: *axis as usize },
+            Op::FirstPosition => NativeOp::FirstPosition,
+            Op::MaxPoolIndex(attrs) => NativeOp::MaxPoolIndex(**attrs),
             op => unreachable!("{} does not stand alone", op.name()),
         };
         let read = |&s: &usize| {
@@ -117,7 +122,7 @@ impl<'a> Fusion<'a> {
             offset: 0,
         };
         let slots: Vec<usize> = operands.iter().map(|o| o.slot).collect();
-        let body = Body::Special(Box::new(SpecialKernel {
+        let body = Body::Native(Box::new(NativeKernel {
             special,
             operands,
             output,
@@ -188,7 +193,7 @@ impl<'a> Fusion<'a> {
     fn join(&mut self, n: usize, own: &Domain, others: &[usize], slots: &[usize]) -> bool {
         let Some(&into) = others.iter().min() else { return false };
         let count: usize = others.iter().map(|&g| self.groups[g].members.len()).sum();
-        if count + 1 > MOST_MEMBERS || !self.may_join(others, slots) {
+        if count + 1 > MOST_MEMBERS || !self.is_acyclic_merge(others, slots) {
             return false;
         }
         let mut members: Vec<usize> = others.iter().flat_map(|&g| self.groups[g].members.clone()).collect();
@@ -208,16 +213,18 @@ impl<'a> Fusion<'a> {
             return false;
         }
         /// Rows enough to keep a device busy, however long they are.
-        const MANY_ROWS: usize = 64;
+        const BUSY_ROWS: usize = 64;
         /// Elements of all rows that are worth sharing, and of one.
-        const MANY: usize = 1 << 20;
+        const MIN_SPLIT_ELEMENTS: usize = 1 << 20;
         const LONG_ROW: usize = 512;
         let (width, staged) = (kernel.iterations() / kernel.rows().max(1), kernel.is_staged());
-        if width > self.rules.longest_row && kernel.rows() < MANY_ROWS && staged {
+        if width > self.rules.max_fused_row && kernel.rows() < BUSY_ROWS && staged {
             return false;
         }
-        let writes_all = kernel.stores.iter().any(|s| kernel.code[s.value].rank == Rank::Full);
-        let shared = kernel.iterations() >= MANY && width >= LONG_ROW && kernel.rows() < self.rules.few_rows;
+        let writes_all = kernel.stores.iter().any(|s| kernel.code[s.value].rank == LoopLevel::Full);
+        let shared = kernel.iterations() >= MIN_SPLIT_ELEMENTS
+            && width >= LONG_ROW
+            && kernel.rows() < self.rules.min_rows_unsplit;
         if shared && writes_all && !staged {
             return false;
         }
@@ -254,8 +261,8 @@ impl<'a> Fusion<'a> {
     }
 
     /// Whether no group outside `set` stands between two of them, or between one of them and `slots`.
-    pub(super) fn may_join(&self, set: &[usize], slots: &[usize]) -> bool {
-        self.dependencies.may_join(set, &self.producers(slots))
+    pub(super) fn is_acyclic_merge(&self, set: &[usize], slots: &[usize]) -> bool {
+        self.dependencies.is_acyclic_merge(set, &self.producers(slots))
     }
 
     /// Makes one group of `set`: `into` waits for what any of them waited for, and whoever waited for one of
@@ -263,7 +270,7 @@ impl<'a> Fusion<'a> {
     pub(super) fn merge(&mut self, into: usize, set: &[usize], slots: &[usize]) {
         let producers = self.producers(slots);
         for &g in set.iter().filter(|&&g| g != into) {
-            self.groups[g].body = Body::Gone;
+            self.groups[g].body = Body::Merged;
             self.groups[g].members.clear();
             self.groups[g].outputs.clear();
         }
@@ -305,10 +312,10 @@ impl<'a> Fusion<'a> {
             Body::Map { maps, .. } | Body::Rows { maps, .. } => {
                 maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).collect()
             }
-            Body::Special(s) => {
+            Body::Native(s) => {
                 s.operand_slots().chain(s.epilogue.iter().flat_map(|m| m.reads().map(|a| a.slot))).collect()
             }
-            Body::Gone => Vec::new(),
+            Body::Merged => Vec::new(),
         }
     }
 
@@ -343,8 +350,8 @@ impl<'a> Fusion<'a> {
     /// Lets elementwise kernels run on a product's or convolution's result as soon as it is there.
     fn attach_epilogues(&mut self) {
         for g in 0..self.groups.len() {
-            let Body::Special(s) = &self.groups[g].body else { continue };
-            if !matches!(s.special, Special::Matmul | Special::Conv(..)) {
+            let Body::Native(s) = &self.groups[g].body else { continue };
+            if !matches!(s.special, NativeOp::Matmul | NativeOp::Conv(..)) {
                 continue;
             }
             let slot = s.output.slot;
@@ -356,12 +363,12 @@ impl<'a> Fusion<'a> {
                         && maps[0].reads().count() <= MOST_READS / 2
                         && self.slots_with(s, &maps[0]) <= self.rules.slots
                         && reads_in_order(&maps[0], slot, self.graph.nodes[slot].shape)
-                        && self.may_join(&[g, e], &[])
+                        && self.is_acyclic_merge(&[g, e], &[])
                 }
                 _ => false,
             };
             let Some(e) = self.readers(slot).filter(follows).min() else { continue };
-            let Body::Map { mut maps, .. } = std::mem::replace(&mut self.groups[e].body, Body::Gone) else {
+            let Body::Map { mut maps, .. } = std::mem::replace(&mut self.groups[e].body, Body::Merged) else {
                 unreachable!("only map kernels follow");
             };
             let members = self.groups[e].members.clone();
@@ -375,7 +382,7 @@ impl<'a> Fusion<'a> {
             let group = &mut self.groups[g];
             group.members.extend(members);
             group.outputs.extend(outputs);
-            if let Body::Special(s) = &mut group.body {
+            if let Body::Native(s) = &mut group.body {
                 s.epilogue = maps.pop();
             }
         }
@@ -383,7 +390,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// How many slots a product and an epilogue read and write together.
-    fn slots_with(&self, product: &SpecialKernel, epilogue: &MapKernel) -> usize {
+    fn slots_with(&self, product: &NativeKernel, epilogue: &MapKernel) -> usize {
         let read = product.operand_slots().chain(epilogue.reads().map(|a| a.slot));
         let written = epilogue.stores.iter().map(|s| s.access.slot);
         distinct(read.chain(written).chain([product.output.slot]))
@@ -392,7 +399,7 @@ impl<'a> Fusion<'a> {
     /// A product that only its own epilogue reads is not kept beyond it.
     fn forget_unread_products(&mut self) {
         for g in 0..self.groups.len() {
-            let Body::Special(s) = &self.groups[g].body else { continue };
+            let Body::Native(s) = &self.groups[g].body else { continue };
             let slot = s.output.slot;
             if s.epilogue.is_none() || self.graph.nodes[slot].keep {
                 continue;
@@ -405,7 +412,7 @@ impl<'a> Fusion<'a> {
 
     /// One kernel for many tensors: programs that differ only in their slots and sizes, elementwise or folding
     /// everything into one number.
-    fn join_alike(&mut self) {
+    fn merge_isomorphic(&mut self) {
         // The last group of each pattern.
         let mut last: HashMap<Pattern, usize> = HashMap::new();
         let products = self.products();
@@ -416,7 +423,7 @@ impl<'a> Fusion<'a> {
             let joins = |h: usize| {
                 // Programs of one kernel run side by side.
                 self.dependencies.are_apart(h, g)
-                    && self.may_join(&[h, g], &[])
+                    && self.is_acyclic_merge(&[h, g], &[])
                     && !(folds && self.are_between(&products, h, g))
             };
             let Some(h) = last.get(&pattern).copied().filter(|&h| joins(h)) else {
@@ -424,7 +431,8 @@ impl<'a> Fusion<'a> {
                 continue;
             };
             let (members, outputs) = (self.groups[g].members.clone(), self.groups[g].outputs.clone());
-            let Body::Map { maps: more, .. } = std::mem::replace(&mut self.groups[g].body, Body::Gone) else {
+            let Body::Map { maps: more, .. } = std::mem::replace(&mut self.groups[g].body, Body::Merged)
+            else {
                 unreachable!("seen above");
             };
             self.merge(h, &[h, g], &[]);
@@ -444,7 +452,7 @@ impl<'a> Fusion<'a> {
 
     /// The values that products and their like compute, in order.
     fn products(&self) -> Vec<usize> {
-        let products = self.groups.iter().filter(|g| matches!(g.body, Body::Special(_)));
+        let products = self.groups.iter().filter(|g| matches!(g.body, Body::Native(_)));
         let mut values: Vec<usize> = products.flat_map(|g| &g.members).copied().collect();
         values.sort_unstable();
         values
@@ -542,7 +550,7 @@ impl Pattern {
         let folds: Vec<&Step> = kernel.code.iter().map(|i| &i.step).filter(|s| s.is_fold()).collect();
         let elementwise = kernel.outer == kernel.extents.len();
         // What is written on the way, as it may be of a single element, is not what comes of a fold.
-        let on_the_way = kernel.stores.iter().any(|s| kernel.code[s.value].rank == Rank::Full);
+        let on_the_way = kernel.stores.iter().any(|s| kernel.code[s.value].rank == LoopLevel::Full);
         let single = matches!(folds[..], [Step::Reduce(..)]) && kernel.rows() == 1;
         let one = single && !kernel.is_staged() && !on_the_way;
         if !elementwise && !one {

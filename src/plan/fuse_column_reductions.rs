@@ -2,12 +2,12 @@
 //! as the gradients of a norm's weight and of a bias: folded by the same kernel, it is not read once more.
 
 use super::fuse::{Body, Fusion, distinct, row_major};
-use super::kernel::{Instruction, MapKernel, Rank, Slot, Step};
+use super::kernel::{Instruction, LoopLevel, MapKernel, Slot, Step};
 use super::lower_loops::Domain;
 use super::view::Affine;
 
 /// Rows that are worth it.
-const MANY_ROWS: usize = 2048;
+const BUSY_ROWS: usize = 2048;
 /// The longest row, of which a workgroup keeps the folds of every column.
 const LONGEST_ROW: usize = 2048;
 
@@ -15,9 +15,10 @@ impl Fusion<'_> {
     /// Lets kernels that walk over rows fold columns, too.
     pub(super) fn attach_columns(&mut self) {
         for k in 0..self.groups.len() {
-            let follows = |&g: &usize| g != k && self.can_fold_columns(g, k) && self.may_join(&[g, k], &[]);
+            let follows =
+                |&g: &usize| g != k && self.can_fold_columns(g, k) && self.is_acyclic_merge(&[g, k], &[]);
             let Some(g) = self.walkers(k).into_iter().find(follows) else { continue };
-            let taken = std::mem::replace(&mut self.groups[k].body, Body::Gone);
+            let taken = std::mem::replace(&mut self.groups[k].body, Body::Merged);
             let Body::Map { maps: columns, .. } = taken else {
                 unreachable!("only map kernels fold columns")
             };
@@ -70,7 +71,7 @@ impl Fusion<'_> {
         let Some(&width) = domain.shape.last() else { return false };
         let size = domain.shape.numel();
         let alike = across.shape.last() == Some(&width) && across.shape.numel() == size;
-        let worth = (4..=LONGEST_ROW).contains(&width) && width % 4 == 0 && size / width >= MANY_ROWS;
+        let worth = (4..=LONGEST_ROW).contains(&width) && width % 4 == 0 && size / width >= BUSY_ROWS;
         if !alike || !worth || !folds_rows(domain, rows) || !folds_columns(across, column) {
             return false;
         }
@@ -103,7 +104,7 @@ fn folds_columns(domain: &Domain, kernel: &MapKernel) -> bool {
     let last = domain.shape.rank() - 1;
     let others = (0..last).all(|k| domain.reduced >> k & 1 == 1 || domain.shape[k] == 1);
     let fits = |step: &Step| !matches!(step, Step::ArgReduce { .. } | Step::Total(..));
-    let full = |value: usize| kernel.code[value].rank == Rank::Full;
+    let full = |value: usize| kernel.code[value].rank == LoopLevel::Full;
     others
         && domain.reduced >> last & 1 == 0
         && kernel.outer < kernel.extents.len()

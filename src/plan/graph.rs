@@ -43,11 +43,11 @@ impl PlanGraph {
         let mut names: Vec<usize> = Vec::with_capacity(self.nodes.len());
         for n in 0..self.nodes.len() {
             let node = &self.nodes[n];
-            let named = if !node.input && node.op.renames() { names[node.sources[0]] } else { n };
+            let named = if !node.input && node.op.is_alias() { names[node.sources[0]] } else { n };
             names.push(named);
             let resolved = if named < n { self.resolved[named].0 } else { self.unpermuted(n, &names) };
             let at = &self.nodes[resolved];
-            let base = match !at.input && at.op.moves() {
+            let base = match !at.input && at.op.is_movement() {
                 true => self.resolved[at.sources[0]].1,
                 false => resolved,
             };
@@ -93,6 +93,6 @@ impl PlanGraph {
     /// Whether a kernel computes it (it is neither there already nor a name, a movement or a rule).
     pub fn computes(&self, n: usize) -> bool {
         let node = &self.nodes[n];
-        !node.input && !node.op.renames() && !node.op.moves() && !node.op.is_rule()
+        !node.input && !node.op.is_alias() && !node.op.is_movement() && !node.op.is_rule()
     }
 }

@@ -16,7 +16,7 @@ pub(crate) type Value = usize;
 
 /// How often a value is computed in a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Rank {
+pub(crate) enum LoopLevel {
     /// Once: it is the same everywhere.
     Uniform,
     /// Once a row: it does not depend on the reduced loops.
@@ -145,7 +145,7 @@ impl Step {
 pub(crate) struct Instruction {
     pub step: Step,
     pub dtype: DType,
-    pub rank: Rank,
+    pub rank: LoopLevel,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -179,7 +179,7 @@ impl MapKernel {
 
     /// Whether something in every iteration needs what was folded of the whole row.
     pub fn is_staged(&self) -> bool {
-        self.code.iter().zip(stages_of(&self.code)).any(|(i, stage)| stage > 0 && i.rank == Rank::Full)
+        self.code.iter().zip(stages_of(&self.code)).any(|(i, stage)| stage > 0 && i.rank == LoopLevel::Full)
     }
 
     /// Drops values that no store needs.
@@ -268,7 +268,7 @@ pub(crate) fn stages_of(code: &[Instruction]) -> Vec<usize> {
 /// the same for all rows, or all along one, is small, and has no say.
 pub(crate) fn runs_along_rows(code: &[Instruction], outer: usize) -> bool {
     let mut votes = 0i32;
-    for i in code.iter().filter(|i| i.rank == Rank::Full) {
+    for i in code.iter().filter(|i| i.rank == LoopLevel::Full) {
         let Step::Load { access, .. } = &i.step else { continue };
         let (rows, folded) = access.position.coefficients.split_at(outer);
         if [rows, folded].iter().all(|loops| loops.iter().any(|&c| c != 0)) {
@@ -324,7 +324,7 @@ impl Operand {
         MapKernel {
             extents: self.shape.to_vec(),
             outer: self.shape.rank(),
-            code: vec![Instruction { step, dtype: self.dtype, rank: Rank::Full }],
+            code: vec![Instruction { step, dtype: self.dtype, rank: LoopLevel::Full }],
             stores: Vec::new(),
         }
     }
@@ -332,7 +332,7 @@ impl Operand {
 
 /// The kinds of kernels that are not generated from loops.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Special {
+pub(crate) enum NativeOp {
     Matmul,
     Conv(ConvKind, ConvAttrs),
     Attention {
@@ -361,8 +361,8 @@ pub(crate) enum Special {
 
 /// One of these with its operands, elementwise work on what it reads, and on its result while it is hot.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SpecialKernel {
-    pub special: Special,
+pub(crate) struct NativeKernel {
+    pub special: NativeOp,
     pub operands: Vec<Operand>,
     pub output: Operand,
     pub prologues: Vec<Prologue>,
@@ -378,7 +378,7 @@ pub(crate) struct Prologue {
     pub map: MapKernel,
 }
 
-impl SpecialKernel {
+impl NativeKernel {
     /// The program of an operand that is not in memory.
     pub fn prologue(&self, operand: usize) -> Option<&MapKernel> {
         self.prologues.iter().find(|p| p.operand == operand).map(|p| &p.map)
@@ -393,20 +393,20 @@ impl SpecialKernel {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Work {
+pub(crate) enum KernelBody {
     /// One program over one or several sets of slots, independent of each other.
     Map(Vec<MapKernel>),
     /// A program over rows, and others that fold the columns of what it reads and writes: at once, or one after the other.
     Rows(Vec<MapKernel>),
-    Special(Box<SpecialKernel>),
+    Native(Box<NativeKernel>),
 }
 
-impl Work {
+impl KernelBody {
     /// Its programs.
     pub fn maps_mut(&mut self) -> impl Iterator<Item = &mut MapKernel> {
         let (maps, prologues): (&mut [MapKernel], &mut [Prologue]) = match self {
-            Work::Map(maps) | Work::Rows(maps) => (maps, &mut []),
-            Work::Special(s) => (s.epilogue.as_mut_slice(), &mut s.prologues),
+            KernelBody::Map(maps) | KernelBody::Rows(maps) => (maps, &mut []),
+            KernelBody::Native(s) => (s.epilogue.as_mut_slice(), &mut s.prologues),
         };
         maps.iter_mut().chain(prologues.iter_mut().map(|p| &mut p.map))
     }
@@ -415,12 +415,12 @@ impl Work {
 /// A kernel with what the reports and the guards say of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
-    pub work: Work,
+    pub work: KernelBody,
     /// Kernels of one turn do not wait for each other.
     pub turn: usize,
     pub label: String,
     /// What it computes, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<FusedOp>,
     pub flops: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
@@ -428,7 +428,7 @@ pub(crate) struct Kernel {
 
 /// One op that a kernel computes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct FusedOp {
     pub slot: Slot,
     pub op: &'static str,
     pub shape: Shape,
@@ -442,10 +442,10 @@ impl Kernel {
     /// `map`, `reduce`, `matmul`, …
     pub fn kind(&self) -> &'static str {
         match &self.work {
-            Work::Map(maps) if maps[0].outer < maps[0].extents.len() => "reduce",
-            Work::Map(_) => "map",
-            Work::Rows(_) => "reduce",
-            Work::Special(s) => s.special.name(),
+            KernelBody::Map(maps) if maps[0].outer < maps[0].extents.len() => "reduce",
+            KernelBody::Map(_) => "map",
+            KernelBody::Rows(_) => "reduce",
+            KernelBody::Native(s) => s.special.name(),
         }
     }
 
@@ -458,8 +458,8 @@ impl Kernel {
     /// The programs it runs: those that write first.
     pub fn maps(&self) -> impl Iterator<Item = &MapKernel> {
         let (maps, prologues): (&[MapKernel], &[Prologue]) = match &self.work {
-            Work::Map(maps) | Work::Rows(maps) => (maps, &[]),
-            Work::Special(s) => (s.epilogue.as_slice(), &s.prologues),
+            KernelBody::Map(maps) | KernelBody::Rows(maps) => (maps, &[]),
+            KernelBody::Native(s) => (s.epilogue.as_slice(), &s.prologues),
         };
         maps.iter().chain(prologues.iter().map(|p| &p.map))
     }
@@ -467,7 +467,7 @@ impl Kernel {
     /// Every slot it reads.
     pub fn reads(&self) -> Vec<Slot> {
         let mut slots: Vec<Slot> = self.maps().flat_map(|m| m.reads().map(|a| a.slot)).collect();
-        if let Work::Special(s) = &self.work {
+        if let KernelBody::Native(s) = &self.work {
             slots.extend(s.operand_slots());
         }
         slots.sort_unstable();
@@ -478,27 +478,27 @@ impl Kernel {
     /// Every slot it writes.
     pub fn writes(&self) -> Vec<Slot> {
         let mut slots: Vec<Slot> = self.maps().flat_map(|m| m.stores.iter().map(|s| s.access.slot)).collect();
-        if let Work::Special(s) = &self.work {
+        if let KernelBody::Native(s) = &self.work {
             slots.push(s.output.slot);
         }
         slots
     }
 }
 
-impl Special {
+impl NativeOp {
     pub fn name(&self) -> &'static str {
         match self {
-            Special::Matmul => "matmul",
-            Special::Conv(ConvKind::Forward, _) => "conv",
-            Special::Conv(ConvKind::InputGrad, _) => "conv input grad",
-            Special::Conv(ConvKind::WeightGrad, _) => "conv weight grad",
-            Special::Attention { .. } => "attention",
-            Special::AttentionGrad { .. } => "attention grad",
-            Special::ScatterAdd { .. } => "scatter add",
-            Special::ArgSort { .. } => "argsort",
-            Special::Cumsum { .. } => "cumsum",
-            Special::FirstPosition => "first position",
-            Special::MaxPoolIndex(_) => "max pool index",
+            NativeOp::Matmul => "matmul",
+            NativeOp::Conv(ConvKind::Forward, _) => "conv",
+            NativeOp::Conv(ConvKind::InputGrad, _) => "conv input grad",
+            NativeOp::Conv(ConvKind::WeightGrad, _) => "conv weight grad",
+            NativeOp::Attention { .. } => "attention",
+            NativeOp::AttentionGrad { .. } => "attention grad",
+            NativeOp::ScatterAdd { .. } => "scatter add",
+            NativeOp::ArgSort { .. } => "argsort",
+            NativeOp::Cumsum { .. } => "cumsum",
+            NativeOp::FirstPosition => "first position",
+            NativeOp::MaxPoolIndex(_) => "max pool index",
         }
     }
 }

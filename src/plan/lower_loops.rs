@@ -2,7 +2,7 @@
 //! views and elementwise ops to the slots it is read from.
 
 use super::graph::PlanGraph;
-use super::kernel::{Access, Instruction, MapKernel, Operand, Rank, Step, Store, Value};
+use super::kernel::{Access, Instruction, LoopLevel, MapKernel, Operand, Step, Store, Value};
 use super::view::{Affine, Check, View};
 use crate::dtype::{DType, Scalar};
 use crate::op::formula::FormulaStep;
@@ -40,14 +40,14 @@ impl Domain {
 }
 
 /// Why a program could not be written.
-pub(crate) enum Obstacle {
+pub(crate) enum FusionBlocker {
     /// This node's values are needed in memory first.
     Materialize(usize),
     /// The outputs do not belong into one kernel.
-    Apart,
+    Incompatible,
 }
 
-type Built<T> = Result<T, Obstacle>;
+type Built<T> = Result<T, FusionBlocker>;
 
 pub(crate) struct Builder<'a> {
     graph: &'a PlanGraph,
@@ -136,22 +136,22 @@ impl<'a> Builder<'a> {
         let folds = matches!(self.graph.nodes[node].op, Op::Reduce { .. } | Op::ArgReduce { .. });
         let mut attempts = Vec::new();
         if shape.numel() == self.domain.shape.numel() && !(folds && self.domain.reduced != 0) {
-            attempts.push((Rank::Full, self.full_view()));
+            attempts.push((LoopLevel::Full, self.full_view()));
         }
         if self.domain.reduced != 0 && shape.numel() == self.domain.rows().numel() {
-            attempts.push((Rank::Row, self.row_view()));
+            attempts.push((LoopLevel::Row, self.row_view()));
         }
         // Behind no rows nothing is written.
         if self.domain.reduced != 0 && shape.numel() == 1 && self.domain.rows().numel() > 0 {
             attempts.push((
-                Rank::Total,
+                LoopLevel::Total,
                 View { shape: Shape::of(&[]), coordinates: Default::default(), checks: vec![] },
             ));
         }
         // What an attempt has left is only in the way of others.
         let others = attempts.len() > 1;
         let (code, known) = (self.code.len(), if others { self.known.clone() } else { HashMap::new() });
-        let mut obstacle = Obstacle::Apart;
+        let mut obstacle = FusionBlocker::Incompatible;
         for (rank, view) in attempts {
             // A shape without room is written nowhere; any view does.
             let Some(view) = view.to_shape(shape, &self.extents) else { continue };
@@ -184,47 +184,47 @@ impl<'a> Builder<'a> {
         View::along(self.domain.rows(), &loops_of, self.loops())
     }
 
-    fn push(&mut self, step: Step, dtype: DType, rank: Rank) -> Value {
+    fn push(&mut self, step: Step, dtype: DType, rank: LoopLevel) -> Value {
         self.code.push(Instruction { step, dtype, rank });
         self.code.len() - 1
     }
 
     /// `value` at the rank a store needs.
-    fn raise(&mut self, value: Value, rank: Rank) -> Built<Value> {
+    fn raise(&mut self, value: Value, rank: LoopLevel) -> Built<Value> {
         let Instruction { dtype, rank: have, .. } = self.code[value];
         match (have, rank) {
             (a, b) if a == b => Ok(value),
-            (Rank::Uniform, _) | (Rank::Row, Rank::Full) => {
+            (LoopLevel::Uniform, _) | (LoopLevel::Row, LoopLevel::Full) => {
                 Ok(self.push(Step::Broadcast(value), dtype, rank))
             }
-            _ => Err(Obstacle::Apart),
+            _ => Err(FusionBlocker::Incompatible),
         }
     }
 
     /// The rank of what is computed from `values`.
-    fn meet(&self, values: &[Value]) -> Built<Rank> {
-        let mut rank = Rank::Uniform;
+    fn meet(&self, values: &[Value]) -> Built<LoopLevel> {
+        let mut rank = LoopLevel::Uniform;
         for &v in values {
             rank = match (rank, self.code[v].rank) {
-                (Rank::Uniform, r) | (r, Rank::Uniform) => r,
-                (Rank::Total, Rank::Total) => Rank::Total,
-                (Rank::Total, _) | (_, Rank::Total) => return Err(Obstacle::Apart),
+                (LoopLevel::Uniform, r) | (r, LoopLevel::Uniform) => r,
+                (LoopLevel::Total, LoopLevel::Total) => LoopLevel::Total,
+                (LoopLevel::Total, _) | (_, LoopLevel::Total) => return Err(FusionBlocker::Incompatible),
                 (a, b) => a.max(b),
             };
         }
         Ok(rank)
     }
 
-    fn rank_of(&self, forms: &[&Affine]) -> Rank {
+    fn rank_of(&self, forms: &[&Affine]) -> LoopLevel {
         let moves = |from: usize, to: usize| {
             forms.iter().any(|f| (from..to).any(|l| f.coefficients[l] != 0 && self.extents[l] > 1))
         };
         if moves(self.outer, self.loops()) || (moves(0, self.outer) && self.outer == self.loops()) {
-            Rank::Full
+            LoopLevel::Full
         } else if moves(0, self.outer) {
-            Rank::Row
+            LoopLevel::Row
         } else {
-            Rank::Uniform
+            LoopLevel::Uniform
         }
     }
 
@@ -244,7 +244,7 @@ impl<'a> Builder<'a> {
         if node.input || (self.stored[n] && !self.members.contains(&n)) {
             if node.shape.numel() == 0 {
                 // Nobody uses an element of a tensor that has none, and none can be read.
-                return Ok(self.push(Step::Literal(Scalar::Int(0)), node.dtype, Rank::Uniform));
+                return Ok(self.push(Step::Literal(Scalar::Int(0)), node.dtype, LoopLevel::Uniform));
             }
             let position = self.position(view);
             let forms: Vec<&Affine> = view.checks.iter().map(|c| &c.form).chain([&position]).collect();
@@ -258,7 +258,7 @@ impl<'a> Builder<'a> {
         }
         self.computed.push(n);
         match &node.op {
-            Op::Const(_) => Ok(self.push(Step::Argument(n), node.dtype, Rank::Uniform)),
+            Op::Const(_) => Ok(self.push(Step::Argument(n), node.dtype, LoopLevel::Uniform)),
             Op::Iota { axis } => {
                 let here = self.shaped(view, n)?;
                 let form = here.coordinates[*axis as usize].clone();
@@ -277,7 +277,7 @@ impl<'a> Builder<'a> {
                 }
                 self.apply(op, &of, node.dtype)
             }
-            Op::Formula(formula) => {
+            Op::FusedElementwise(formula) => {
                 let mut values = SmallVec::<[Value; 24]>::new();
                 for step in &formula.steps {
                     values.push(match step {
@@ -292,7 +292,7 @@ impl<'a> Builder<'a> {
             }
             Op::Gather { axis } => self.gather(n, *axis as usize, view),
             // Where a check fails, nobody asks for the value, which is a fill.
-            Op::Assert(_) if !view.checks.is_empty() => Err(Obstacle::Materialize(n)),
+            Op::Assert(_) if !view.checks.is_empty() => Err(FusionBlocker::Materialize(n)),
             Op::Assert(assertion) => {
                 let of = self.value(node.sources[0], view)?;
                 let rank = self.code[of].rank;
@@ -306,12 +306,12 @@ impl<'a> Builder<'a> {
                 self.reduce(n, *axes, view, |of| Step::ArgReduce { max: *max, of })
             }
             Op::Pad { fill, .. } => self.pad(n, *fill, view),
-            op if op.moves() => {
+            op if op.is_movement() => {
                 let source = graph.source(n, 0);
                 let inner = view.through(op, node.shape, graph.nodes[source].shape, &self.extents);
-                self.value(source, &inner.ok_or(Obstacle::Materialize(n))?)
+                self.value(source, &inner.ok_or(FusionBlocker::Materialize(n))?)
             }
-            _ => Err(Obstacle::Materialize(n)),
+            _ => Err(FusionBlocker::Materialize(n)),
         }
     }
 
@@ -336,7 +336,7 @@ impl<'a> Builder<'a> {
     }
 
     fn shaped(&self, view: &View, n: usize) -> Built<View> {
-        view.to_shape(self.graph.nodes[n].shape, &self.extents).ok_or(Obstacle::Materialize(n))
+        view.to_shape(self.graph.nodes[n].shape, &self.extents).ok_or(FusionBlocker::Materialize(n))
     }
 
     fn pad(&mut self, n: usize, fill: Scalar, view: &View) -> Built<Value> {
@@ -344,7 +344,7 @@ impl<'a> Builder<'a> {
         let (shape, dtype) = (self.graph.nodes[source].shape, self.graph.nodes[n].dtype);
         let node = &self.graph.nodes[n];
         let inner =
-            view.through(&node.op, node.shape, shape, &self.extents).ok_or(Obstacle::Materialize(n))?;
+            view.through(&node.op, node.shape, shape, &self.extents).ok_or(FusionBlocker::Materialize(n))?;
         let value = self.value(source, &inner)?;
         if view.checks.is_empty()
             && let Instruction { step: Step::Load { access, checks, fill: none }, rank, .. } =
@@ -360,7 +360,7 @@ impl<'a> Builder<'a> {
         let forms: Vec<&Affine> = checks.iter().map(|c| &c.form).collect();
         let rank = self.rank_of(&forms);
         let valid = self.push(Step::Valid(checks), DType::Bool, rank);
-        let fill = self.push(Step::Literal(fill), dtype, Rank::Uniform);
+        let fill = self.push(Step::Literal(fill), dtype, LoopLevel::Uniform);
         let rank = self.meet(&[valid, value])?;
         Ok(self.push(Step::Where(valid, value, fill), dtype, rank))
     }
@@ -368,19 +368,19 @@ impl<'a> Builder<'a> {
     fn gather(&mut self, n: usize, axis: usize, view: &View) -> Built<Value> {
         // Where a check fails, the index is a fill, and the other coordinates lie outside of the table.
         if !view.checks.is_empty() {
-            return Err(Obstacle::Materialize(n));
+            return Err(FusionBlocker::Materialize(n));
         }
         let node = &self.graph.nodes[n];
         let here = self.shaped(view, n)?;
         let table = self.graph.source(n, 0);
         let mut at = table;
-        while !self.graph.nodes[at].input && !self.stored[at] && self.graph.nodes[at].op.moves() {
+        while !self.graph.nodes[at].input && !self.stored[at] && self.graph.nodes[at].op.is_movement() {
             self.computed.push(at);
             at = self.graph.source(at, 0);
         }
-        let table = operand(self.graph, self.stored, table).map_err(Obstacle::Materialize)?;
+        let table = operand(self.graph, self.stored, table).map_err(FusionBlocker::Materialize)?;
         if self.members.contains(&table.slot) {
-            return Err(Obstacle::Apart);
+            return Err(FusionBlocker::Incompatible);
         }
         let mut position = Affine::constant(self.loops(), table.offset);
         for (k, form) in here.coordinates.iter().enumerate().filter(|(k, _)| *k != axis) {
@@ -393,7 +393,7 @@ impl<'a> Builder<'a> {
         let index = self.value(node.sources[1], view)?;
         let own = self.rank_of(&[&position]);
         let rank = match (own, self.code[index].rank) {
-            (_, Rank::Total) => return Err(Obstacle::Apart),
+            (_, LoopLevel::Total) => return Err(FusionBlocker::Incompatible),
             (a, b) => a.max(b),
         };
         let access = Access { slot: table.slot, position };
@@ -413,25 +413,25 @@ impl<'a> Builder<'a> {
             || here.coordinates.iter().any(moves)
             || here.checks.iter().any(|c| moves(&c.form))
         {
-            return Err(Obstacle::Materialize(n));
+            return Err(FusionBlocker::Materialize(n));
         }
         let reduced: Vec<usize> = (0..shape.rank()).filter(|k| axes >> k & 1 == 1).collect();
         if reduced.len() != inner.len()
             || reduced.iter().zip(&inner).any(|(&k, &l)| shape[k] != self.extents[l])
         {
-            return Err(Obstacle::Materialize(n));
+            return Err(FusionBlocker::Materialize(n));
         }
         for (&k, &l) in reduced.iter().zip(&inner) {
             here.coordinates[k] = Affine::index(self.loops(), l);
         }
         here.shape = shape;
         let value = self.value(source, &here)?;
-        let value = self.raise(value, Rank::Full)?;
-        Ok(self.push(step(value), graph.nodes[n].dtype, Rank::Row))
+        let value = self.raise(value, LoopLevel::Full)?;
+        Ok(self.push(step(value), graph.nodes[n].dtype, LoopLevel::Row))
     }
 
     /// A sum of everything, of values that stand one to a row.
-    fn total(&mut self, n: usize, op: ReduceOp, otherwise: Obstacle) -> Built<Value> {
+    fn total(&mut self, n: usize, op: ReduceOp, otherwise: FusionBlocker) -> Built<Value> {
         let source = self.graph.source(n, 0);
         let shape = self.graph.nodes[source].shape;
         let every_row = shape.numel() == self.domain.rows().numel() && self.graph.nodes[n].shape.numel() == 1;
@@ -440,8 +440,8 @@ impl<'a> Builder<'a> {
         }
         let Some(view) = self.row_view().to_shape(shape, &self.extents) else { return Err(otherwise) };
         let value = self.value(source, &view)?;
-        let value = self.raise(value, Rank::Row)?;
-        Ok(self.push(Step::Total(op, value), self.graph.nodes[n].dtype, Rank::Total))
+        let value = self.raise(value, LoopLevel::Row)?;
+        Ok(self.push(Step::Total(op, value), self.graph.nodes[n].dtype, LoopLevel::Total))
     }
 }
 
@@ -456,7 +456,7 @@ pub(crate) fn operand(graph: &PlanGraph, stored: &[bool], node: usize) -> Result
     let mut same = node;
     while !graph.nodes[at].input && !stored[at] {
         let n = &graph.nodes[at];
-        if !n.op.moves() {
+        if !n.op.is_movement() {
             return Err(at);
         }
         let source = graph.source(at, 0);

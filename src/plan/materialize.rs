@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashSet};
 
 /// A value used by several kernels is computed again in each if that costs at most this much…
-const CHEAP: u32 = 24;
+const CHEAP_RECOMPUTE: u32 = 24;
 /// …and a kernel reads at most this many large tensors for one value…
 const MOST_LOADS: usize = 6;
 /// …or this many, if it is a single number, for which reading costs nothing…
@@ -19,49 +19,49 @@ const DEEPEST: u32 = 96;
 const LARGE_TABLE: usize = 1 << 16;
 
 /// What is put into memory.
-pub(crate) struct Stored {
+pub(crate) struct Materialized {
     /// One flag a node.
     pub flags: Vec<bool>,
     /// Where kernels see only so many slots.
     crowding: Option<Crowding>,
 }
 
-impl Stored {
+impl Materialized {
     /// Stores one more value, and what has to be stored then, where kernels are `fuse`d. Gives all of these.
     pub fn add(&mut self, graph: &PlanGraph, n: usize, fuse: bool) -> Vec<usize> {
         self.flags[n] = true;
         let mut added = vec![n];
         if fuse && let Some(crowding) = &mut self.crowding {
             crowding.look_again(n, &self.flags);
-            added.extend(crowding.crowd_out(graph, &mut self.flags));
+            added.extend(crowding.spill(graph, &mut self.flags));
         }
         added
     }
 }
 
 /// Decides what is put into memory.
-pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Stored {
+pub(crate) fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Materialized {
     let mut stored: Vec<bool> = graph.nodes.iter().map(|n| n.keep && !n.input).collect();
     for (n, stored) in stored.iter_mut().enumerate() {
         let folds = matches!(graph.nodes[n].op, Op::Reduce { .. } | Op::ArgReduce { .. });
-        let alone = graph.nodes[n].op.stands_alone();
+        let alone = graph.nodes[n].op.needs_own_kernel();
         *stored |= graph.computes(n) && (alone || folds || !fuse);
     }
     for n in 0..graph.nodes.len() {
-        if graph.computes(n) && graph.nodes[n].op.stands_alone() {
+        if graph.computes(n) && graph.nodes[n].op.needs_own_kernel() {
             require_operands(graph, &mut stored, n);
         }
     }
     if !fuse {
-        return Stored { flags: stored, crowding: None };
+        return Materialized { flags: stored, crowding: None };
     }
     share(graph, &mut stored, most_slots);
     let crowding = (most_slots < usize::MAX).then(|| {
         let mut crowding = Crowding::new(graph, most_slots);
-        crowding.crowd_out(graph, &mut stored);
+        crowding.spill(graph, &mut stored);
         crowding
     });
-    Stored { flags: stored, crowding }
+    Materialized { flags: stored, crowding }
 }
 
 /// Stores what a kernel of its own kind reads.
@@ -85,7 +85,7 @@ fn require_operands(graph: &PlanGraph, stored: &mut [bool], n: usize) {
 }
 
 #[derive(Clone, Default)]
-struct Effort {
+struct RecomputeCost {
     cost: u32,
     /// Ops between it and memory.
     depth: u32,
@@ -98,7 +98,7 @@ struct Effort {
 /// The slot in which a kernel that asserts something reports what failed.
 const REPORT: usize = usize::MAX;
 
-impl Effort {
+impl RecomputeCost {
     fn load(&mut self, slot: usize, elements: usize) {
         match self.loads.iter_mut().find(|(known, _)| *known == slot) {
             Some((_, known)) => *known = elements.max(*known),
@@ -128,9 +128,9 @@ fn own_cost(op: &Op) -> u32 {
         Op::Binary(BinaryOp::Pow | BinaryOp::Mod) => 16,
         // An argument is there already, and what is asserted is computed anyway.
         Op::Const(_) | Op::Assert(_) => 0,
-        Op::Random { .. } => CHEAP,
+        Op::Random { .. } => CHEAP_RECOMPUTE,
         Op::Gather { .. } => 4,
-        Op::Formula(formula) => formula
+        Op::FusedElementwise(formula) => formula
             .steps
             .iter()
             .map(|step| match step {
@@ -145,20 +145,20 @@ fn own_cost(op: &Op) -> u32 {
 /// Stores elementwise values that would be expensive to compute once more for every use.
 fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
     let uses = uses(graph);
-    let mut efforts: Vec<Effort> = vec![Effort::default(); graph.nodes.len()];
+    let mut efforts: Vec<RecomputeCost> = vec![RecomputeCost::default(); graph.nodes.len()];
     for n in 0..graph.nodes.len() {
         if graph.nodes[n].input {
             continue;
         }
         if stored[n] {
-            if graph.computes(n) && !graph.nodes[n].op.stands_alone() {
+            if graph.computes(n) && !graph.nodes[n].op.needs_own_kernel() {
                 limit_slots(graph, n, stored, &mut efforts, most_slots);
             }
             continue;
         }
         let deepest = graph.nodes[n].sources.iter().map(|&s| efforts[s].depth).max();
         efforts[n].depth = deepest.map_or(0, |d| d + 1);
-        if efforts[n].depth > DEEPEST && !graph.nodes[n].op.renames() {
+        if efforts[n].depth > DEEPEST && !graph.nodes[n].op.is_alias() {
             stored[n] = true;
             efforts[n].depth = 0;
             continue;
@@ -170,7 +170,8 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
         let is_large = |elements: usize| elements * 8 >= size;
         let depth = efforts[n].depth;
         limit_slots(graph, n, stored, &mut efforts, most_slots);
-        let mut effort = Effort { cost: own_cost(&graph.nodes[n].op), depth, ..Effort::default() };
+        let mut effort =
+            RecomputeCost { cost: own_cost(&graph.nodes[n].op), depth, ..RecomputeCost::default() };
         let picks = matches!(graph.nodes[n].op, Op::Gather { .. });
         let counts_slots = most_slots < usize::MAX;
         if counts_slots && graph.asserts(n) {
@@ -202,12 +203,12 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
             }
         }
         let (count, widest) = uses[n];
-        let repeated = count > 1 && (effort.loads.len() > 1 || effort.cost > CHEAP);
+        let repeated = count > 1 && (effort.loads.len() > 1 || effort.cost > CHEAP_RECOMPUTE);
         let spread = widest > 2 * size && effort.cost >= 4;
         let most_loads = if size > 1 { MOST_LOADS } else { MOST_LOADS_OF_ONE };
         stored[n] = repeated || spread || effort.loads.len() > most_loads;
         if stored[n] {
-            effort = Effort::default();
+            effort = RecomputeCost::default();
         }
         efforts[n] = effort;
     }
@@ -248,7 +249,7 @@ impl Crowding {
     }
 
     /// Looks at all that is noted. Gives what is stored now.
-    fn crowd_out(&mut self, graph: &PlanGraph, stored: &mut [bool]) -> Vec<usize> {
+    fn spill(&mut self, graph: &PlanGraph, stored: &mut [bool]) -> Vec<usize> {
         let mut added = Vec::new();
         // What is stored on the way comes before what needs it, and is looked at later; what has been looked at already has its
         // turn the next time.
@@ -256,7 +257,7 @@ impl Crowding {
         while let Some(&n) = self.again.range(..end).next_back() {
             self.again.remove(&n);
             end = n;
-            if !stored[n] || graph.nodes[n].op.stands_alone() {
+            if !stored[n] || graph.nodes[n].op.needs_own_kernel() {
                 continue;
             }
             while slots_of(graph, stored, n) >= self.most_slots {
@@ -294,12 +295,18 @@ fn slots_of(graph: &PlanGraph, stored: &[bool], node: usize) -> usize {
 }
 
 /// Stores sources of `n` until a kernel can read what `n` is made of; it writes `n` itself, too.
-fn limit_slots(graph: &PlanGraph, n: usize, stored: &mut [bool], efforts: &mut [Effort], most_slots: usize) {
+fn limit_slots(
+    graph: &PlanGraph,
+    n: usize,
+    stored: &mut [bool],
+    efforts: &mut [RecomputeCost],
+    most_slots: usize,
+) {
     if most_slots == usize::MAX {
         return;
     }
     loop {
-        let mut all = Effort::default();
+        let mut all = RecomputeCost::default();
         if graph.asserts(n) {
             all.read(REPORT);
         }
@@ -320,7 +327,7 @@ fn limit_slots(graph: &PlanGraph, n: usize, stored: &mut [bool], efforts: &mut [
         match widest {
             Some(source) if all.slots.len() >= most_slots => {
                 stored[source] = true;
-                efforts[source] = Effort::default();
+                efforts[source] = RecomputeCost::default();
             }
             _ => return,
         }

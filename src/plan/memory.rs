@@ -2,9 +2,9 @@
 //! needs any more), everything else shares one arena. That has several shelves: a product's result lies on another shelf than what the
 //! product reads, so that a kernel may take for granted that nobody writes to that memory meanwhile.
 
-use super::arena::{self, Piece};
+use super::arena::{self, Allocation};
 use super::graph::PlanGraph;
-use super::kernel::{Kernel, MapKernel, Slot, Work};
+use super::kernel::{Kernel, KernelBody, MapKernel, Slot};
 use crate::dtype::DType;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -45,20 +45,20 @@ pub(crate) struct Output {
 
 /// What a device asks of a plan's kernels and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MemoryRules {
+pub(crate) struct DeviceLimits {
     /// Every piece of the arena starts at a multiple of this.
     pub alignment: usize,
     /// The arena comes in blocks of so many bytes: a piece lies inside of one, or starts with one.
     pub block: usize,
     /// Shelves that the blocks are shared out to.
-    pub shelves: usize,
+    pub regions: usize,
     /// How many slots a kernel can see.
     pub slots: usize,
     /// How long a row may be that one kernel folds and then walks along again, if there are not many rows: whoever
     /// folds a row must stay together.
-    pub longest_row: usize,
+    pub max_fused_row: usize,
     /// Under so many rows, whoever folds them shares each of them among many, and cannot write every element besides.
-    pub few_rows: usize,
+    pub min_rows_unsplit: usize,
     /// Whether a kernel that walks over rows may fold columns in passing.
     pub columns: bool,
     /// Whether products compute an operand as they read it, if that is quickly done.
@@ -69,7 +69,7 @@ pub(crate) struct MemoryRules {
     pub sizes: [usize; DType::ALL.len()],
 }
 
-impl MemoryRules {
+impl DeviceLimits {
     pub fn bytes(&self, graph: &PlanGraph, slot: Slot) -> usize {
         graph.nodes[slot].shape.numel() * self.sizes[graph.nodes[slot].dtype as usize]
     }
@@ -77,7 +77,7 @@ impl MemoryRules {
     /// From a block to the next one of its shelf: shelves take turns, those of plans first, then one for what kernels set
     /// aside.
     pub fn turn(&self) -> usize {
-        self.shelves + 1
+        self.regions + 1
     }
 
     /// Where byte `at` of a shelf is in the arena.
@@ -101,7 +101,7 @@ impl Layout {
     }
 }
 
-pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules) -> Layout {
+pub(crate) fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits) -> Layout {
     let bytes = |slot: Slot| rules.bytes(graph, slot);
     let count = graph.nodes.len();
     let mut places = vec![Place::Nowhere; count];
@@ -121,9 +121,9 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
     }
     let mut outputs = Vec::new();
     let mut taken = vec![false; inputs.len()];
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut pieces: Vec<Allocation> = Vec::new();
     // The shelves of those that are in the arena.
-    let mut shelves: Vec<Option<usize>> = vec![None; count];
+    let mut regions: Vec<Option<usize>> = vec![None; count];
     // Slots that have the memory of another one.
     let mut shared: Vec<(Slot, Slot)> = Vec::new();
     let mut dying = Dying::default();
@@ -147,7 +147,7 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
         let mut over_of: HashMap<Slot, usize> = HashMap::new();
         let kept: Vec<Slot> =
             kernel.writes().into_iter().filter(|&s| graph.nodes[s].keep && new(&places, s)).collect();
-        if let Work::Map(maps) = &kernel.work
+        if let KernelBody::Map(maps) = &kernel.work
             && !kept.is_empty()
         {
             let uses = Uses::of(maps);
@@ -183,9 +183,9 @@ pub(crate) fn lay_out(graph: &PlanGraph, kernels: &[Kernel], rules: &MemoryRules
                 } else {
                     // Where in the arena is known when all pieces are.
                     places[slot] = Place::Arena(0);
-                    let shelf = shelf(kernel, rules, &shelves);
-                    shelves[slot] = Some(shelf);
-                    pieces.push(Piece { slot, bytes: bytes(slot), from: now, to: last, shelf });
+                    let shelf = shelf(kernel, rules, &regions);
+                    regions[slot] = Some(shelf);
+                    pieces.push(Allocation { slot, bytes: bytes(slot), from: now, to: last, shelf });
                 }
             }
         }
@@ -282,18 +282,18 @@ impl Uses<'_> {
 }
 
 /// Where a kernel's results belong: those of a product and its like on the first shelf that it does not read from.
-fn shelf(kernel: &Kernel, rules: &MemoryRules, shelves: &[Option<usize>]) -> usize {
-    if !matches!(kernel.work, Work::Special(_)) {
+fn shelf(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -> usize {
+    if !matches!(kernel.work, KernelBody::Native(_)) {
         return 0;
     }
-    let read: Vec<usize> = kernel.reads().into_iter().filter_map(|slot| shelves[slot]).collect();
-    (0..rules.shelves).find(|shelf| !read.contains(shelf)).unwrap_or(0)
+    let read: Vec<usize> = kernel.reads().into_iter().filter_map(|slot| regions[slot]).collect();
+    (0..rules.regions).find(|shelf| !read.contains(shelf)).unwrap_or(0)
 }
 
 /// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements
 /// are as large; and no other result is a copy of it.
 fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> usize) -> Option<Slot> {
-    let Work::Special(s) = &kernel.work else { return None };
+    let KernelBody::Native(s) = &kernel.work else { return None };
     let epilogue = s.epilogue.as_ref()?;
     let product = s.output.slot;
     let result = epilogue.stores.first()?.access.slot;

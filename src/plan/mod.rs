@@ -36,8 +36,8 @@ use crate::op::Op;
 use assertion::Sites;
 use fuse::{Body, Fusion};
 use graph::PlanGraph;
-use kernel::{Kernel, MapKernel, Part, Rank, Special, SpecialKernel, Step, Work};
-use memory::{Layout, MemoryRules, Place};
+use kernel::{FusedOp, Kernel, KernelBody, LoopLevel, MapKernel, NativeKernel, NativeOp, Step};
+use memory::{DeviceLimits, Layout, Place};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Plan {
 pub(crate) fn compile(
     mut graph: PlanGraph,
     fuse: bool,
-    rules: &MemoryRules,
+    rules: &DeviceLimits,
     age: impl Fn(usize) -> u64,
 ) -> Plan {
     if fuse {
@@ -90,16 +90,16 @@ pub(crate) fn compile(
     {
         let group = &fusion.groups[g];
         let mut work = match &group.body {
-            Body::Map { maps, .. } => Work::Map(maps.clone()),
-            Body::Rows { maps, .. } => Work::Rows(maps.clone()),
-            Body::Special(s) => Work::Special(s.clone()),
-            Body::Gone => continue,
+            Body::Map { maps, .. } => KernelBody::Map(maps.clone()),
+            Body::Rows { maps, .. } => KernelBody::Rows(maps.clone()),
+            Body::Native(s) => KernelBody::Native(s.clone()),
+            Body::Merged => continue,
         };
         work.maps_mut().for_each(|m| arguments.number(m));
         kernels.push(Kernel { turn, ..describe(graph, work, &group.members, &group.outputs) });
     }
     let sites = Sites::number(kernels.iter_mut().flat_map(|k: &mut Kernel| k.work.maps_mut()), graph);
-    let layout = memory::lay_out(graph, &kernels, rules);
+    let layout = memory::plan_memory(graph, &kernels, rules);
     let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(graph, n)).collect();
     let slot_dtypes = graph.nodes.iter().map(|n| n.dtype).collect();
     Plan { kernels, layout, arguments: arguments.all, slot_bytes, slot_dtypes, sites: Arc::new(sites) }
@@ -128,12 +128,12 @@ impl Arguments {
 }
 
 /// Adds what reports and guards say of a kernel.
-fn describe(graph: &PlanGraph, work: Work, members: &[usize], outputs: &[usize]) -> Kernel {
+fn describe(graph: &PlanGraph, work: KernelBody, members: &[usize], outputs: &[usize]) -> Kernel {
     let written: HashSet<usize> = outputs.iter().copied().collect();
     let part = |n: usize| {
         let node = &graph.nodes[n];
         let stored = written.contains(&n);
-        Part {
+        FusedOp {
             slot: n,
             op: node.op.name(),
             shape: node.shape,
@@ -143,7 +143,7 @@ fn describe(graph: &PlanGraph, work: Work, members: &[usize], outputs: &[usize])
         }
     };
     let computed = computed_inside(graph, members);
-    let parts: Vec<Part> = computed.into_iter().map(part).collect();
+    let parts: Vec<FusedOp> = computed.into_iter().map(part).collect();
     let mut kernel =
         Kernel { work, turn: 0, label: String::new(), parts, flops: 0, bytes_read: 0, bytes_written: 0 };
     let bytes = |slots: Vec<usize>| -> u64 {
@@ -153,7 +153,7 @@ fn describe(graph: &PlanGraph, work: Work, members: &[usize], outputs: &[usize])
     kernel.bytes_read = bytes(kernel.reads().into_iter().filter(|s| !own.contains(s)).collect());
     kernel.bytes_written = bytes(outputs.to_vec());
     kernel.flops = kernel.maps().map(map_flops).sum();
-    if let Work::Special(s) = &kernel.work {
+    if let KernelBody::Native(s) = &kernel.work {
         kernel.flops += special_flops(s);
     }
     kernel.label = label(&kernel);
@@ -165,12 +165,12 @@ fn computed_inside(graph: &PlanGraph, members: &[usize]) -> Vec<usize> {
     let mut seen: Vec<usize> = members.to_vec();
     let mut queue: Vec<usize> = members.to_vec();
     while let Some(n) = queue.pop() {
-        if graph.nodes[n].op.stands_alone() {
+        if graph.nodes[n].op.needs_own_kernel() {
             continue;
         }
         for &s in &graph.nodes[n].sources {
             let base = graph.base(s);
-            let inside = graph.computes(base) && !graph.nodes[base].op.stands_alone();
+            let inside = graph.computes(base) && !graph.nodes[base].op.needs_own_kernel();
             let folds = matches!(graph.nodes[base].op, Op::Reduce { .. } | Op::ArgReduce { .. });
             if inside && !folds && !graph.nodes[base].keep && seen.len() < 64 && !seen.contains(&base) {
                 seen.push(base);
@@ -187,29 +187,29 @@ fn map_flops(map: &MapKernel) -> u64 {
     let count = |i: &kernel::Instruction| match (&i.step, i.rank) {
         (Step::Reduce(..) | Step::ArgReduce { .. }, _) => all,
         (Step::Total(..), _) => rows,
-        (Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Random { .. }, Rank::Full) => all,
-        (Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Random { .. }, Rank::Row) => rows,
+        (Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Random { .. }, LoopLevel::Full) => all,
+        (Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Random { .. }, LoopLevel::Row) => rows,
         _ => 0,
     };
     map.code.iter().map(count).sum()
 }
 
-fn special_flops(s: &SpecialKernel) -> u64 {
+fn special_flops(s: &NativeKernel) -> u64 {
     let out = s.output.shape.numel() as u64;
     match s.special {
-        Special::Matmul => {
+        NativeOp::Matmul => {
             let shape = s.operands[0].shape;
             2 * out * shape[shape.rank() - 1] as u64
         }
-        Special::Conv(kind, _) => {
+        NativeOp::Conv(kind, _) => {
             // Every output element is a sum over the channels of a group and the window.
             let (_, weight, output) = kind.roles(s.operands[0].shape, s.operands[1].shape, s.output.shape);
             2 * (output.numel() * weight[1..].iter().product::<usize>()) as u64
         }
-        Special::Attention { causal, .. } | Special::AttentionGrad { causal, .. } => {
+        NativeOp::Attention { causal, .. } | NativeOp::AttentionGrad { causal, .. } => {
             let (q, k, v) = (s.operands[0].shape, s.operands[1].shape, s.operands[2].shape);
             let scores = (q[0] * q[1] * q[2] * k[2]) as u64;
-            let products = if matches!(s.special, Special::Attention { .. }) { [1, 1] } else { [3, 2] };
+            let products = if matches!(s.special, NativeOp::Attention { .. }) { [1, 1] } else { [3, 2] };
             let full = 2 * scores * (products[0] * q[3] as u64 + products[1] * v[3] as u64);
             if causal { full / 2 } else { full }
         }

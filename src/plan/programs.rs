@@ -4,15 +4,15 @@
 use super::fuse::natural_domain;
 use super::graph::PlanGraph;
 use super::kernel::MapKernel;
-use super::lower_loops::{Builder, Obstacle};
-use super::materialize::Stored;
+use super::lower_loops::{Builder, FusionBlocker};
+use super::materialize::Materialized;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
 /// What is stored, and a program for each of those that have one: the others are computed by kernels of their own kind.
 pub(super) fn write_each(
     graph: &PlanGraph,
-    mut stored: Stored,
+    mut stored: Materialized,
     fuse: bool,
 ) -> (Vec<bool>, Vec<Option<MapKernel>>) {
     let count = graph.nodes.len();
@@ -23,7 +23,7 @@ pub(super) fn write_each(
     let (mut all, mut again) = (0..count, BTreeSet::new());
     while let Some(n) = again.pop_first().or_else(|| all.next()) {
         let node = &graph.nodes[n];
-        if !stored.flags[n] || node.input || node.op.stands_alone() {
+        if !stored.flags[n] || node.input || node.op.needs_own_kernel() {
             continue;
         }
         let missing = match Builder::alone(graph, &stored.flags, &natural_domain(graph, n), n) {
@@ -33,7 +33,7 @@ pub(super) fn write_each(
                 continue;
             }
             // A value that blocks its own program is a view of something: store what it views.
-            Err(Obstacle::Materialize(m)) if m != n => m,
+            Err(FusionBlocker::Materialize(m)) if m != n => m,
             Err(_) => graph.source(n, 0),
         };
         debug_assert!(!stored.flags[missing], "node {missing} is stored already");

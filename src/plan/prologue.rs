@@ -2,7 +2,7 @@
 //! one product to read, becomes part of that product.
 
 use super::fuse::{Body, Fusion, distinct, row_major};
-use super::kernel::{Instruction, MapKernel, Operand, Prologue, Special, SpecialKernel, Step};
+use super::kernel::{Instruction, MapKernel, NativeKernel, NativeOp, Operand, Prologue, Step};
 use crate::dtype::DType;
 use crate::op::{BinaryOp, UnaryOp};
 
@@ -13,16 +13,16 @@ const MOST_SLOTS: usize = 2;
 /// Lanes of the other operand up to which an operand is read once, by a product that waits for memory…
 const FEW_LANES: usize = 4;
 /// …or up to which halves are: one tile has all of these lanes…
-const FEW_LANES_OF_HALVES: usize = 128;
+const MAX_F16_ROWS: usize = 128;
 /// …and elements, not halves, up to which one kernel less is worth more than the arithmetic that reads wait for.
-const FEW: usize = 1 << 20;
+const MAX_RECOMPUTED_ELEMENTS: usize = 1 << 20;
 
 impl Fusion<'_> {
     /// Lets products compute their operands.
     pub(super) fn attach_prologues(&mut self) {
         for g in 0..self.groups.len() {
-            let Body::Special(s) = &self.groups[g].body else { continue };
-            if s.special != Special::Matmul {
+            let Body::Native(s) = &self.groups[g].body else { continue };
+            if s.special != NativeOp::Matmul {
                 continue;
             }
             for number in 0..s.operands.len() {
@@ -32,7 +32,7 @@ impl Fusion<'_> {
     }
 
     fn attach_prologue(&mut self, g: usize, number: usize) {
-        let Body::Special(s) = &self.groups[g].body else { return };
+        let Body::Native(s) = &self.groups[g].body else { return };
         let slot = s.operands[number].slot;
         let Some(map) = self.prologue_of(g, s, number) else { return };
         let e = self.group_of[slot].expect("a kernel makes it");
@@ -45,13 +45,13 @@ impl Fusion<'_> {
         }
         let group = &mut self.groups[g];
         group.members.extend(members);
-        let Body::Special(s) = &mut group.body else { return };
+        let Body::Native(s) = &mut group.body else { return };
         let same = (0..s.operands.len()).filter(|&k| s.operands[k].slot == slot);
         s.prologues.extend(same.map(|operand| Prologue { operand, map: map.clone() }));
     }
 
     /// The program that computes an operand, if it is worth it.
-    fn prologue_of(&self, g: usize, s: &SpecialKernel, number: usize) -> Option<MapKernel> {
+    fn prologue_of(&self, g: usize, s: &NativeKernel, number: usize) -> Option<MapKernel> {
         let operand = &s.operands[number];
         let e = self.group_of[operand.slot].filter(|&e| e != g)?;
         let Body::Map { domain, maps } = &self.groups[e].body else { return None };
@@ -68,7 +68,7 @@ impl Fusion<'_> {
         if besides.flat_map(MapKernel::reads).any(|a| a.slot == operand.slot) {
             return None;
         }
-        if self.is_read_besides(operand.slot, &[g, e]) || !self.may_join(&[g, e], &[]) {
+        if self.is_read_besides(operand.slot, &[g, e]) || !self.is_acyclic_merge(&[g, e], &[]) {
             return None;
         }
         let mut seen: Vec<usize> = s.operand_slots().filter(|slot| *slot != operand.slot).collect();
@@ -92,7 +92,7 @@ impl Fusion<'_> {
 }
 
 /// Whether a program takes little time, walks straight through what it reads, and saves more than it costs.
-fn is_worth_it(s: &SpecialKernel, number: usize, map: &MapKernel) -> bool {
+fn is_worth_it(s: &NativeKernel, number: usize, map: &MapKernel) -> bool {
     let in_order = row_major(&map.extents);
     let quick = |i: &Instruction| match &i.step {
         Step::Load { access, checks, .. } => {
@@ -113,11 +113,13 @@ fn is_worth_it(s: &SpecialKernel, number: usize, map: &MapKernel) -> bool {
     let few_slots = distinct(map.reads().map(|a| a.slot)) <= MOST_SLOTS;
     let operand = &s.operands[number];
     let halves = operand.dtype == DType::F16;
-    let few_lanes = if halves { FEW_LANES_OF_HALVES } else { FEW_LANES };
+    let few_lanes = if halves { MAX_F16_ROWS } else { FEW_LANES };
     let rank = operand.shape.rank();
     let repeated = (0..rank - 2).any(|k| operand.strides[k] == 0 && operand.shape[k] > 1);
     let once = !repeated && lanes(&s.operands[1 - number], 1 - number) <= few_lanes;
-    let is_small = !halves && map.iterations() <= FEW && operand.shape.numel() <= FEW;
+    let is_small = !halves
+        && map.iterations() <= MAX_RECOMPUTED_ELEMENTS
+        && operand.shape.numel() <= MAX_RECOMPUTED_ELEMENTS;
     map.code.iter().all(quick) && in_lanes && short && few_slots && (once || is_small)
 }
 

@@ -1,7 +1,7 @@
 //! What a plan is, for people: its kernels, what each fuses, traffic, arithmetic and memory.
 
 use super::Plan;
-use super::kernel::Work;
+use super::kernel::KernelBody;
 use std::fmt;
 
 /// One kernel of a plan.
@@ -37,7 +37,7 @@ pub struct PlanReport {
 impl PlanReport {
     pub(crate) fn of(plan: &Plan) -> PlanReport {
         let kernels = plan.kernels.iter().map(|k| {
-            let instances = if let Work::Map(maps) = &k.work { maps.len() } else { 1 };
+            let instances = if let KernelBody::Map(maps) = &k.work { maps.len() } else { 1 };
             KernelReport {
                 label: k.label.clone(),
                 kind: k.kind(),

@@ -2,28 +2,28 @@
 //! has room for several small kernels at once, those that nobody waits for run side by side. So do the preparations of two
 //! long products.
 
-use super::coschedule_gemms::NarrowProducts;
+use super::coschedule_gemms::UnderfilledGemms;
 use super::fuse::{Body, Fusion};
-use super::kernel::{MapKernel, Operand, Special, SpecialKernel, Step};
+use super::kernel::{MapKernel, NativeKernel, NativeOp, Operand, Step};
 use crate::dtype::DType;
 use std::collections::BTreeSet;
 
 /// Bytes that a kernel reads and writes at most if a device has room for others beside it, and iterations of its loops.
-const SMALL: usize = 8 << 20;
-pub(super) const SHORT: usize = 1 << 29;
+const SMALL_KERNEL_BYTES: usize = 8 << 20;
+pub(super) const SMALL_KERNEL_ITERATIONS: usize = 1 << 29;
 /// Kernels that run side by side at most. Bytes that those may keep in memory which wait until there are more of them, also
 /// as a part of all that the plan writes; and bytes that one may add to memory which does not wait. What was written chunk by
 /// chunk should run so.
 const MOST_BESIDE: usize = 24;
 const MOST_HELD: usize = 32 << 20;
 const PART_HELD: usize = 20;
-const MOST_ADDED: i64 = 16 << 10;
+const MAX_DEFERRED_BYTES: i64 = 16 << 10;
 /// Bytes of operands whose halves two long products keep in memory at once.
-const MOST_HALVES: usize = 24 << 20;
+const MAX_SHARED_F16_BYTES: usize = 24 << 20;
 
 /// Kernels that one waits for if it gathers what they found: until the last of them is done, the others have time, if each
 /// keeps no more bytes in memory than this, also as a part of all that the plan writes.
-const MANY: usize = 6;
+const MIN_WIDE_FAN_IN: usize = 6;
 const LITTLE_HELD: usize = 1 << 20;
 const LITTLE_PART: usize = 1024;
 
@@ -32,17 +32,17 @@ type Urgency = (bool, i64, u64, usize);
 
 /// A group that may run.
 #[derive(Clone, Copy)]
-struct Ready {
+struct ReadyKernel {
     age: u64,
     group: usize,
     /// Nobody needs it but the last kernels, or those that wait for many others: there is time until others are there that can
     /// run beside it.
-    has_time: bool,
+    is_deferrable: bool,
     /// Bytes that are in memory after it, and were not before.
     change: i64,
 }
 
-impl Ready {
+impl ReadyKernel {
     fn urgency(&self) -> Urgency {
         (self.change > 0, self.change.min(0), self.age, self.group)
     }
@@ -60,8 +60,8 @@ struct Schedule<'f, 'g> {
     /// How many have yet to read a slot, and the exclusive or of their numbers: the number of the last one.
     readers: Vec<(usize, usize)>,
     small: Vec<bool>,
-    narrow: NarrowProducts,
-    ready: Vec<Option<Ready>>,
+    narrow: UnderfilledGemms,
+    ready: Vec<Option<ReadyKernel>>,
     /// By urgency: those that have no time, and those that have; narrow products are neither here nor there.
     urgent: [BTreeSet<Urgency>; 2],
     /// By age, of the same: those that may run beside others.
@@ -101,29 +101,29 @@ impl Schedule<'_, '_> {
     }
 
     /// A group may run.
-    fn add(&mut self, mut r: Ready) {
+    fn add(&mut self, mut r: ReadyKernel) {
         r.change = if self.as_written { 0 } else { self.change(r.group) };
         self.ready[r.group] = Some(r);
         if self.narrow.contains(r.group) {
             self.narrow_ready.insert((r.age, r.group));
         } else {
-            self.urgent[usize::from(r.has_time)].insert(r.urgency());
+            self.urgent[usize::from(r.is_deferrable)].insert(r.urgency());
         }
-        if self.small[r.group] && (r.has_time || r.change <= MOST_ADDED) {
-            self.beside[usize::from(r.has_time)].insert((r.age, r.group));
+        if self.small[r.group] && (r.is_deferrable || r.change <= MAX_DEFERRED_BYTES) {
+            self.beside[usize::from(r.is_deferrable)].insert((r.age, r.group));
         }
-        if r.has_time {
+        if r.is_deferrable {
             self.hold(r.group, true);
         }
     }
 
-    fn remove(&mut self, group: usize) -> Option<Ready> {
+    fn remove(&mut self, group: usize) -> Option<ReadyKernel> {
         let r = self.ready[group].take()?;
         if !self.narrow_ready.remove(&(r.age, group)) {
-            self.urgent[usize::from(r.has_time)].remove(&r.urgency());
+            self.urgent[usize::from(r.is_deferrable)].remove(&r.urgency());
         }
-        self.beside[usize::from(r.has_time)].remove(&(r.age, group));
-        if r.has_time {
+        self.beside[usize::from(r.is_deferrable)].remove(&(r.age, group));
+        if r.is_deferrable {
             self.hold(group, false);
         }
         Some(r)
@@ -172,7 +172,7 @@ impl Schedule<'_, '_> {
 
     /// The oldest group that is the last to read a large operand, but for a product that runs next.
     fn last_with(&self, next: usize) -> Option<usize> {
-        let Body::Special(s) = &self.fusion.groups[next].body else { return None };
+        let Body::Native(s) = &self.fusion.groups[next].body else { return None };
         let other = |o: &Operand| {
             let (count, others) = self.readers[o.slot];
             (count == 2).then_some(others ^ next)
@@ -190,7 +190,8 @@ impl Fusion<'_> {
     /// for it, runs when the last value that it is made of is there.
     pub fn order(&self, as_written: bool, age: impl Fn(usize) -> u64) -> Vec<Vec<usize>> {
         let count = self.groups.len();
-        let alive: Vec<usize> = (0..count).filter(|&g| !matches!(self.groups[g].body, Body::Gone)).collect();
+        let alive: Vec<usize> =
+            (0..count).filter(|&g| !matches!(self.groups[g].body, Body::Merged)).collect();
         let mut waiting = vec![0usize; count];
         let mut followers = vec![Vec::new(); count];
         let mut reads = vec![Vec::new(); count];
@@ -211,7 +212,7 @@ impl Fusion<'_> {
         let shares = self.rules.beside && !as_written;
         let small: Vec<bool> = (0..count).map(|g| shares && self.is_small(g, &reads[g])).collect();
         let little = LITTLE_HELD.min(written / LITTLE_PART);
-        let gathers: Vec<bool> = waiting.iter().map(|&kernels| kernels >= MANY).collect();
+        let has_wide_fan_in: Vec<bool> = waiting.iter().map(|&kernels| kernels >= MIN_WIDE_FAN_IN).collect();
         let mut schedule = Schedule {
             fusion: self,
             as_written,
@@ -220,23 +221,23 @@ impl Fusion<'_> {
             reads,
             readers,
             small,
-            narrow: if shares { NarrowProducts::of(self) } else { NarrowProducts::none() },
+            narrow: if shares { UnderfilledGemms::of(self) } else { UnderfilledGemms::none() },
             ready: vec![None; count],
             urgent: Default::default(),
             beside: Default::default(),
             narrow_ready: BTreeSet::new(),
             held: (vec![0; self.graph.nodes.len()], 0),
         };
-        let has_time = |s: &Schedule, g: usize| {
+        let is_deferrable = |s: &Schedule, g: usize| {
             let last = |&f: &usize| s.followers[f].is_empty();
-            let of_many = |&f: &usize| s.followers[f].is_empty() || gathers[f];
+            let of_many = |&f: &usize| s.followers[f].is_empty() || has_wide_fan_in[f];
             s.followers[g].iter().all(last)
                 || s.followers[g].iter().all(of_many) && s.held_by(&[g], false) <= little
         };
-        let ready = |s: &Schedule, g: usize| Ready {
+        let ready = |s: &Schedule, g: usize| ReadyKernel {
             age: self.groups[g].members.iter().map(|&m| age(m)).min().unwrap_or(0),
             group: g,
-            has_time: s.small[g] && has_time(s, g),
+            is_deferrable: s.small[g] && is_deferrable(s, g),
             change: 0,
         };
         for &g in alive.iter().filter(|&&g| schedule.waiting[g] == 0).collect::<Vec<_>>() {
@@ -283,8 +284,8 @@ impl Fusion<'_> {
         }
         let mut turn = vec![next];
         if s.small[next] {
-            let has_time = s.ready[next].is_some_and(|r| r.has_time);
-            let others = s.beside[usize::from(has_time)].iter().map(|(_, g)| *g);
+            let is_deferrable = s.ready[next].is_some_and(|r| r.is_deferrable);
+            let others = s.beside[usize::from(is_deferrable)].iter().map(|(_, g)| *g);
             turn.extend(others.filter(|&g| g != next).take(MOST_BESIDE - 1));
         }
         if shares && turn.len() == 1 {
@@ -299,12 +300,13 @@ impl Fusion<'_> {
         let iterations = match &self.groups[g].body {
             // Random numbers are many instructions, and asked for once.
             Body::Map { maps, .. } if !maps.iter().any(draws) => maps.iter().map(MapKernel::iterations).sum(),
-            Body::Special(s) if s.special == Special::Matmul => multiplications(s),
+            Body::Native(s) if s.special == NativeOp::Matmul => multiplications(s),
             _ => return false,
         };
         // Rows that are looked up are not the whole table.
         let seen = |slot: &usize| self.rules.bytes(self.graph, *slot).min(iterations.saturating_mul(8));
-        iterations <= SHORT && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL
+        iterations <= SMALL_KERNEL_ITERATIONS
+            && reads.iter().chain(&self.groups[g].outputs).map(seen).sum::<usize>() <= SMALL_KERNEL_BYTES
     }
 
     /// Whether these are long products in f32 that are the last to read a large operand, as both gradients of a model's head are:
@@ -312,7 +314,11 @@ impl Fusion<'_> {
     /// so do the halves of the other ones.
     fn are_last_to_read(&self, both: [usize; 2], readers: &[(usize, usize)]) -> bool {
         let long = |g: usize| match &self.groups[g].body {
-            Body::Special(s) if s.special == Special::Matmul && multiplications(s) > SHORT => Some(s),
+            Body::Native(s)
+                if s.special == NativeOp::Matmul && multiplications(s) > SMALL_KERNEL_ITERATIONS =>
+            {
+                Some(s)
+            }
             _ => None,
         };
         let [Some(one), Some(other)] = both.map(long) else { return false };
@@ -324,12 +330,14 @@ impl Fusion<'_> {
         let results: usize =
             both.iter().flat_map(|&g| &self.groups[g].outputs).map(|&slot| bytes(slot)).sum();
         let others: usize = operands().filter(|o| o.slot != common).map(|o| bytes(o.slot)).sum();
-        operands().all(|o| o.dtype == DType::F32) && results <= bytes(common) && others <= MOST_HALVES
+        operands().all(|o| o.dtype == DType::F32)
+            && results <= bytes(common)
+            && others <= MAX_SHARED_F16_BYTES
     }
 }
 
 /// The multiplications of a product.
-fn multiplications(product: &SpecialKernel) -> usize {
+fn multiplications(product: &NativeKernel) -> usize {
     let terms = product.operands[0].shape.last().copied().unwrap_or(1);
     product.output.shape.numel().saturating_mul(terms)
 }

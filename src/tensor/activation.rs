@@ -139,7 +139,7 @@ ops! {
 
     /// Tangent of radians.
     fn tan | try_tan(&self) -> Tensor {
-        self.floated()?.raised()?.in_wide(|x| x.try_sin()?.try_div(&x.try_cos()?))
+        self.floated()?.upcast()?.in_wide(|x| x.try_sin()?.try_div(&x.try_cos()?))
     }
 
     /// x held between bounds, of which one may be missing. The gradient is 1 inside, 0 at the bounds and outside. Where

@@ -139,8 +139,8 @@ pub(crate) fn second_gradients(
     let create_graph = autograd::is_enabled();
     // q, k, v and perhaps the mask; the gradient of the result.
     let (inputs, upstream) = (sources[..3].iter().chain(sources.get(5)), &sources[4]);
-    let inputs: Vec<Tensor> = inputs.map(Tensor::begun_anew).collect::<Result<_>>()?;
-    let upstream = upstream.begun_anew()?;
+    let inputs: Vec<Tensor> = inputs.map(Tensor::fresh_leaf).collect::<Result<_>>()?;
+    let upstream = upstream.fresh_leaf()?;
     // It is what flows into the result, multiplied by the shares of its weights.
     let shares = match sources.get(5) {
         Some(_) => {
@@ -224,7 +224,7 @@ ops! {
     /// softmax(q·kᵀ·scale + mask)·v over (…, rows, width), without storing the scores. A query that sees no key
     /// gives zeros.
     fn scaled_dot_product_attention | try_scaled_dot_product_attention(&self, k: &Tensor, v: &Tensor, options: AttentionOptions) -> Tensor {
-        let (q, k, v) = (&self.lowered()?, &k.lowered()?, &v.lowered()?);
+        let (q, k, v) = (&self.autocast_operand()?, &k.autocast_operand()?, &v.autocast_operand()?);
         let (qs, ks, vs) = (q.shape(), k.shape(), v.shape());
         let rank = qs.rank();
         if rank < 2 || ks.rank() != rank || vs.rank() != rank {

@@ -4,7 +4,7 @@ use super::Tensor;
 use crate::autograd;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::graph::{Node, Recipe, Sources};
+use crate::graph::{Node, NodeSpec, Sources};
 use crate::op::Op;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -60,27 +60,27 @@ pub fn try_set_autocast(dtype: Option<DType>) -> Result<Option<DType>> {
 /// The value of a node in half precision, as it is known or by a conversion. Vectors are converted where they are read.
 fn halved(node: &Arc<Node>, dtype: DType) -> Result<Tensor> {
     let leaf = node.leaf.as_ref().filter(|_| node.shape.rank() > 1);
-    let known = leaf.and_then(|leaf| leaf.ask_for_half(node, dtype));
+    let known = leaf.and_then(|leaf| leaf.cached_half(node, dtype));
     let Some(storage) = known else { return Tensor::from_node(node.clone()).cast(dtype) };
     let tracked = autograd::is_enabled();
     let sources = if tracked { [node.clone()].into_iter().collect() } else { Sources::new() };
     let (shape, device) = (node.shape, node.device);
-    let recipe = Recipe { op: Op::Cast, sources, shape, dtype, device, tracked };
+    let recipe = NodeSpec { op: Op::Cast, sources, shape, dtype, device, tracked };
     Ok(Tensor::from_node(Node::known(recipe, storage)))
 }
 
 impl Tensor {
     /// The operand of a product: in half precision where that is asked for.
-    pub(super) fn lowered(&self) -> Result<Tensor> {
+    pub(super) fn autocast_operand(&self) -> Result<Tensor> {
         match LOWER.get() {
-            Some(dtype) if self.dtype() == DType::F32 => self.cast_as_it_lies(dtype),
+            Some(dtype) if self.dtype() == DType::F32 => self.cast_keeping_layout(dtype),
             _ => Ok(self.clone()),
         }
     }
 
     /// Converts what a permuted tensor is made of, and permutes that: values are read and written in the order they lie
     /// in, and gradients come back in it.
-    fn cast_as_it_lies(&self, dtype: DType) -> Result<Tensor> {
+    fn cast_keeping_layout(&self, dtype: DType) -> Result<Tensor> {
         let node = self.node();
         let (Op::Permute(order), Some(source)) = (&node.op, node.sources().first().cloned()) else {
             return halved(&node, dtype);
@@ -92,14 +92,14 @@ impl Tensor {
             return autograd::no_grad(cast);
         }
         let half = cast()?;
-        half.node().stand_for(&node);
+        half.node().set_autograd_alias(&node);
         Ok(half)
     }
 
     /// The value that a leaf was just given, in half precision where that of the value before was asked for: whoever has
     /// the value at hand can compute both, and then have it [kept](Self::keep_half). GPUs store bf16 in words, which nobody
     /// reads faster.
-    pub(crate) fn half_beside(&self) -> Result<Option<Tensor>> {
+    pub(crate) fn half_copy(&self) -> Result<Option<Tensor>> {
         let node = self.node();
         match node.leaf.as_ref().and_then(|leaf| leaf.half_was_asked_for()) {
             Some(dtype) if dtype == DType::F16 || !node.device.is_gpu() => {
@@ -113,12 +113,12 @@ impl Tensor {
     pub(crate) fn keep_half(&self, half: &Tensor) {
         let node = self.node();
         if let Some(leaf) = &node.leaf {
-            leaf.know_half(&node, &half.node());
+            leaf.cache_half(&node, &half.node());
         }
     }
 
     /// What is computed from operands that products have left in half precision, and easily leaves the range of halves: f32.
-    pub(super) fn raised(&self) -> Result<Tensor> {
+    pub(super) fn upcast(&self) -> Result<Tensor> {
         if LOWER.get().is_some() { self.widened() } else { Ok(self.clone()) }
     }
 }
@@ -128,13 +128,13 @@ mod tests {
     use super::*;
     use crate::SGD;
 
-    fn lowered(w: &Tensor) -> Tensor {
-        autocast(DType::F16, || w.lowered()).expect("f32 has halves")
+    fn autocast_operand(w: &Tensor) -> Tensor {
+        autocast(DType::F16, || w.autocast_operand()).expect("f32 has halves")
     }
 
     fn step(sgd: &mut SGD, w: &Tensor, condition: bool) {
         sgd.zero_grad();
-        lowered(w).to_dtype(DType::F32).square().sum().backward();
+        autocast_operand(w).to_dtype(DType::F32).square().sum().backward();
         let condition = Tensor::scalar(if condition { 1.0 } else { 0.0 }).ne(0.0);
         sgd.try_step_if(Some(&condition)).expect("a step");
     }
@@ -144,19 +144,19 @@ mod tests {
     fn a_step_leaves_the_halves_that_the_next_pass_asks_for() {
         let w = Tensor::from_vec(vec![1.0f32, -2.0, 3.0, 0.1], [2, 2]).requires_grad(true);
         let mut sgd = SGD::new(vec![w.clone()], 0.05, 0.0, 0.0);
-        assert!(!lowered(&w).node().is_realized(), "nobody has converted it");
+        assert!(!autocast_operand(&w).node().is_realized(), "nobody has converted it");
         let halves = |of: &Tensor| of.detach().to_dtype(DType::F16).to_vec::<f32>();
         for condition in [true, false, true] {
             step(&mut sgd, &w, condition);
-            let half = lowered(&w);
+            let half = autocast_operand(&w);
             assert!(half.node().is_realized(), "the step has left it");
             assert_eq!(half.to_vec::<f32>(), halves(&w));
-            assert_eq!(lowered(&w.transpose(0, 1)).to_vec::<f32>(), halves(&w.transpose(0, 1)));
+            assert_eq!(autocast_operand(&w.transpose(0, 1)).to_vec::<f32>(), halves(&w.transpose(0, 1)));
         }
         assert_eq!(w.grad().expect("a gradient").dtype(), DType::F32);
-        let before = lowered(&w);
+        let before = autocast_operand(&w);
         w.assign(&Tensor::full([2, 2], 5.0));
-        assert_eq!(lowered(&w).to_vec::<f32>(), [5.0; 4], "the new value");
+        assert_eq!(autocast_operand(&w).to_vec::<f32>(), [5.0; 4], "the new value");
         assert_ne!(before.to_vec::<f32>(), [5.0; 4], "the value it had then");
     }
 
@@ -166,9 +166,9 @@ mod tests {
         let mut sgd = SGD::new(vec![w.clone()], 0.5, 0.0, 0.0);
         step(&mut sgd, &w, true);
         let memory = w.detach().try_host_memory().expect("it is on the CPU");
-        assert!(!lowered(&w).node().is_realized(), "its value may be another one by now");
+        assert!(!autocast_operand(&w).node().is_realized(), "its value may be another one by now");
         drop(memory);
-        assert!(!lowered(&w).node().is_realized(), "or have been written before");
+        assert!(!autocast_operand(&w).node().is_realized(), "or have been written before");
     }
 
     #[test]
@@ -181,6 +181,6 @@ mod tests {
             w.square().sum().backward();
             sgd.step();
         }
-        assert!(!lowered(&w).node().is_realized());
+        assert!(!autocast_operand(&w).node().is_realized());
     }
 }

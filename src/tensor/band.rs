@@ -7,7 +7,7 @@ use crate::autograd::{no_grad, with_own_gradient};
 use crate::device::with_device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::op::{OwnGradient, ReduceOp};
+use crate::op::{CustomGradient, ReduceOp};
 use crate::shape::Shape;
 use std::sync::Arc;
 
@@ -153,7 +153,7 @@ struct Product {
     transposed: bool,
 }
 
-impl OwnGradient for Product {
+impl CustomGradient for Product {
     fn gradients(&self, _: &[Tensor], _: &Tensor, gradient: &Tensor) -> Result<Vec<Option<Tensor>>> {
         Ok(vec![Some(recorded(gradient, self.band, !self.transposed)?)])
     }

@@ -37,8 +37,8 @@ impl ConvOptions {
             );
         }
         // Far beyond any image, and products of two of them do not overflow.
-        const MOST: usize = 1 << 30;
-        if [stride, padding, dilation, [groups, 0]].iter().flatten().any(|&n| n > MOST) {
+        const MAX_EXTENT: usize = 1 << 30;
+        if [stride, padding, dilation, [groups, 0]].iter().flatten().any(|&n| n > MAX_EXTENT) {
             bail!(
                 Argument,
                 "stride {stride:?}, padding {padding:?}, dilation {dilation:?} or groups {groups} is too large"
@@ -65,7 +65,8 @@ impl Tensor {
         if x.rank() != rank || w.rank() != rank {
             bail!(Shape, "input {x} and weight {w} must both have {rank} axes");
         }
-        if self.lowered()?.dtype() != weight.lowered()?.dtype() || !self.dtype().is_float() {
+        if self.autocast_operand()?.dtype() != weight.autocast_operand()?.dtype() || !self.dtype().is_float()
+        {
             bail!(
                 DType,
                 "input is {} and weight {}: both must be the same float type",
@@ -83,7 +84,7 @@ impl Tensor {
         }
         let mut extents = vec![1; self.rank()];
         extents[1] = channels;
-        self.try_add(&bias.lowered()?.reshape_to(Shape::of(&extents))?)
+        self.try_add(&bias.autocast_operand()?.reshape_to(Shape::of(&extents))?)
     }
 }
 
@@ -104,7 +105,7 @@ ops! {
             }
             extents[2 + k] = (padded - reach) / attrs.stride[k] + 1;
         }
-        let (input, weight) = (self.lowered()?, weight.lowered()?);
+        let (input, weight) = (self.autocast_operand()?, weight.autocast_operand()?);
         let y = Tensor::conv_primitive(ConvKind::Forward, &input, &weight, attrs, Shape::new(&extents)?)?;
         y.with_bias(bias, w[0])
     }
@@ -144,7 +145,7 @@ ops! {
             }
             extents[2 + k] = full - 2 * attrs.padding[k];
         }
-        let (input, weight) = (self.lowered()?, weight.lowered()?);
+        let (input, weight) = (self.autocast_operand()?, weight.autocast_operand()?);
         let y = Tensor::conv_primitive(ConvKind::InputGrad, &input, &weight, attrs, Shape::new(&extents)?)?;
         y.with_bias(bias, channels)
     }

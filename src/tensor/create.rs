@@ -68,21 +68,21 @@ thread_local! {
 }
 
 /// While it lives, this thread draws random numbers that do not count; other threads draw as ever.
-pub(crate) struct DrawAside(Option<RngState>);
+pub(crate) struct RngScope(Option<RngState>);
 
-impl DrawAside {
-    pub(crate) fn enter() -> DrawAside {
-        DrawAside::from(RngState { seed: 0, drawn: 0 })
+impl RngScope {
+    pub(crate) fn enter() -> RngScope {
+        RngScope::from(RngState { seed: 0, drawn: 0 })
     }
 }
 
-impl From<RngState> for DrawAside {
-    fn from(begin: RngState) -> DrawAside {
-        DrawAside(ASIDE.replace(Some(begin)))
+impl From<RngState> for RngScope {
+    fn from(begin: RngState) -> RngScope {
+        RngScope(ASIDE.replace(Some(begin)))
     }
 }
 
-impl Drop for DrawAside {
+impl Drop for RngScope {
     fn drop(&mut self) {
         ASIDE.set(self.0);
     }

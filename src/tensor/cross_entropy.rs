@@ -245,7 +245,7 @@ functions! {
         if !(0.0..=1.0).contains(&options.label_smoothing) {
             bail!(Argument, "a label smoothing of {} does not lie between 0 and 1", options.label_smoothing);
         }
-        let logits = &logits.raised()?;
+        let logits = &logits.upcast()?;
         let scores = Scores::of(logits, options.weight)?;
         let loss = if target.dtype().is_float() {
             if options.ignore_index.is_some_and(|index| index >= 0) {
@@ -265,7 +265,7 @@ functions! {
 
     /// [`nll_loss`] with options.
     fn nll_loss_with | try_nll_loss_with(input: &Tensor, target: &Tensor, options: NllOptions) -> Tensor {
-        let input = &input.raised()?;
+        let input = &input.upcast()?;
         let scores = Scores::of(input, options.weight)?;
         let hits = hits(&scores, target, options.ignore_index)?;
         let scored = match &scores.weight {

@@ -47,7 +47,7 @@ fn unary(x: &Tensor, op: UnaryOp, domain: Domain) -> Result<Tensor> {
     let dtype = x.dtype();
     let grows = matches!(op, U::Recip | U::Rsqrt | U::Exp | U::Expm1 | U::Exp2 | U::Log | U::Log1p | U::Log2);
     if grows && dtype.is_half() {
-        let x = x.raised()?;
+        let x = x.upcast()?;
         return record(Op::Unary(op), &[&x], x.shape(), x.dtype());
     }
     match domain {
@@ -95,19 +95,23 @@ impl Tensor {
 }
 
 /// An operand of a power, which easily leaves the range of halves.
-fn raised(operand: Operand) -> Result<Operand> {
+fn upcast(operand: Operand) -> Result<Operand> {
     match operand {
-        Operand::Tensor(t) => t.raised().map(Operand::Tensor),
+        Operand::Tensor(t) => t.upcast().map(Operand::Tensor),
         number => Ok(number),
     }
 }
 
 fn power(a: &Tensor, b: Operand) -> Result<Tensor> {
-    binary(&a.raised()?, raised(b)?, BinaryOp::Pow)
+    binary(&a.upcast()?, upcast(b)?, BinaryOp::Pow)
 }
 
 /// Both operands in one type and shape.
-pub(super) fn meet(a: &Tensor, b: Operand, force: Option<DType>) -> Result<(Tensor, Tensor)> {
+pub(super) fn promote_and_broadcast(
+    a: &Tensor,
+    b: Operand,
+    force: Option<DType>,
+) -> Result<(Tensor, Tensor)> {
     match b {
         Operand::Scalar(s) => {
             let dtype = force.unwrap_or_else(|| with_scalar(a.dtype(), s));
@@ -141,7 +145,7 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
         }
         _ => {}
     }
-    let (a, b) = meet(a, b, None)?;
+    let (a, b) = promote_and_broadcast(a, b, None)?;
     binary_of_equals(&a, &b, op, a.dtype(), a.shape())
 }
 
@@ -191,7 +195,7 @@ fn compare_back(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     if let Some(known) = foregone(a, &b, false, true) {
         return Ok(known);
     }
-    let (a, b) = meet(a, b, None)?;
+    let (a, b) = promote_and_broadcast(a, b, None)?;
     record(Op::Binary(op), &[&b, &a], a.shape(), DType::Bool)
 }
 
@@ -240,7 +244,7 @@ fn is_one(t: &Tensor) -> bool {
 
 /// A scalar on the left: `2.0 - x`.
 pub(super) fn scalar_left(s: Scalar, b: &Tensor, op: BinaryOp) -> Result<Tensor> {
-    let b = &if matches!(op, BinaryOp::Div | BinaryOp::Pow) { b.raised()? } else { b.clone() };
+    let b = &if matches!(op, BinaryOp::Div | BinaryOp::Pow) { b.upcast()? } else { b.clone() };
     if widens(b.dtype(), op) {
         return b.in_wide(|b| scalar_left(s, b, op));
     }
@@ -253,7 +257,7 @@ pub(super) fn scalar_left(s: Scalar, b: &Tensor, op: BinaryOp) -> Result<Tensor>
 }
 
 fn logical(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
-    let (a, b) = meet(a, b, Some(DType::Bool))?;
+    let (a, b) = promote_and_broadcast(a, b, Some(DType::Bool))?;
     record(Op::Binary(op), &[&a, &b], a.shape(), DType::Bool)
 }
 
@@ -274,7 +278,7 @@ fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
         Operand::Scalar(_) => dtype,
     };
     // A number may be one that integers do not hold.
-    let (a, b) = meet(a, b, (!dtype.is_float()).then_some(DType::F32))?;
+    let (a, b) = promote_and_broadcast(a, b, (!dtype.is_float()).then_some(DType::F32))?;
     record(Op::Binary(BinaryOp::Div), &[&a, &b], a.shape(), a.dtype())
 }
 
@@ -403,9 +407,9 @@ ops! {
     fn where_ | try_where_(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> Tensor {
         let condition = self.try_to_dtype(DType::Bool)?;
         let (a, b) = match (a.into(), b.into()) {
-            (Operand::Tensor(a), b) => meet(&a, b, None)?,
+            (Operand::Tensor(a), b) => promote_and_broadcast(&a, b, None)?,
             (Operand::Scalar(a), Operand::Tensor(b)) => {
-                let (b, a) = meet(&b, Operand::Scalar(a), None)?;
+                let (b, a) = promote_and_broadcast(&b, Operand::Scalar(a), None)?;
                 (a, b)
             }
             (Operand::Scalar(a), Operand::Scalar(b)) => {
@@ -425,7 +429,7 @@ ops! {
 
     /// x²
     fn square | try_square(&self) -> Tensor {
-        let x = self.raised()?;
+        let x = self.upcast()?;
         x.try_mul(&x)
     }
 }

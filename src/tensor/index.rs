@@ -61,7 +61,7 @@ impl Tensor {
         let rows = rows.cast(rows.dtype().of_positions())?;
         let firsts = record(Op::FirstPosition, &[&rows], Shape::of(&[extent]), DType::I32)?;
         // A row is summed where it is named first; one outside, nowhere.
-        let places = rows.lies_below(extent)?.try_where_(firsts.gather_primitive(0, &rows)?, -1)?;
+        let places = rows.in_bounds_mask(extent)?.try_where_(firsts.gather_primitive(0, &rows)?, -1)?;
         let places = places.reshape_to(column(count))?.expand_to(self.shape())?;
         let sums = self.scatter_primitive(0, &places, self.shape())?;
         let firsts = firsts.reshape_to(column(extent))?;
@@ -70,7 +70,7 @@ impl Tensor {
     }
 
     /// Which indices name a place of so many.
-    pub(crate) fn lies_below(&self, extent: usize) -> Result<Tensor> {
+    pub(crate) fn in_bounds_mask(&self, extent: usize) -> Result<Tensor> {
         let index = self.cast(self.dtype().of_positions())?;
         index.try_ge(0)?.try_logical_and(&index.try_lt(extent as i64)?)
     }
@@ -228,7 +228,7 @@ ops! {
     /// The running sum along an axis; integers are summed as i64.
     fn cumsum | try_cumsum(&self, axis: isize) -> Tensor {
         let k = self.shape().axis(axis)?;
-        let x = if self.dtype().is_float() { self.raised()? } else { self.try_to_dtype(self.sum_type())? };
+        let x = if self.dtype().is_float() { self.upcast()? } else { self.try_to_dtype(self.sum_type())? };
         if x.rank() == 0 {
             return Ok(x);
         }

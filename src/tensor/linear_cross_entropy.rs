@@ -221,15 +221,15 @@ functions! {
         let smoothed = options.loss.label_smoothing > 0.0;
         // Lowered here, since the gradient computes the products again outside of autocast.
         let problem = Problem {
-            x: x.reshape_to(Shape::of(&[rows[0], weight.shape()[1]]))?.lowered()?,
+            x: x.reshape_to(Shape::of(&[rows[0], weight.shape()[1]]))?.autocast_operand()?,
             target: target.try_to_dtype(target.dtype().of_positions())?.reshape_to(rows)?,
             at_once: options.classes_at_once.unwrap_or((LOGITS_AT_ONCE / rows[0].max(1)).max(1)),
             smoothed,
         };
         let classes = Classes {
             first: 0,
-            weight: weight.lowered()?,
-            bias: options.bias.map(Tensor::lowered).transpose()?,
+            weight: weight.autocast_operand()?,
+            bias: options.bias.map(Tensor::autocast_operand).transpose()?,
             counts: options.loss.weight.filter(|_| smoothed).cloned(),
         };
         let (losses, counts) = row_losses(&problem, &classes, &options.loss)?;

@@ -61,7 +61,7 @@ pub struct KlDivOptions {
 
 /// Both tensors in one wide float type, and the type to return to.
 fn wide_pair(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor, DType)> {
-    let (input, target) = (input.raised()?, target.raised()?);
+    let (input, target) = (input.upcast()?, target.upcast()?);
     let dtype = input.dtype().promote(target.dtype());
     if !dtype.is_float() {
         bail!(

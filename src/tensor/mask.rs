@@ -69,7 +69,7 @@ ops! {
     /// axis.
     fn cumprod | try_cumprod(&self, dim: isize) -> Tensor {
         let (shape, k) = (self.shape(), self.shape().axis(dim)?);
-        let x = if self.dtype().is_float() { self.raised()? } else { self.try_to_dtype(self.sum_type())? };
+        let x = if self.dtype().is_float() { self.upcast()? } else { self.try_to_dtype(self.sum_type())? };
         if shape.rank() == 0 {
             return Ok(x);
         }

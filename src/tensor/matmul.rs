@@ -20,7 +20,7 @@ ops! {
     /// The matrix product with PyTorch's rules: vectors count as a row on the left and a column on the right,
     /// batch axes broadcast.
     fn matmul | try_matmul(&self, other: &Tensor) -> Tensor {
-        product(&self.lowered()?, &other.lowered()?)
+        product(&self.autocast_operand()?, &other.autocast_operand()?)
     }
 
     /// `x·weightᵀ + bias` over the last axis: the weight is (outputs, inputs), the bias (outputs).
@@ -33,7 +33,7 @@ ops! {
             Some(bias) if bias.shape()[..] != [weight.shape()[0]] => {
                 bail!(Shape, "the bias has shape {}, and there are {} outputs", bias.shape(), weight.shape()[0])
             }
-            Some(bias) => y.try_add(&bias.lowered()?),
+            Some(bias) => y.try_add(&bias.autocast_operand()?),
             None => Ok(y),
         }
     }

@@ -44,7 +44,7 @@ const SHORTEST_SQUARE: f64 = 1e-12;
 fn together<const N: usize>(vectors: [&Tensor; N]) -> Result<([Tensor; N], DType)> {
     let mut all = vectors.map(Tensor::clone);
     for t in &mut all {
-        *t = t.raised()?;
+        *t = t.upcast()?;
     }
     let dtype = all.iter().fold(all[0].dtype(), |d, t| d.promote(t.dtype()));
     let mut shape = vectors[0].shape();

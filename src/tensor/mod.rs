@@ -41,7 +41,7 @@ pub use attention::AttentionOptions;
 pub use autocast::{autocast, try_set_autocast};
 pub(crate) use autocast::{autocast_dtype, with_autocast};
 pub use conv::ConvOptions;
-pub(crate) use create::{DrawAside, next_key};
+pub(crate) use create::{RngScope, next_key};
 pub use create::{RngState, manual_seed};
 pub use cross_entropy::{
     CrossEntropyOptions, NllOptions, cross_entropy, cross_entropy_with, nll_loss, nll_loss_with,
@@ -77,7 +77,7 @@ use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::graph::{Leaf, Node};
 use crate::shape::Shape;
-use record::Given;
+use record::FinishOp;
 use std::sync::{Arc, Mutex};
 
 /// An n-dimensional array on some device, lazy and differentiable.
@@ -281,7 +281,7 @@ impl Tensor {
                 );
             }
             // Otherwise it would be the same leaf under two names.
-            let new = if new.leaf.is_some() { Tensor::from_node(new).given().node() } else { new };
+            let new = if new.leaf.is_some() { Tensor::from_node(new).finish().node() } else { new };
             if !new.is_realized() {
                 crate::graph::register(&new);
             }
@@ -309,7 +309,7 @@ impl Tensor {
 
     /// Gives this tensor, and every clone of it, the very node it had before. What cannot be
     /// assigned to has it still.
-    pub(crate) fn take_back(&self, before: Arc<Node>) {
+    pub(crate) fn restore_node(&self, before: Arc<Node>) {
         if let Inner::Variable(variable) = &self.0 {
             let now = std::mem::replace(
                 &mut *variable.node.lock().expect("no panic while a variable is held"),

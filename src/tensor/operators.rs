@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use super::elementwise::scalar_left;
-use super::record::Given;
+use super::record::FinishOp;
 use crate::call::Call;
 use crate::op::BinaryOp;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -60,7 +60,7 @@ macro_rules! operators {
             #[track_caller]
             fn $method(self, other: &Tensor) -> Tensor {
                 let _call = Call::enter($name);
-                scalar_left(self.into(), other, BinaryOp::$op).given().unwrap_or_else(|e| e.raise())
+                scalar_left(self.into(), other, BinaryOp::$op).finish().unwrap_or_else(|e| e.raise())
             }
         }
         impl $trait<Tensor> for $number {

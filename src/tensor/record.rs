@@ -5,9 +5,9 @@ use crate::autograd;
 use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
-use crate::engine::{begin_on_the_way, compute_much};
+use crate::engine::{compute_much, submit_forward_chunk};
 use crate::error::{Result, bail};
-use crate::graph::{IntegerRange, Node, Recipe, Sources, register};
+use crate::graph::{IntegerRange, Node, NodeSpec, Sources, register};
 use crate::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -59,20 +59,20 @@ pub(crate) use functions;
 
 /// Runs the body of the public op `name`, and gives its user the result.
 #[track_caller]
-pub(crate) fn answer<T: Given>(name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn answer<T: FinishOp>(name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let call = Call::enter(name);
     crate::environment::check()?;
     let result = body();
-    if call.is_outermost() { result.given() } else { result }
+    if call.is_outermost() { result.finish() } else { result }
 }
 
 /// What an op gives its user: its tensors are values of their own, pending from now on.
-pub(crate) trait Given: Sized {
-    fn given(self) -> Self;
+pub(crate) trait FinishOp: Sized {
+    fn finish(self) -> Self;
 }
 
-impl Given for Tensor {
-    fn given(self) -> Self {
+impl FinishOp for Tensor {
+    fn finish(self) -> Self {
         let mut node = self.node();
         // An op with nothing to do must hand out neither the variable it was called on nor a leaf, nor a tape where there is
         // to be none.
@@ -86,36 +86,36 @@ impl Given for Tensor {
     }
 }
 
-impl<T: Given> Given for Result<T> {
-    fn given(self) -> Self {
-        self.map(T::given)
+impl<T: FinishOp> FinishOp for Result<T> {
+    fn finish(self) -> Self {
+        self.map(T::finish)
     }
 }
 
-impl<T: Given> Given for Vec<T> {
-    fn given(self) -> Self {
-        self.into_iter().map(T::given).collect()
+impl<T: FinishOp> FinishOp for Vec<T> {
+    fn finish(self) -> Self {
+        self.into_iter().map(T::finish).collect()
     }
 }
 
-impl<A: Given, B: Given> Given for (A, B) {
-    fn given(self) -> Self {
-        (self.0.given(), self.1.given())
+impl<A: FinishOp, B: FinishOp> FinishOp for (A, B) {
+    fn finish(self) -> Self {
+        (self.0.finish(), self.1.finish())
     }
 }
 
-impl<A: Given, B: Given, C: Given> Given for (A, B, C) {
-    fn given(self) -> Self {
-        (self.0.given(), self.1.given(), self.2.given())
+impl<A: FinishOp, B: FinishOp, C: FinishOp> FinishOp for (A, B, C) {
+    fn finish(self) -> Self {
+        (self.0.finish(), self.1.finish(), self.2.finish())
     }
 }
 
-impl Given for () {
-    fn given(self) -> Self {}
+impl FinishOp for () {
+    fn finish(self) -> Self {}
 }
 
-impl Given for bool {
-    fn given(self) -> Self {
+impl FinishOp for bool {
+    fn finish(self) -> Self {
         self
     }
 }
@@ -148,10 +148,10 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
         );
     }
     if tracked && op.is_product() {
-        begin_on_the_way(&nodes[0], shape.numel())?;
+        submit_forward_chunk(&nodes[0], shape.numel())?;
     }
     compute_much(&nodes)?;
-    Ok(Tensor::from_node(Node::record(Recipe { op, sources: nodes, shape, dtype, device, tracked })))
+    Ok(Tensor::from_node(Node::record(NodeSpec { op, sources: nodes, shape, dtype, device, tracked })))
 }
 
 /// An error if `device` does not compute in `dtype`.
@@ -159,7 +159,7 @@ pub(crate) fn require(device: Device, dtype: DType) -> Result<()> {
     let rare = matches!(dtype, DType::F64 | DType::I64);
     if device != Device::Cpu
         && rare
-        && let Some(why) = crate::engine::executor(device)?.refuses(dtype)
+        && let Some(why) = crate::engine::executor(device)?.unsupported_reason(dtype)
     {
         bail!(DType, "{why}");
     }
@@ -168,7 +168,7 @@ pub(crate) fn require(device: Device, dtype: DType) -> Result<()> {
 
 /// A value that needs no source.
 pub(crate) fn source(op: Op, shape: Shape, dtype: DType, device: Device) -> Tensor {
-    let recipe = Recipe { op, sources: Sources::new(), shape, dtype, device, tracked: false };
+    let recipe = NodeSpec { op, sources: Sources::new(), shape, dtype, device, tracked: false };
     Tensor::from_node(Node::record(recipe))
 }
 
@@ -177,7 +177,7 @@ fn continued(node: Arc<Node>) -> Arc<Node> {
     let tracked = autograd::is_enabled() && node.tracked;
     let (shape, dtype, device) = (node.shape, node.dtype, node.device);
     let sources = [node].into_iter().collect();
-    Node::record(Recipe { op: Op::Reshape, sources, shape, dtype, device, tracked })
+    Node::record(NodeSpec { op: Op::Reshape, sources, shape, dtype, device, tracked })
 }
 
 /// `node`'s value under another name that autograd does not see through.
@@ -189,7 +189,7 @@ pub(crate) fn renamed(node: &Arc<Node>) -> Tensor {
         }
         return Tensor::from_node(new);
     }
-    Tensor::from_node(Node::record(Recipe {
+    Tensor::from_node(Node::record(NodeSpec {
         op: Op::Alias,
         sources: [node.clone()].into_iter().collect(),
         shape: node.shape,
@@ -203,7 +203,7 @@ impl Tensor {
     /// The same value as the beginning of a computation that is differentiated by itself, while another backward pass
     /// runs: gradients with respect to it leave out what it has in common with other beginnings. What is recorded still
     /// depends on the tensor itself if that pass is recorded, too.
-    pub(crate) fn begun_anew(&self) -> Result<Tensor> {
+    pub(crate) fn fresh_leaf(&self) -> Result<Tensor> {
         if autograd::is_enabled() && self.is_tracked() {
             return Ok(Tensor::from_node(continued(self.node())));
         }

@@ -31,7 +31,7 @@ impl Tensor {
             bail!(Shape, "the extremum of no elements: shape {shape} is empty along the reduced axes");
         }
         let grows = matches!(op, ReduceOp::Sum | ReduceOp::Prod);
-        let folded = if grows { self.raised()?.reduce_mask(op, mask)? } else { self.reduce_mask(op, mask)? };
+        let folded = if grows { self.upcast()?.reduce_mask(op, mask)? } else { self.reduce_mask(op, mask)? };
         if keepdim { Ok(folded) } else { folded.reshape_to(shape.without(mask)) }
     }
 

@@ -152,7 +152,7 @@ ops! {
         if p.is_nan() {
             bail!(Argument, "the order of a norm must not be NaN");
         }
-        self.raised()?.fold_wide(&axes.into(), keepdim, |x, mask| norm(x, p, mask))
+        self.upcast()?.fold_wide(&axes.into(), keepdim, |x, mask| norm(x, p, mask))
     }
 
     /// Whether any element is true (not zero).

@@ -6,8 +6,8 @@ use crate::autograd;
 use crate::call::Call;
 use crate::device::Device;
 use crate::error::Result;
-use crate::graph::{Node, Recipe};
-use crate::op::{Op, OwnGradient};
+use crate::graph::{Node, NodeSpec};
+use crate::op::{CustomGradient, Op};
 use std::sync::Arc;
 
 impl Tensor {
@@ -30,10 +30,10 @@ impl Tensor {
             return Ok(Tensor::variable_of(moved.node()));
         }
         let node = moved.node();
-        let way_back: Arc<dyn OwnGradient> = Arc::new(Move { from: self.device() });
+        let way_back: Arc<dyn CustomGradient> = Arc::new(Move { from: self.device() });
         let (op, shape, dtype) = (Op::Own(way_back), node.shape, node.dtype);
         let sources = [node, self.node()].into_iter().collect();
-        Ok(Tensor::from_node(Node::record(Recipe { op, sources, shape, dtype, device, tracked: true })))
+        Ok(Tensor::from_node(Node::record(NodeSpec { op, sources, shape, dtype, device, tracked: true })))
     }
 }
 
@@ -42,7 +42,7 @@ struct Move {
     from: Device,
 }
 
-impl OwnGradient for Move {
+impl CustomGradient for Move {
     fn gradients(&self, _: &[Tensor], _: &Tensor, gradient: &Tensor) -> Result<Vec<Option<Tensor>>> {
         Ok(vec![Some(gradient.try_to_device(self.from)?)])
     }

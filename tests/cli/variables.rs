@@ -26,8 +26,8 @@ fn a_variable_that_cannot_be_is_named_by_every_command() {
         ("VOLTA_GUARDS", "perhaps"),
         ("VOLTA_LIMITS", "none"),
         ("VOLTA_BLOCK_BYTES", "many"),
-        ("VOLTA_LONGEST_MS", "soon"),
-        ("VOLTA_MANY_RUNS", "-1"),
+        ("VOLTA_MAX_DISPATCH_MS", "soon"),
+        ("VOLTA_TIER_UP_RUNS", "-1"),
         ("VOLTA_MIRROR", "here"),
     ] {
         let run = volta(&folder).arg("models").env(name, value).output().unwrap();

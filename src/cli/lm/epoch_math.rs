@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The batches of an epoch, and how many of them make a step; the last step of an epoch has those that are left.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct EpochMath {
     /// Batches of an epoch, at least one.
     pub batches: u64,
     /// Batches of a step, if there are as many.
@@ -15,7 +15,7 @@ pub struct Pace {
     pub context: usize,
 }
 
-impl Pace {
+impl EpochMath {
     fn steps_an_epoch(&self) -> u64 {
         self.batches.div_ceil(self.accumulation)
     }
@@ -52,7 +52,7 @@ impl Pace {
     }
 }
 
-impl fmt::Display for Pace {
+impl fmt::Display for EpochMath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (usual, left) = (self.batches_a_step(), self.left());
         let sequences = |batches: u64| batches * self.sequences as u64;
@@ -68,8 +68,8 @@ impl fmt::Display for Pace {
 mod tests {
     use super::*;
 
-    fn pace(batches: u64, accumulation: u64) -> Pace {
-        Pace { batches, accumulation, sequences: 4, context: 8 }
+    fn pace(batches: u64, accumulation: u64) -> EpochMath {
+        EpochMath { batches, accumulation, sequences: 4, context: 8 }
     }
 
     #[test]

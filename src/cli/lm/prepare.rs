@@ -1,7 +1,7 @@
 //! Everything a run needs, made from its configuration.
 
 use super::config::{self, Config, TokenizerSource};
-use super::epoch_math::Pace;
+use super::epoch_math::EpochMath;
 use super::model_file::{Model, shape};
 use super::run_manifest::fingerprint;
 use crate::cli::download::corpus;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use volta::data::{DataLoader, TokenWindows};
 use volta::models::Gpt;
 use volta::optim::{
-    AdamOptions, AdamWOptions, Both, CosineAnnealingLR, ExponentialLR, LinearLR, LionOptions, MuonOptions,
+    AdamOptions, AdamWOptions, Chained, CosineAnnealingLR, ExponentialLR, LinearLR, LionOptions, MuonOptions,
     OneCycleLR, SGDOptions, Schedule, WarmupLR,
 };
 use volta::text::{CorpusOptions, Tokenizer, TokenizerKind, TokenizerOptions};
@@ -28,7 +28,7 @@ pub struct Prepared {
     pub gpt: Gpt,
     pub train: DataLoader,
     pub valid: Option<DataLoader>,
-    pub pace: Pace,
+    pub pace: EpochMath,
     /// Tokens of the training text.
     pub tokens: usize,
     /// The training text's fingerprint.
@@ -74,7 +74,7 @@ pub fn prepare(
         .with_seed(config.seed)
         .with_device(device);
     let valid = if valid.len() > config.context { Some(validation(valid, config, device)?) } else { None };
-    let pace = Pace {
+    let pace = EpochMath {
         batches: train.len() as u64,
         accumulation: config.accumulation as u64,
         sequences: config.batch.min(sequences),
@@ -172,7 +172,7 @@ pub fn optimizer(config: &Config, gpt: &Gpt) -> volta::Result<Box<dyn Optimizer>
             let adam = AdamWOptions { learning_rate, weight_decay, ..AdamWOptions::default() };
             let mut others = AdamW::try_with(tables, adam.clone())?;
             others.try_add_group(narrow, AdamWOptions { weight_decay: 0.0, ..adam })?;
-            Ok(Box::new(Both::new(Box::new(muon), Box::new(others))))
+            Ok(Box::new(Chained::new(Box::new(muon), Box::new(others))))
         }
     }
 }

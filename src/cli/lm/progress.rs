@@ -1,7 +1,7 @@
 //! A run while it runs: a bar on a terminal, lines without one, JSON for machines.
 
 use super::clock::span;
-use super::epoch_math::Pace;
+use super::epoch_math::EpochMath;
 use crate::cli::output::{Output, say, say_error};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub struct Watch {
     started: Instant,
     first: u64,
     total: u64,
-    pace: Pace,
+    pace: EpochMath,
     /// The seconds that the kernels take for a token, as the last profiled step had it.
     kernels: Option<f64>,
     /// When the last line was written, without a terminal.
@@ -27,7 +27,7 @@ pub struct Watch {
 const QUIET: Duration = Duration::from_secs(10);
 
 impl Watch {
-    pub fn new(output: Output, total: u64, pace: Pace) -> Watch {
+    pub fn new(output: Output, total: u64, pace: EpochMath) -> Watch {
         let bar = if output.quiet || output.json { ProgressBar::hidden() } else { ProgressBar::new(total) };
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} [{elapsed}, {eta} left]");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

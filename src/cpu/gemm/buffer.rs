@@ -20,7 +20,7 @@ thread_local! {
 
 impl Buffer {
     fn layout(bytes: usize) -> Layout {
-        let alignment = if bytes >= huge_pages::LARGE { huge_pages::LARGE } else { ALIGN };
+        let alignment = if bytes >= huge_pages::MIN_HUGE_BYTES { huge_pages::MIN_HUGE_BYTES } else { ALIGN };
         Layout::from_size_align(bytes, alignment).expect("a buffer's size fits the address space")
     }
 
@@ -30,7 +30,7 @@ impl Buffer {
         if data.is_null() {
             handle_alloc_error(Buffer::layout(bytes));
         }
-        if bytes >= huge_pages::LARGE {
+        if bytes >= huge_pages::MIN_HUGE_BYTES {
             huge_pages::advise(data, bytes);
         }
         Buffer { data, bytes }

@@ -176,8 +176,8 @@ fn independent_parts<E: Element>(
     /// Lanes a part should have for the other operand, packed by every part, to be a small cost.
     const LANES: usize = 128;
     /// Multiply-adds, or elements of the other operand, below which sharing costs more than it brings.
-    const MIDDLING: usize = 64 << 20;
-    const SMALL: usize = 1 << 18;
+    const MIN_SHARED_MULTIPLY_ADDS: usize = 64 << 20;
+    const SMALL_OPERAND: usize = 1 << 18;
     let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
     if threads <= 1 || work < 2 * TASK {
         return None;
@@ -188,7 +188,7 @@ fn independent_parts<E: Element>(
     let parts = if lanes >= 16 * LANES * threads { 4 * threads } else { threads };
     let parts = parts.min(work / TASK).min(lanes.div_ceil(unit));
     let small = work < 16 * TASK;
-    let cheap = lanes / parts >= LANES && (work <= MIDDLING || other <= SMALL);
+    let cheap = lanes / parts >= LANES && (work <= MIN_SHARED_MULTIPLY_ADDS || other <= SMALL_OPERAND);
     // A small C of great depth is better split along k.
     let deep = p.m * p.n <= split_k::LARGEST && p.k >= 4 * kernel.kc;
     (parts > 1 && !deep && (small || cheap)).then_some((parts, by_rows))

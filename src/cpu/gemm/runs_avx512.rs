@@ -4,7 +4,7 @@ use super::kernel::Run;
 use std::arch::x86_64::*;
 
 /// Most runs that meet in one panel: as many as it has lanes.
-const MOST: usize = 32;
+const MAX_RUNS: usize = 32;
 
 macro_rules! copy_runs {
     ($name:ident, $module:ident, $t:ty, $lanes:expr, $mask:ty, $zero:ident, $load:ident, $store:ident) => {
@@ -46,7 +46,7 @@ macro_rules! copy_runs {
                 width: usize,
             ) {
                 for vector in 0..width / LANES {
-                    let mut parts = [Part { mask: 0, offset: 0 }; MOST];
+                    let mut parts = [Part { mask: 0, offset: 0 }; MAX_RUNS];
                     let mut count = 0;
                     let first = vector * LANES;
                     for run in runs {

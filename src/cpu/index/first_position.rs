@@ -2,10 +2,10 @@
 
 use super::scatter::index_at;
 use crate::cpu::interpreter::Bindings;
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 
 /// The first position that names each place, or -1.
-pub(crate) fn first_position(kernel: &SpecialKernel, bind: Bindings) {
+pub(crate) fn first_position(kernel: &NativeKernel, bind: Bindings) {
     let (index, extent) = (&kernel.operands[0], kernel.output.shape[0]);
     let out = bind.slots[kernel.output.slot].0.cast::<i32>();
     // SAFETY: the output has this many positions, and nobody else writes them.

@@ -7,13 +7,13 @@ use crate::cpu::native_kernels::start;
 use crate::cpu::threads::parallel_for;
 use crate::dtype::DType;
 use crate::op::PoolAttrs;
-use crate::plan::kernel::{Operand, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, Operand};
 use half::{bf16, f16};
 use std::hint::select_unpredictable;
 
 /// The place, in its image, of every window's first maximum. A row of windows is searched at once, one place of
 /// the window after the other, which vectorises.
-pub(crate) fn max_pool_index(kernel: &SpecialKernel, attrs: PoolAttrs, bind: Bindings) {
+pub(crate) fn max_pool_index(kernel: &NativeKernel, attrs: PoolAttrs, bind: Bindings) {
     let x = &kernel.operands[0];
     let out = bind.slots[kernel.output.slot];
     let ([images, channels, height, width], [.., out_height, out_width]) = (dims(x), dims(&kernel.output));

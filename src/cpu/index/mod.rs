@@ -13,7 +13,7 @@ use super::interpreter::{Bindings, SlotPointer};
 use super::native_kernels::start;
 use super::threads::parallel_for;
 use crate::dtype::DType;
-use crate::plan::kernel::{Operand, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, Operand};
 use half::{bf16, f16};
 use std::cmp::Ordering;
 
@@ -140,7 +140,7 @@ fn lines(shape: &[usize], axis: usize) -> (usize, usize, usize) {
 }
 
 /// The stable order of every line.
-pub(super) fn argsort(kernel: &SpecialKernel, axis: usize, descending: bool, bind: Bindings) {
+pub(super) fn argsort(kernel: &NativeKernel, axis: usize, descending: bool, bind: Bindings) {
     let x = &kernel.operands[0];
     let shape: &[usize] = if x.shape.rank() == 0 { &[1] } else { &x.shape };
     let (before, count, behind) = lines(shape, axis);
@@ -169,7 +169,7 @@ pub(super) fn argsort(kernel: &SpecialKernel, axis: usize, descending: bool, bin
 }
 
 /// Running sums of every line.
-pub(super) fn cumsum(kernel: &SpecialKernel, axis: usize, target: *mut u8, bind: Bindings) {
+pub(super) fn cumsum(kernel: &NativeKernel, axis: usize, target: *mut u8, bind: Bindings) {
     let x = &kernel.operands[0];
     let (before, count, behind) = lines(&x.shape, axis);
     let out = SlotPointer(target);

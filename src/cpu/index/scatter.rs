@@ -5,7 +5,7 @@ use crate::cpu::interpreter::{Bindings, SlotPointer};
 use crate::cpu::native_kernels::start;
 use crate::cpu::threads::parallel_for;
 use crate::dtype::DType;
-use crate::plan::kernel::{Operand, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, Operand};
 use half::{bf16, f16};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -41,7 +41,7 @@ fn in_three(operand: &Operand, axis: usize) -> Option<[isize; 3]> {
 
 /// Sums values into zeros. Threads own columns (what lies behind the axis) or slabs before it, so that every sum
 /// is made by one thread in the order of the values.
-pub(crate) fn scatter_add(kernel: &SpecialKernel, axis: usize, target: *mut u8, bind: Bindings) {
+pub(crate) fn scatter_add(kernel: &NativeKernel, axis: usize, target: *mut u8, bind: Bindings) {
     let (index, values) = (&kernel.operands[0], &kernel.operands[1]);
     let (before, count, behind) = lines(&values.shape, axis);
     let extent = kernel.output.shape[axis];
@@ -51,9 +51,9 @@ pub(crate) fn scatter_add(kernel: &SpecialKernel, axis: usize, target: *mut u8, 
         /// Columns that one task owns.
         const COLUMNS: usize = 64;
         /// Values that make a task worth its while.
-        const LEAST: usize = 1 << 13;
+        const MIN_VALUES_PER_TASK: usize = 1 << 13;
         let pieces = behind.div_ceil(COLUMNS).max(1);
-        let slabs = (LEAST / (count * behind).max(1)).clamp(1, before.max(1));
+        let slabs = (MIN_VALUES_PER_TASK / (count * behind).max(1)).clamp(1, before.max(1));
         let slab = |slab: usize, columns: std::ops::Range<usize>| {
             let sums = target.get().cast::<<T as Number>::Sum>();
             for i in 0..extent {

@@ -9,7 +9,7 @@ use crate::cpu::vector::{self, Cast, Lane, Operand};
 use crate::dtype::{DType, Scalar};
 use crate::op::BinaryOp;
 use crate::plan::executor::Argument;
-use crate::plan::kernel::{Rank, Step, Value};
+use crate::plan::kernel::{LoopLevel, Step, Value};
 use std::cell::Cell;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -212,15 +212,15 @@ impl<'a> Machine<'a> {
     pub(super) fn operand<T: Lane>(
         &mut self,
         o: Value,
-        of: Rank,
+        of: LoopLevel,
         n: usize,
         spread: Spread,
     ) -> Operand<'a, T> {
         match (self.low.code[o].rank, of, spread) {
-            (Rank::Uniform, ..) | (Rank::Row, Rank::Full, Spread::One) => {
+            (LoopLevel::Uniform, ..) | (LoopLevel::Row, LoopLevel::Full, Spread::One) => {
                 Operand::Scalar(self.lanes::<T>(o, 1)[0])
             }
-            (Rank::Row, Rank::Full, Spread::Segments(width)) => {
+            (LoopLevel::Row, LoopLevel::Full, Spread::Segments(width)) => {
                 let out = self.register(self.low.registers + self.low.register[o]);
                 // SAFETY: the second half of the registers holds expanded row values, one each.
                 let out: &'a mut [T] = unsafe { from_raw_parts_mut(out.cast(), n) };
@@ -242,7 +242,7 @@ impl<'a> Machine<'a> {
         let low = self.low;
         let instruction = &low.code[v];
         let (dtype, rank, n) = (instruction.dtype, instruction.rank, lanes.count);
-        if rank == Rank::Row {
+        if rank == LoopLevel::Row {
             self.expanded[v] = false;
         }
         if let Some(joint) = low.joint[v] {

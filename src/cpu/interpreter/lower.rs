@@ -4,7 +4,9 @@
 use super::superinstructions::{self, Joint};
 use crate::dtype::DType;
 use crate::op::BinaryOp;
-use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Store, Value, runs_along_rows, stages_of};
+use crate::plan::kernel::{
+    Instruction, LoopLevel, MapKernel, Step, Store, Value, runs_along_rows, stages_of,
+};
 use crate::plan::view::Affine;
 use smallvec::SmallVec;
 
@@ -115,13 +117,13 @@ impl Lowered {
             inner,
             rows,
             width,
-            uniform: by_rank(Rank::Uniform),
-            total: by_rank(Rank::Total),
+            uniform: by_rank(LoopLevel::Uniform),
+            total: by_rank(LoopLevel::Total),
             totals,
             stages,
             stages_afresh,
-            row_stores: stores_of(Rank::Row),
-            total_stores: stores_of(Rank::Total),
+            row_stores: stores_of(LoopLevel::Row),
+            total_stores: stores_of(LoopLevel::Total),
             joint,
             reads,
             direct_of: Vec::new(),
@@ -145,7 +147,7 @@ impl Lowered {
             let Instruction { step, dtype, rank } = &self.code[store.value];
             let computed = !matches!(step, Step::Load { .. } | Step::Gather { .. });
             let once = self.stores.iter().filter(|s| s.value == store.value).count() == 1;
-            let plain = *rank == Rank::Full && !dtype.is_half() && self.kept_row[store.value].is_none();
+            let plain = *rank == LoopLevel::Full && !dtype.is_half() && self.kept_row[store.value].is_none();
             if direct[k] && computed && once && plain {
                 self.direct_of[store.value] = Some(k);
             }
@@ -181,7 +183,7 @@ impl Lowered {
                 last.full.iter().chain(&last.folds).filter(|&&w| self.reads[w].contains(&kept)).count();
             if self.joint[v].is_none()
                 && self.code[v].dtype == DType::F32
-                && self.code[scale].rank != Rank::Full
+                && self.code[scale].rank != LoopLevel::Full
                 && self.kept_row[kept].is_some()
                 && !last.full.contains(&kept)
                 && readers == 1
@@ -248,20 +250,20 @@ fn find_rows(
                 _ => false,
             };
     }
-    let is_row = |v: usize, code: &[Instruction]| code[v].rank == Rank::Full && !along[v];
+    let is_row = |v: usize, code: &[Instruction]| code[v].rank == LoopLevel::Full && !along[v];
     if !(0..code.len()).any(|v| is_row(v, code)) {
         return false;
     }
     for v in 0..code.len() {
         if is_row(v, code) {
-            code[v].rank = Rank::Row;
+            code[v].rank = LoopLevel::Row;
         }
     }
     // What is stored has a lane for every element.
     for store in stores {
         let Instruction { dtype, rank, .. } = code[store.value];
-        if rank == Rank::Row {
-            code.push(Instruction { step: Step::Broadcast(store.value), dtype, rank: Rank::Full });
+        if rank == LoopLevel::Row {
+            code.push(Instruction { step: Step::Broadcast(store.value), dtype, rank: LoopLevel::Full });
             store.value = code.len() - 1;
         }
     }
@@ -293,7 +295,8 @@ fn choose_kept_rows(
                 code[o].step,
                 Step::Load { .. } | Step::Broadcast(_) | Step::Iota(_) | Step::Valid(_)
             );
-            let again = code[o].rank == Rank::Full && code[v].rank == Rank::Full && stage[v] > stage[o];
+            let again =
+                code[o].rank == LoopLevel::Full && code[v].rank == LoopLevel::Full && stage[v] > stage[o];
             if allowed && again && dear && kept[o].is_none() {
                 kept[o] = Some(count);
                 count += 1;
@@ -311,14 +314,16 @@ fn split(
     kept: &dyn Fn(Value) -> bool,
 ) -> Vec<Stage> {
     let folds = |v: Value| matches!(code[v].step, Step::Reduce(..) | Step::ArgReduce { .. });
-    let last =
-        (0..code.len()).filter(|&v| matches!(code[v].rank, Rank::Row | Rank::Full)).map(|v| stage[v]).max();
+    let last = (0..code.len())
+        .filter(|&v| matches!(code[v].rank, LoopLevel::Row | LoopLevel::Full))
+        .map(|v| stage[v])
+        .max();
     let mut stages = Vec::new();
     for s in 0..=last.unwrap_or(0) {
         let mut st = Stage::default();
         let mut wanted = vec![false; code.len()];
         for v in 0..code.len() {
-            if stage[v] == s && code[v].rank == Rank::Row {
+            if stage[v] == s && code[v].rank == LoopLevel::Row {
                 if folds(v) {
                     st.folds.push(v);
                     reads[v].iter().for_each(|&o| wanted[o] = true);
@@ -328,7 +333,7 @@ fn split(
             }
         }
         for (k, store) in stores.iter().enumerate() {
-            if code[store.value].rank == Rank::Full && stage[store.value] == s {
+            if code[store.value].rank == LoopLevel::Full && stage[store.value] == s {
                 st.stores.push(k);
                 wanted[store.value] = true;
             }
@@ -336,8 +341,8 @@ fn split(
         // What is needed here, from the last to the first; an earlier stage's value only if it was not kept.
         // What is kept is computed in its own stage even if only a later one reads it.
         for v in (0..code.len()).rev() {
-            let later = kept(v) && stage[v] == s && code[v].rank == Rank::Full;
-            if code[v].rank == Rank::Full && (wanted[v] || later) && !(kept(v) && stage[v] < s) {
+            let later = kept(v) && stage[v] == s && code[v].rank == LoopLevel::Full;
+            if code[v].rank == LoopLevel::Full && (wanted[v] || later) && !(kept(v) && stage[v] < s) {
                 st.full.push(v);
                 reads[v].iter().for_each(|&o| wanted[o] = true);
             }
@@ -360,7 +365,7 @@ fn assign_registers(
     let mut count = 0;
     // Row values and reductions live long and are small: each has its own.
     for v in 0..code.len() {
-        if code[v].rank != Rank::Full {
+        if code[v].rank != LoopLevel::Full {
             register[v] = count;
             count += 1;
         }
@@ -396,7 +401,7 @@ fn assign_registers(
             }
             until >= at
         });
-        if code[v].rank == Rank::Full && first[v] == at {
+        if code[v].rank == LoopLevel::Full && first[v] == at {
             let r = free.pop().unwrap_or_else(|| {
                 count += 1;
                 count - 1

@@ -27,7 +27,7 @@ use std::sync::{Mutex, PoisonError};
 /// About this many lanes make a task; a function of the shape only, so that results do not depend on threads.
 const TASK_LANES: usize = 1 << 16;
 /// Less work than this (lanes times instructions) is not worth waking a thread for.
-const SMALL: usize = 1 << 16;
+const MIN_PARALLEL_WORK: usize = 1 << 16;
 
 /// What the reductions of a stage come to.
 type Folds = SmallVec<[Fold; 2]>;
@@ -100,7 +100,9 @@ impl Map {
         match low.walk {
             Walk::Flat => self.flat(bind),
             Walk::Rows if low.rows < 4 && low.width >= 2 * TASK_LANES => self.long_rows(bind),
-            Walk::Columns if self.folds_once() && low.rows * low.width > SMALL => self.tall_columns(bind),
+            Walk::Columns if self.folds_once() && low.rows * low.width > MIN_PARALLEL_WORK => {
+                self.tall_columns(bind)
+            }
             _ => self.rows(bind),
         }
     }
@@ -140,7 +142,7 @@ impl Map {
             return;
         }
         let weight = self.low.code.len();
-        if total * weight <= SMALL {
+        if total * weight <= MIN_PARALLEL_WORK {
             return self.run_lanes(bind, 0..total);
         }
         let lanes = (TASK_LANES * 8 / weight.max(8)).next_multiple_of(CHUNK);
@@ -192,7 +194,7 @@ impl Map {
                 }
             });
         };
-        if work <= SMALL {
+        if work <= MIN_PARALLEL_WORK {
             (0..tasks).for_each(task)
         } else {
             parallel_for(tasks, &task)

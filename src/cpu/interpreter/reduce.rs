@@ -7,7 +7,7 @@ use super::superinstructions::Joint;
 use super::{FoldOp, fold_op};
 use crate::cpu::vector::{self, Cast};
 use crate::op::ReduceOp;
-use crate::plan::kernel::{Rank, Step, Value};
+use crate::plan::kernel::{LoopLevel, Step, Value};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// Sums down columns are taken up by a second register this often, which keeps them accurate.
@@ -294,7 +294,7 @@ impl Machine<'_> {
     pub fn row_snapshot(&self) -> Vec<u64> {
         let lane = |v: Value| {
             let mut bits = [0; size_of::<u64>()];
-            if self.low.code[v].rank == Rank::Row {
+            if self.low.code[v].rank == LoopLevel::Row {
                 let size = self.class(v).size();
                 // SAFETY: the lane is a register's, or lies in its slot's memory, which may end behind it.
                 bits[..size].copy_from_slice(unsafe { from_raw_parts(self.at[v], size) });
@@ -306,7 +306,7 @@ impl Machine<'_> {
 
     pub fn adopt_rows(&mut self, values: &[u64]) {
         for (v, &bits) in values.iter().enumerate() {
-            if self.low.code[v].rank == Rank::Row {
+            if self.low.code[v].rank == LoopLevel::Row {
                 self.reset(v);
                 // SAFETY: every register has room for eight bytes.
                 unsafe { self.at[v].cast::<u64>().write(bits) };

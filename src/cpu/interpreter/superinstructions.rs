@@ -3,7 +3,7 @@
 
 use crate::dtype::DType;
 use crate::op::{BinaryOp, ReduceOp, UnaryOp};
-use crate::plan::kernel::{Instruction, Rank, Step, Value};
+use crate::plan::kernel::{Instruction, LoopLevel, Step, Value};
 use smallvec::{SmallVec, smallvec};
 
 /// How a value is computed otherwise than by its own step.
@@ -59,11 +59,11 @@ pub(super) fn find(
 }
 
 fn is_full(i: &Instruction) -> bool {
-    i.rank == Rank::Full && i.dtype == DType::F32
+    i.rank == LoopLevel::Full && i.dtype == DType::F32
 }
 
 fn is_number(i: &Instruction) -> bool {
-    matches!(i.rank, Rank::Row | Rank::Uniform) && i.dtype == DType::F32
+    matches!(i.rank, LoopLevel::Row | LoopLevel::Uniform) && i.dtype == DType::F32
 }
 
 /// x and m of a value x − m that has its own m in every row.

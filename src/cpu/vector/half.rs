@@ -13,13 +13,13 @@ const QUIET_NAN: u32 = 0x7fc0_0000;
 #[inline(always)]
 fn widen_f16(bits: u16) -> f32 {
     /// The least normal f16, 2^-14.
-    const LEAST: u32 = 113 << 23;
+    const MIN_NORMAL_F16: u32 = 113 << 23;
     let h = u32::from(bits);
     let magnitude = (h & 0x7fff) << 13;
     let exponent = h & 0x7c00;
     let normal = magnitude.wrapping_add(112 << 23);
     // Subnormal: set the digits below 2^-14 and take 2^-14 off, exactly.
-    let subnormal = (f32::from_bits(LEAST + magnitude) - f32::from_bits(LEAST)).to_bits();
+    let subnormal = (f32::from_bits(MIN_NORMAL_F16 + magnitude) - f32::from_bits(MIN_NORMAL_F16)).to_bits();
     let y = if exponent == 0 { subnormal } else { normal };
     let y = if exponent == 0x7c00 { magnitude | INFINITE } else { y };
     f32::from_bits(y | ((h & 0x8000) << 16))

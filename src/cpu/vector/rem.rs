@@ -7,10 +7,10 @@
 /// Whether a lane needs the exact, slow way: a large quotient, an infinite divisor, a NaN.
 #[inline(always)]
 pub(super) fn is_hard(a: f32, b: f32) -> bool {
-    const MOST: f64 = 268_435_456.0;
+    const MAX_QUOTIENT: f64 = 268_435_456.0;
     let (a, b) = (f64::from(a).abs(), f64::from(b).abs());
     // Written so that a NaN or a zero divisor fails it.
-    !((a < MOST * b) & (b < f64::INFINITY))
+    !((a < MAX_QUOTIENT * b) & (b < f64::INFINITY))
 }
 
 /// a - b floor(a / b), for lanes that are not hard.

@@ -2,7 +2,7 @@
 
 use super::{Transform, image_size, resized};
 use crate::data::array::{Array, Rearrange};
-use crate::data::sample_rng::Draw;
+use crate::data::sample_rng::SampleRng;
 use crate::dtype::Element;
 use crate::error::{Result, bail};
 
@@ -66,7 +66,7 @@ impl RandomHorizontalFlip {
 }
 
 impl Transform for RandomHorizontalFlip {
-    fn apply<'a>(&self, array: Array<'a>, draw: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, draw: &mut SampleRng) -> Result<Array<'a>> {
         let size = image_size(&array, "a flip")?;
         if !draw.chance(self.p) {
             return Ok(array);
@@ -97,7 +97,7 @@ impl RandomCrop {
 }
 
 impl Transform for RandomCrop {
-    fn apply<'a>(&self, array: Array<'a>, draw: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, draw: &mut SampleRng) -> Result<Array<'a>> {
         let (from, to) = (image_size(&array, "a crop")?, self.size);
         let room = [0, 1].map(|k| (from[k] + 2 * self.padding).checked_sub(to[k]));
         let [Some(down), Some(right)] = room else {
@@ -123,7 +123,7 @@ impl CenterCrop {
 }
 
 impl Transform for CenterCrop {
-    fn apply<'a>(&self, array: Array<'a>, _: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, _: &mut SampleRng) -> Result<Array<'a>> {
         let (from, to) = (image_size(&array, "a crop")?, self.size);
         let [Some(down), Some(right)] = [0, 1].map(|k| from[k].checked_sub(to[k])) else {
             bail!(Data, "an image of {from:?} has no crop of {to:?}: pad or resize it first");
@@ -155,7 +155,7 @@ impl Pad {
 }
 
 impl Transform for Pad {
-    fn apply<'a>(&self, array: Array<'a>, _: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, _: &mut SampleRng) -> Result<Array<'a>> {
         let from = image_size(&array, "padding")?;
         let [above, below, left, right] = self.edges;
         let to = [from[0] + above + below, from[1] + left + right];

@@ -1,4 +1,4 @@
-//! What is done to samples as they are read. Randomness comes from a [`Draw`] that knows the seed, the epoch and the
+//! What is done to samples as they are read. Randomness comes from a [`SampleRng`] that knows the seed, the epoch and the
 //! sample, so that any number of workers makes the same batches.
 //!
 //! Images are arrays whose last two axes are height and width. `geometric` moves pixels, `resize` blends
@@ -13,7 +13,7 @@ pub use photometric::{Normalize, OneHot, ToFloat};
 pub use resize::Resize;
 
 use super::array::Array;
-use super::sample_rng::Draw;
+use super::sample_rng::SampleRng;
 use crate::error::{Result, bail};
 
 /// A change of an array. Tuples and vectors of transforms apply one after the other.
@@ -31,17 +31,17 @@ use crate::error::{Result, bail};
 /// ```
 pub trait Transform: Send + Sync {
     /// The array changed; what is random is drawn from `draw`.
-    fn apply<'a>(&self, array: Array<'a>, draw: &mut Draw) -> Result<Array<'a>>;
+    fn apply<'a>(&self, array: Array<'a>, draw: &mut SampleRng) -> Result<Array<'a>>;
 }
 
 impl<T: Transform + ?Sized> Transform for Box<T> {
-    fn apply<'a>(&self, array: Array<'a>, draw: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, draw: &mut SampleRng) -> Result<Array<'a>> {
         (**self).apply(array, draw)
     }
 }
 
 impl<T: Transform> Transform for Vec<T> {
-    fn apply<'a>(&self, array: Array<'a>, draw: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, draw: &mut SampleRng) -> Result<Array<'a>> {
         self.iter().try_fold(array, |array, transform| transform.apply(array, draw))
     }
 }
@@ -50,7 +50,7 @@ macro_rules! tuples {
     ($($($name:ident)*;)*) => {$(
         impl<$($name: Transform),*> Transform for ($($name,)*) {
             #[allow(non_snake_case, reason = "a type and its value share their name")]
-            fn apply<'a>(&self, array: Array<'a>, draw: &mut Draw) -> Result<Array<'a>> {
+            fn apply<'a>(&self, array: Array<'a>, draw: &mut SampleRng) -> Result<Array<'a>> {
                 let ($($name,)*) = self;
                 $(let array = $name.apply(array, draw)?;)*
                 Ok(array)
@@ -85,16 +85,16 @@ pub struct FromFn<F>(F);
 /// ```
 pub fn from_fn<F>(f: F) -> FromFn<F>
 where
-    F: for<'a> Fn(Array<'a>, &mut Draw) -> Result<Array<'a>> + Send + Sync,
+    F: for<'a> Fn(Array<'a>, &mut SampleRng) -> Result<Array<'a>> + Send + Sync,
 {
     FromFn(f)
 }
 
 impl<F> Transform for FromFn<F>
 where
-    F: for<'a> Fn(Array<'a>, &mut Draw) -> Result<Array<'a>> + Send + Sync,
+    F: for<'a> Fn(Array<'a>, &mut SampleRng) -> Result<Array<'a>> + Send + Sync,
 {
-    fn apply<'a>(&self, array: Array<'a>, draw: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, draw: &mut SampleRng) -> Result<Array<'a>> {
         (self.0)(array, draw)
     }
 }

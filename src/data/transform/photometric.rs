@@ -3,7 +3,7 @@
 use super::Transform;
 use crate::call::Call;
 use crate::data::array::{Array, Elements};
-use crate::data::sample_rng::Draw;
+use crate::data::sample_rng::SampleRng;
 use crate::error::{Result, bail};
 
 /// Bytes from 0 to 255 as f32 from 0 to 1; other numbers as f32 without a change of scale.
@@ -11,7 +11,7 @@ use crate::error::{Result, bail};
 pub struct ToFloat;
 
 impl Transform for ToFloat {
-    fn apply<'a>(&self, array: Array<'a>, _: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, _: &mut SampleRng) -> Result<Array<'a>> {
         let shape = array.shape();
         let numbers: Vec<f32> = match array.elements() {
             Elements::F32(_) => return Ok(array),
@@ -57,7 +57,7 @@ impl Normalize {
 }
 
 impl Transform for Normalize {
-    fn apply<'a>(&self, array: Array<'a>, _: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, _: &mut SampleRng) -> Result<Array<'a>> {
         let shape = array.shape();
         let channels = self.mean.len();
         if channels > 1 && shape.first() != Some(&channels) {
@@ -93,7 +93,7 @@ impl OneHot {
 }
 
 impl Transform for OneHot {
-    fn apply<'a>(&self, array: Array<'a>, _: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, _: &mut SampleRng) -> Result<Array<'a>> {
         let class = match array.elements() {
             Elements::I32(classes) if classes.len() == 1 => i64::from(classes[0]),
             Elements::I64(classes) if classes.len() == 1 => classes[0],

@@ -2,7 +2,7 @@
 
 use super::super::array::{Array, Elements};
 use super::{Transform, image_size, resized};
-use crate::data::sample_rng::Draw;
+use crate::data::sample_rng::SampleRng;
 use crate::error::{Result, bail};
 
 /// Resizes an image of bytes or f32, bilinearly.
@@ -67,7 +67,7 @@ fn resize(pixels: &[f32], from: [usize; 2], to: [usize; 2]) -> Vec<f32> {
 }
 
 impl Transform for Resize {
-    fn apply<'a>(&self, array: Array<'a>, _: &mut Draw) -> Result<Array<'a>> {
+    fn apply<'a>(&self, array: Array<'a>, _: &mut SampleRng) -> Result<Array<'a>> {
         let (from, to) = (image_size(&array, "resizing")?, self.size);
         if from.contains(&0) || to.contains(&0) {
             bail!(Data, "an image of {from:?} cannot become one of {to:?}");

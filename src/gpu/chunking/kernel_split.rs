@@ -4,22 +4,22 @@
 //! A template computes a part as if it were the whole: its results lie one behind the other from 0 on. Functions put in
 //! front of it say where they go, and add up what is computed in several turns.
 
-use super::loops::{self, Pieces, Windows};
+use super::loops::{self, ChunkLayout, VisibleChunks};
 use crate::dtype::DType;
 use crate::gpu::kernels::attention;
 use crate::gpu::kernels::gemm::Digits;
-use crate::gpu::lower::dispatch::{Binding, Caps, Dispatch, Lane, Lowered, Memory};
+use crate::gpu::lower::dispatch::{Binding, Caps, ComputeType, Dispatch, Lowered, Memory};
 use crate::gpu::lower::kernel_select;
 use crate::gpu::memory::storage_type::suffix;
 use crate::op::ConvKind;
-use crate::plan::kernel::{MapKernel, Operand, Special, SpecialKernel};
+use crate::plan::kernel::{MapKernel, NativeKernel, NativeOp, Operand};
 use crate::shape::Shape;
 use std::fmt::Write;
 use std::ops::Range;
 
 /// Axes of operands and results that are cut together.
 #[derive(Clone, Debug)]
-struct Cut {
+struct SplitAxis {
     /// Numbers of operands, and their axes.
     operands: Vec<(usize, usize)>,
     /// The results' axis; none where it is their sums that are cut.
@@ -32,34 +32,42 @@ struct Cut {
 
 /// A part of a kernel.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct SubKernel {
     /// Its operands are views of the whole ones; so is its output, which the template does not see like this.
-    kernel: SpecialKernel,
+    kernel: NativeKernel,
     /// What it computes of each axis of the results, and all that there is.
     ranges: Vec<Range<usize>>,
     whole: Shape,
     /// Which of how many turns that are added up.
-    turn: usize,
-    turns: usize,
+    pass: usize,
+    accumulation_passes: usize,
     /// What is the first of the places that indices name.
-    shift: usize,
+    index_base: usize,
     /// The matrices of scores of attention.
     items: Range<usize>,
 }
 
-impl Part {
+impl SubKernel {
     /// All of a kernel.
-    pub fn whole(kernel: &SpecialKernel) -> Part {
+    pub fn whole(kernel: &NativeKernel) -> SubKernel {
         let whole = kernel.output.shape;
         let ranges = whole.iter().map(|&extent| 0..extent).collect();
         let items = if is_attention(kernel) { 0..attention::items(kernel) } else { 0..0 };
-        Part { kernel: kernel.clone(), ranges, whole, turn: 0, turns: 1, shift: 0, items }
+        SubKernel {
+            kernel: kernel.clone(),
+            ranges,
+            whole,
+            pass: 0,
+            accumulation_passes: 1,
+            index_base: 0,
+            items,
+        }
     }
 
     /// The ways to cut it.
-    fn cuts(&self) -> Vec<Cut> {
+    fn split_axes(&self) -> Vec<SplitAxis> {
         let (operands, output) = (&self.kernel.operands, &self.kernel.output);
-        let along = |operands: &[(usize, usize)], output: Option<usize>, count: usize| Cut {
+        let along = |operands: &[(usize, usize)], output: Option<usize>, count: usize| SplitAxis {
             operands: operands.to_vec(),
             output,
             count,
@@ -67,7 +75,7 @@ impl Part {
         };
         let rank = output.shape.rank();
         // Every axis of which the results have as many as the operands, but for one.
-        let alike = |numbers: &[usize], but: usize| -> Vec<Cut> {
+        let alike = |numbers: &[usize], but: usize| -> Vec<SplitAxis> {
             let cut = |axis: usize| {
                 let operands: Vec<(usize, usize)> = numbers.iter().map(|&n| (n, axis)).collect();
                 along(&operands, Some(axis), output.shape[axis])
@@ -75,9 +83,9 @@ impl Part {
             (0..rank).filter(|&axis| axis != but).map(cut).collect()
         };
         let mut all = match &self.kernel.special {
-            Special::Matmul => {
+            NativeOp::Matmul => {
                 let (row, column) = (rank - 2, rank - 1);
-                let mut all: Vec<Cut> = (0..row)
+                let mut all: Vec<SplitAxis> = (0..row)
                     .map(|axis| along(&[(0, axis), (1, axis)], Some(axis), output.shape[axis]))
                     .collect();
                 all.push(along(&[(0, row)], Some(row), output.shape[row]));
@@ -85,28 +93,28 @@ impl Part {
                 all.push(along(&[(0, column), (1, row)], None, operands[0].shape[column]));
                 all
             }
-            Special::Conv(kind, attrs) => convolution(*kind, attrs.groups, operands, output),
-            Special::ScatterAdd { axis } => {
+            NativeOp::Conv(kind, attrs) => convolution(*kind, attrs.groups, operands, output),
+            NativeOp::ScatterAdd { axis } => {
                 let mut all = alike(&[0, 1], *axis);
                 all.push(along(&[], Some(*axis), output.shape[*axis]));
                 all.push(along(&[(0, *axis), (1, *axis)], None, operands[1].shape[*axis]));
                 all
             }
-            Special::ArgSort { axis, .. } | Special::Cumsum { axis } => alike(&[0], *axis),
-            Special::FirstPosition => vec![along(&[], Some(0), output.shape[0])],
-            Special::MaxPoolIndex(_) => {
+            NativeOp::ArgSort { axis, .. } | NativeOp::Cumsum { axis } => alike(&[0], *axis),
+            NativeOp::FirstPosition => vec![along(&[], Some(0), output.shape[0])],
+            NativeOp::MaxPoolIndex(_) => {
                 (0..2).map(|axis| along(&[(0, axis)], Some(axis), output.shape[axis])).collect()
             }
-            Special::Attention { .. } | Special::AttentionGrad { .. } => {
+            NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
                 vec![along(&[], Some(0), self.items.len())]
             }
         };
-        all.retain(|cut| cut.count > 1 && (self.turns == 1 || cut.output.is_none()));
+        all.retain(|cut| cut.count > 1 && (self.accumulation_passes == 1 || cut.output.is_none()));
         all
     }
 
     /// What a cut leaves from one place to another.
-    fn part(&self, cut: &Cut, range: Range<usize>) -> Part {
+    fn part(&self, cut: &SplitAxis, range: Range<usize>) -> SubKernel {
         let mut part = self.clone();
         if is_attention(&self.kernel) {
             part.items = self.items.start + range.start..self.items.start + range.end;
@@ -127,33 +135,37 @@ impl Part {
             part.ranges[axis] = start + of.start..start + of.end;
         }
         match &mut part.kernel.special {
-            Special::Conv(_, attrs) if cut.groups => attrs.groups = range.len(),
-            Special::ScatterAdd { axis } if cut.output == Some(*axis) => part.shift += range.start,
-            Special::FirstPosition => part.shift += range.start,
+            NativeOp::Conv(_, attrs) if cut.groups => attrs.groups = range.len(),
+            NativeOp::ScatterAdd { axis } if cut.output == Some(*axis) => part.index_base += range.start,
+            NativeOp::FirstPosition => part.index_base += range.start,
             _ => {}
         }
         part
     }
 
-    fn halves(&self, cut: &Cut) -> [Part; 2] {
+    fn halves(&self, cut: &SplitAxis) -> [SubKernel; 2] {
         let middle = loops::middle(cut.count);
         [self.part(cut, 0..middle), self.part(cut, middle..cut.count)]
     }
 
     /// It in turns, each of which has about as much of the sums.
-    fn in_turns(&self, cut: &Cut, turns: usize) -> Vec<Part> {
+    fn in_turns(&self, cut: &SplitAxis, turns: usize) -> Vec<SubKernel> {
         let each = cut.count.div_ceil(turns);
         let turns = cut.count.div_ceil(each);
-        let turn = |turn: usize| Part {
-            turn,
-            turns,
+        let turn = |turn: usize| SubKernel {
+            pass: turn,
+            accumulation_passes: turns,
             ..self.part(cut, turn * each..((turn + 1) * each).min(cut.count))
         };
         (0..turns).map(turn).collect()
     }
 
     /// Parts of which none costs more than `most`, or else one that cannot be cut so far.
-    pub fn fitting(&self, most: usize, cost: &impl Fn(&Part) -> usize) -> Result<Vec<Part>, Box<Part>> {
+    pub fn fitting(
+        &self,
+        most: usize,
+        cost: &impl Fn(&SubKernel) -> usize,
+    ) -> Result<Vec<SubKernel>, Box<SubKernel>> {
         let smallest = self.smallest();
         // Or else it would be cut into crumbs first.
         if cost(&smallest) > most && smallest.turns_that_fit(most, cost).is_none() {
@@ -163,22 +175,26 @@ impl Part {
     }
 
     /// The smallest part of the results.
-    fn smallest(&self) -> Part {
+    fn smallest(&self) -> SubKernel {
         let mut part = self.clone();
-        while let Some(cut) = part.cuts().into_iter().find(|cut| cut.output.is_some()) {
+        while let Some(cut) = part.split_axes().into_iter().find(|cut| cut.output.is_some()) {
             part = part.part(&cut, 0..1);
         }
         part
     }
 
-    fn cut_down(&self, most: usize, cost: &impl Fn(&Part) -> usize) -> Result<Vec<Part>, Box<Part>> {
+    fn cut_down(
+        &self,
+        most: usize,
+        cost: &impl Fn(&SubKernel) -> usize,
+    ) -> Result<Vec<SubKernel>, Box<SubKernel>> {
         let now = cost(self);
         if now <= most {
             return Ok(vec![self.clone()]);
         }
-        let cuts = self.cuts();
+        let cuts = self.split_axes();
         let halves = cuts.iter().filter(|cut| cut.output.is_some()).map(|cut| self.halves(cut));
-        let dearer = |halves: &[Part; 2]| halves.iter().map(cost).max().unwrap_or(0);
+        let dearer = |halves: &[SubKernel; 2]| halves.iter().map(cost).max().unwrap_or(0);
         let best = halves.map(|halves| (dearer(&halves), halves)).min_by_key(|(cost, _)| *cost);
         // What is summed is cut where cutting the results gains nothing.
         if best.as_ref().is_none_or(|(cost, _)| *cost >= now)
@@ -195,9 +211,9 @@ impl Part {
     }
 
     /// The fewest turns that fit, about.
-    fn turns_that_fit(&self, most: usize, cost: &impl Fn(&Part) -> usize) -> Option<Vec<Part>> {
-        let sums = self.cuts().into_iter().filter(|cut| cut.output.is_none());
-        let in_turns = |cut: Cut| {
+    fn turns_that_fit(&self, most: usize, cost: &impl Fn(&SubKernel) -> usize) -> Option<Vec<SubKernel>> {
+        let sums = self.split_axes().into_iter().filter(|cut| cut.output.is_none());
+        let in_turns = |cut: SplitAxis| {
             let counts = (1..).map(|power| 1usize << power).take_while(move |&n| n < 2 * cut.count);
             counts.map(move |turns| self.in_turns(&cut, turns))
         };
@@ -205,18 +221,18 @@ impl Part {
     }
 
     /// The pieces it sees.
-    pub fn windows(&self, pieces: &impl Pieces) -> Windows {
+    pub fn windows(&self, pieces: &impl ChunkLayout) -> VisibleChunks {
         if is_attention(&self.kernel) {
-            let mut all = Windows::new();
+            let mut all = VisibleChunks::new();
             for (slot, ends) in attention::reach(&self.kernel, self.items.clone()) {
-                loops::see(&mut all, slot, ends, pieces);
+                loops::add_range(&mut all, slot, ends, pieces);
             }
             return all;
         }
         let epilogue = self.kernel.epilogue.as_ref().map(|map| self.bounded(map));
-        let mut all = epilogue.map_or(Windows::new(), |map| loops::windows(&map, pieces));
+        let mut all = epilogue.map_or(VisibleChunks::new(), |map| loops::windows(&map, pieces));
         for o in self.kernel.operands.iter().chain([&self.kernel.output]) {
-            loops::see(&mut all, o.slot, o.reach(), pieces);
+            loops::add_range(&mut all, o.slot, o.reach(), pieces);
         }
         all
     }
@@ -253,9 +269,9 @@ impl Part {
         if is_attention(&self.kernel) {
             return attention::lower_items(&self.kernel, caps, None, self.items.clone());
         }
-        let mut template = SpecialKernel { epilogue: None, ..self.kernel.clone() };
+        let mut template = NativeKernel { epilogue: None, ..self.kernel.clone() };
         template.output = self.kernel.output.alone();
-        let is_conv = matches!(template.special, Special::Conv(..));
+        let is_conv = matches!(template.special, NativeOp::Conv(..));
         let mut moved = Vec::new();
         for (number, operand) in template.operands.iter_mut().enumerate() {
             // Convolutions do not look at strides.
@@ -265,15 +281,15 @@ impl Part {
             }
         }
         let mut lowered = kernel_select::lower(&template, caps, None);
-        if self.turns > 1 && is_summed_up(&self.kernel.special) {
+        if self.accumulation_passes > 1 && is_summed_up(&self.kernel.special) {
             self.make_room(&mut lowered);
         }
         for dispatch in &mut lowered.dispatches {
             for (number, operand) in &moved {
                 read_elsewhere(dispatch, *number, operand);
             }
-            if self.shift > 0 {
-                shift_index(dispatch, self.shift);
+            if self.index_base > 0 {
+                shift_index(dispatch, self.index_base);
             }
             self.put_results(dispatch);
         }
@@ -304,7 +320,7 @@ impl Part {
         let to = if finishes { "finish" } else { "store" };
         let written = if finishes { String::new() } else { format!("_{name}") };
         let (at, in_fours) = (position(&self.kernel.output, "i"), in_fours(&self.kernel.output));
-        let (first, last) = (self.turn == 0, self.turn + 1 == self.turns);
+        let (first, last) = (self.pass == 0, self.pass + 1 == self.accumulation_passes);
         let mut text = String::new();
         for wide in [false, true].into_iter().filter(|&wide| !wide || width == 4) {
             let (s, lane) = (suffix(wide), lane.name(wide));
@@ -337,7 +353,7 @@ impl Part {
             dispatch.bindings[k].reads |= !first;
             return;
         }
-        if self.turns > 1 {
+        if self.accumulation_passes > 1 {
             dispatch.bindings.push(Binding {
                 name: "earlier",
                 memory: Memory::Scratch(0),
@@ -354,30 +370,30 @@ impl Part {
     }
 }
 
-fn is_attention(kernel: &SpecialKernel) -> bool {
-    matches!(kernel.special, Special::Attention { .. } | Special::AttentionGrad { .. })
+fn is_attention(kernel: &NativeKernel) -> bool {
+    matches!(kernel.special, NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. })
 }
 
 /// Whether turns are added up in memory of their own, and then finished; else they are added to the result.
-fn is_summed_up(special: &Special) -> bool {
-    matches!(special, Special::Matmul | Special::Conv(..))
+fn is_summed_up(special: &NativeOp) -> bool {
+    matches!(special, NativeOp::Matmul | NativeOp::Conv(..))
 }
 
 /// How sums of a lane lie in memory.
-fn summed_as(lane: Lane) -> DType {
+fn summed_as(lane: ComputeType) -> DType {
     match lane {
-        Lane::F32 | Lane::F16 => DType::F32,
-        Lane::I64 => DType::I64,
-        Lane::I32 => DType::I32,
-        Lane::U32 => DType::U32,
+        ComputeType::F32 | ComputeType::F16 => DType::F32,
+        ComputeType::I64 => DType::I64,
+        ComputeType::I32 => DType::I32,
+        ComputeType::U32 => DType::U32,
     }
 }
 
 /// The cuts of a convolution: images, groups or, with one group, channels of the outputs and of the inputs.
-fn convolution(kind: ConvKind, groups: usize, operands: &[Operand], output: &Operand) -> Vec<Cut> {
+fn convolution(kind: ConvKind, groups: usize, operands: &[Operand], output: &Operand) -> Vec<SplitAxis> {
     let (input, weight, result) = kind.roles(Some(0), Some(1), None);
     let shape = |which: Option<usize>| which.map_or(&output.shape, |k| &operands[k].shape);
-    let cut = |axes: &[(Option<usize>, usize)], count: usize, groups: bool| Cut {
+    let cut = |axes: &[(Option<usize>, usize)], count: usize, groups: bool| SplitAxis {
         operands: axes.iter().filter_map(|&(which, axis)| Some((which?, axis))).collect(),
         output: axes.iter().find(|(which, _)| which.is_none()).map(|&(_, axis)| axis),
         count,
@@ -451,7 +467,7 @@ mod tests {
     /// A hundred elements a piece.
     struct Hundreds;
 
-    impl Pieces for Hundreds {
+    impl ChunkLayout for Hundreds {
         fn elements(&self, _: Slot) -> usize {
             100
         }
@@ -460,7 +476,7 @@ mod tests {
         }
     }
 
-    fn kernel(special: Special, shapes: [&[usize]; 3]) -> SpecialKernel {
+    fn kernel(special: NativeOp, shapes: [&[usize]; 3]) -> NativeKernel {
         let operand = |slot: Slot, shape: &[usize]| {
             let shape = Shape::of(shape);
             let strides = shape.strides()[..shape.rank()].to_vec();
@@ -468,20 +484,20 @@ mod tests {
         };
         let [a, b, c] = shapes;
         let operands = vec![operand(0, a), operand(1, b)];
-        SpecialKernel { special, operands, output: operand(2, c), prologues: vec![], epilogue: None }
+        NativeKernel { special, operands, output: operand(2, c), prologues: vec![], epilogue: None }
     }
 
     /// The parts of a kernel that see at most so many pieces, after a look at whether every result is computed once, in
     /// all its turns.
-    fn parts(kernel: &SpecialKernel, most: usize) -> Vec<Part> {
-        let cost = |part: &Part| loops::number(&part.windows(&Hundreds));
-        let parts = Part::whole(kernel).fitting(most, &cost).expect("it can be cut");
+    fn parts(kernel: &NativeKernel, most: usize) -> Vec<SubKernel> {
+        let cost = |part: &SubKernel| loops::number(&part.windows(&Hundreds));
+        let parts = SubKernel::whole(kernel).fitting(most, &cost).expect("it can be cut");
         let mut computed = vec![0; kernel.output.shape.numel()];
         let mut turn = 0;
         for part in &parts {
             assert!(cost(part) <= most, "{part:?}");
-            assert_eq!(part.turn, turn, "turns follow each other");
-            turn = (turn + 1) % part.turns;
+            assert_eq!(part.pass, turn, "turns follow each other");
+            turn = (turn + 1) % part.accumulation_passes;
             let output = &part.kernel.output;
             for i in 0..output.shape.numel() {
                 let (mut rest, mut at) = (i, output.offset);
@@ -489,7 +505,7 @@ mod tests {
                     at += (rest % output.shape[k]) as isize * output.strides[k];
                     rest /= output.shape[k];
                 }
-                computed[at as usize] += usize::from(part.turn == 0);
+                computed[at as usize] += usize::from(part.pass == 0);
             }
         }
         assert_eq!(turn, 0, "the last turn is there");
@@ -499,13 +515,17 @@ mod tests {
 
     #[test]
     fn products_are_cut_along_rows_columns_and_sums() {
-        let product = |m, n, k| kernel(Special::Matmul, [&[m, k], &[k, n], &[m, n]]);
+        let product = |m, n, k| kernel(NativeOp::Matmul, [&[m, k], &[k, n], &[m, n]]);
         let tall = parts(&product(1000, 10, 8), 20);
-        assert!(tall.len() > 5 && tall.iter().all(|p| p.turns == 1 && p.kernel.operands[1].shape[0] == 8));
+        assert!(
+            tall.len() > 5
+                && tall.iter().all(|p| p.accumulation_passes == 1 && p.kernel.operands[1].shape[0] == 8)
+        );
         // Every result needs twenty pieces of each operand.
         let deep = parts(&product(3, 1, 2000), 20);
-        assert!(deep.iter().all(|p| p.turns > 1));
-        let terms: usize = deep.iter().take(deep[0].turns).map(|p| p.kernel.operands[0].shape[1]).sum();
+        assert!(deep.iter().all(|p| p.accumulation_passes > 1));
+        let terms: usize =
+            deep.iter().take(deep[0].accumulation_passes).map(|p| p.kernel.operands[0].shape[1]).sum();
         assert_eq!(terms, 2000);
         assert!(parts(&product(60, 50, 70), 8).len() > 8);
     }
@@ -520,14 +540,14 @@ mod tests {
             (ConvKind::InputGrad, [y, w, x]),
             (ConvKind::WeightGrad, [x, y, w]),
         ] {
-            assert!(parts(&kernel(Special::Conv(kind, attrs(1)), shapes), 9).len() > 4, "{kind:?}");
+            assert!(parts(&kernel(NativeOp::Conv(kind, attrs(1)), shapes), 9).len() > 4, "{kind:?}");
         }
         let grouped = kernel(
-            Special::Conv(ConvKind::Forward, attrs(4)),
+            NativeOp::Conv(ConvKind::Forward, attrs(4)),
             [&[1, 12, 8, 8], &[8, 3, 3, 3], &[1, 8, 8, 8]],
         );
         for part in parts(&grouped, 8) {
-            let Special::Conv(_, attrs) = &part.kernel.special else { panic!("it stays what it is") };
+            let NativeOp::Conv(_, attrs) = &part.kernel.special else { panic!("it stays what it is") };
             let [x, w] = [0, 1].map(|k| &part.kernel.operands[k].shape);
             assert_eq!(x[1], attrs.groups * w[1]);
         }
@@ -535,18 +555,18 @@ mod tests {
 
     #[test]
     fn parts_of_places_are_counted_from_where_they_begin() {
-        let mut first = kernel(Special::FirstPosition, [&[300], &[1], &[2000]]);
+        let mut first = kernel(NativeOp::FirstPosition, [&[300], &[1], &[2000]]);
         first.operands.pop();
         first.operands[0].dtype = DType::I32;
         first.output.dtype = DType::I32;
         let parts = parts(&first, 8);
         assert!(parts.len() >= 4);
         for part in &parts {
-            assert_eq!(part.shift, part.ranges[0].start);
-            let body = &part.lower(&Caps::LEAST).dispatches[0].body;
+            assert_eq!(part.index_base, part.ranges[0].start);
+            let body = &part.lower(&Caps::MINIMAL).dispatches[0].body;
             assert_eq!(
-                body.contains(&format!("load_index(i) - i32({})", part.shift)),
-                part.shift > 0,
+                body.contains(&format!("load_index(i) - i32({})", part.index_base)),
+                part.index_base > 0,
                 "{body}"
             );
         }
@@ -554,9 +574,9 @@ mod tests {
 
     #[test]
     fn what_every_result_needs_at_once_cannot_be_cut() {
-        let sums = kernel(Special::Cumsum { axis: 0 }, [&[60, 200], &[1], &[60, 200]]);
-        let cost = |part: &Part| loops::number(&part.windows(&Hundreds));
-        let small = Part::whole(&sums).fitting(20, &cost).expect_err("a line sees it all");
+        let sums = kernel(NativeOp::Cumsum { axis: 0 }, [&[60, 200], &[1], &[60, 200]]);
+        let cost = |part: &SubKernel| loops::number(&part.windows(&Hundreds));
+        let small = SubKernel::whole(&sums).fitting(20, &cost).expect_err("a line sees it all");
         assert!(cost(&small) > 20 && small.kernel.output.shape[..] == [60, 1]);
     }
 }

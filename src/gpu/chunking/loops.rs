@@ -5,13 +5,13 @@ use crate::plan::kernel::{Access, MapKernel, Slot, Step};
 use std::collections::BTreeSet;
 
 /// The pieces that a part sees of each slot, in order.
-pub(crate) type Windows = Vec<(Slot, BTreeSet<usize>)>;
+pub(crate) type VisibleChunks = Vec<(Slot, BTreeSet<usize>)>;
 
 /// Parts start at multiples of this, so that no invocation works on the elements of two.
-pub(crate) const GRAIN: usize = 64;
+pub(crate) const CHUNK_ALIGNMENT: usize = 64;
 
 /// How slots lie in pieces.
-pub(crate) trait Pieces {
+pub(crate) trait ChunkLayout {
     /// Elements of a piece.
     fn elements(&self, slot: Slot) -> usize;
     /// Pieces in all.
@@ -19,7 +19,12 @@ pub(crate) trait Pieces {
 }
 
 /// Adds the pieces of a slot from one position to another. Padding lies outside, and is not read.
-pub(crate) fn see(windows: &mut Windows, slot: Slot, (low, high): (isize, isize), pieces: &impl Pieces) {
+pub(crate) fn add_range(
+    windows: &mut VisibleChunks,
+    slot: Slot,
+    (low, high): (isize, isize),
+    pieces: &impl ChunkLayout,
+) {
     let (elements, last) = (pieces.elements(slot) as isize, pieces.count(slot) as isize - 1);
     let piece = |at: isize| at.div_euclid(elements).clamp(0, last) as usize;
     let seen = piece(low)..piece(high) + 1;
@@ -30,12 +35,12 @@ pub(crate) fn see(windows: &mut Windows, slot: Slot, (low, high): (isize, isize)
 }
 
 /// The pieces that a program sees.
-pub(crate) fn windows(map: &MapKernel, pieces: &impl Pieces) -> Windows {
-    let mut windows: Windows = Vec::new();
+pub(crate) fn windows(map: &MapKernel, pieces: &impl ChunkLayout) -> VisibleChunks {
+    let mut windows: VisibleChunks = Vec::new();
     let mut see = |Access { slot, position }: &Access, further: isize| {
         let (low, high) = position.reach(&map.extents);
         let ends = (position.offset + low + further.min(0), position.offset + high + further.max(0));
-        see(&mut windows, *slot, ends, pieces);
+        add_range(&mut windows, *slot, ends, pieces);
     };
     for instruction in &map.code {
         match &instruction.step {
@@ -51,7 +56,7 @@ pub(crate) fn windows(map: &MapKernel, pieces: &impl Pieces) -> Windows {
 }
 
 /// All the pieces that are seen.
-pub(crate) fn number(windows: &Windows) -> usize {
+pub(crate) fn number(windows: &VisibleChunks) -> usize {
     windows.iter().map(|(_, seen)| seen.len()).sum()
 }
 
@@ -60,13 +65,13 @@ pub(crate) fn middle(extent: usize) -> usize {
     let half = extent / 2;
     match extent {
         0..=4 => half.max(1),
-        5..=GRAIN => half.next_multiple_of(4),
-        _ => half.next_multiple_of(GRAIN),
+        5..=CHUNK_ALIGNMENT => half.next_multiple_of(4),
+        _ => half.next_multiple_of(CHUNK_ALIGNMENT),
     }
 }
 
 /// The program in parts that see at most `most` pieces each; none if even a single row sees more.
-pub(crate) fn fitting(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Option<Vec<MapKernel>> {
+pub(crate) fn fitting(map: &MapKernel, most: usize, pieces: &impl ChunkLayout) -> Option<Vec<MapKernel>> {
     let parts = cut_down(map, most, pieces)?;
     if parts.len() == 1 { Some(parts) } else { Some(parts.iter().flat_map(without_overhang).collect()) }
 }
@@ -82,7 +87,7 @@ pub(crate) fn without_overhang(part: &MapKernel) -> Vec<MapKernel> {
     vec![flat.part(0, 0..whole), flat.part(0, whole..flat.extents[0])]
 }
 
-fn cut_down(map: &MapKernel, most: usize, pieces: &impl Pieces) -> Option<Vec<MapKernel>> {
+fn cut_down(map: &MapKernel, most: usize, pieces: &impl ChunkLayout) -> Option<Vec<MapKernel>> {
     if number(&windows(map, pieces)) <= most {
         return Some(vec![map.clone()]);
     }
@@ -105,13 +110,13 @@ mod tests {
     use super::*;
     use crate::dtype::{DType, Scalar};
     use crate::op::BinaryOp;
-    use crate::plan::kernel::{Instruction, Rank, Store};
+    use crate::plan::kernel::{Instruction, LoopLevel, Store};
     use crate::plan::view::Affine;
 
     /// A hundred elements a piece.
     struct Hundreds(usize);
 
-    impl Pieces for Hundreds {
+    impl ChunkLayout for Hundreds {
         fn elements(&self, _: Slot) -> usize {
             100
         }
@@ -128,7 +133,7 @@ mod tests {
     fn sum(rows: usize) -> MapKernel {
         let load =
             |slot| Step::Load { access: access(slot, &[10, 1], 0), checks: vec![], fill: Scalar::Int(0) };
-        let full = |step| Instruction { step, dtype: DType::F32, rank: Rank::Full };
+        let full = |step| Instruction { step, dtype: DType::F32, rank: LoopLevel::Full };
         MapKernel {
             extents: vec![rows, 10],
             outer: 2,
@@ -148,7 +153,7 @@ mod tests {
             assert!(number(&seen) <= 30, "{seen:?}");
             let start = part.stores[0].access.position.offset as usize;
             assert_eq!(start, next);
-            assert!((start / 10).is_multiple_of(GRAIN) || part.extents[0] <= GRAIN);
+            assert!((start / 10).is_multiple_of(CHUNK_ALIGNMENT) || part.extents[0] <= CHUNK_ALIGNMENT);
             next = start + part.iterations();
         }
         assert_eq!(next, 10_000);

@@ -2,22 +2,27 @@
 //! in chunks of the rows, and what is looked up in a large table in turns, each of which sees few pieces; results lie in
 //! memory aside, and the rest of the program reads them there. It has no folds any more, and can be cut anywhere.
 
-use super::loops::{self, Pieces};
-use super::staging::Detour;
+use super::loops::{self, ChunkLayout};
+use super::staging::KernelSequence;
 use crate::dtype::{DType, Scalar};
 use crate::op::{BinaryOp, ReduceOp};
-use crate::plan::kernel::{Access, Instruction, MapKernel, Rank, Slot, Step, Store, Value, Work};
+use crate::plan::kernel::{Access, Instruction, KernelBody, LoopLevel, MapKernel, Slot, Step, Store, Value};
 use crate::plan::view::Affine;
 use std::ops::Range;
 
 /// The program in stages that see at most `most` pieces each; none if there are no such. Slots are added from `first` on.
-pub(crate) fn detour(map: &MapKernel, first: Slot, most: usize, pieces: &impl Pieces) -> Option<Detour> {
-    let mut stages = Stages {
+pub(crate) fn lower_multipass(
+    map: &MapKernel,
+    first: Slot,
+    most: usize,
+    pieces: &impl ChunkLayout,
+) -> Option<KernelSequence> {
+    let mut stages = MultiPass {
         map: MapKernel { stores: Vec::new(), ..map.clone() },
         first,
         most,
         pieces,
-        detour: Detour::default(),
+        detour: KernelSequence::default(),
     };
     for v in 0..map.code.len() {
         match stages.map.code[v].step.clone() {
@@ -34,13 +39,13 @@ pub(crate) fn detour(map: &MapKernel, first: Slot, most: usize, pieces: &impl Pi
     Some(stages.detour)
 }
 
-struct Stages<'a, P> {
+struct MultiPass<'a, P> {
     /// What is left: values that are in memory aside are loaded.
     map: MapKernel,
     first: Slot,
     most: usize,
     pieces: &'a P,
-    detour: Detour,
+    detour: KernelSequence,
 }
 
 /// Iterations of a row: some of each of its loops.
@@ -60,7 +65,7 @@ struct Known<'a, P> {
     first: Slot,
 }
 
-impl<P: Pieces> Pieces for Known<'_, P> {
+impl<P: ChunkLayout> ChunkLayout for Known<'_, P> {
     fn elements(&self, slot: Slot) -> usize {
         if slot < self.first { self.pieces.elements(slot) } else { isize::MAX as usize }
     }
@@ -70,21 +75,21 @@ impl<P: Pieces> Pieces for Known<'_, P> {
     }
 }
 
-impl<P: Pieces> Stages<'_, P> {
+impl<P: ChunkLayout> MultiPass<'_, P> {
     /// A fold of rows, in chunks that are folded once more.
     fn fold(&mut self, v: Value, op: ReduceOp, of: Value) -> Option<()> {
         let dtype = self.map.code[v].dtype;
         let (wide, rank) = (widened(dtype), self.map.code[of].rank);
         let chunk = |more: &mut More, _: usize| {
             let cast = more.push(Step::Cast(of), wide, rank);
-            vec![more.push(Step::Reduce(op, cast), wide, Rank::Row)]
+            vec![more.push(Step::Reduce(op, cast), wide, LoopLevel::Row)]
         };
         let (chunks, partial) = self.in_chunks(&[wide], false, chunk)?;
         let result = self.add_slot(dtype, self.map.rows());
         let mut more = More::default();
-        let loaded = more.push(load(partial, self.partial_position(chunks)), wide, Rank::Full);
-        let folded = more.push(Step::Reduce(op, loaded), wide, Rank::Row);
-        let cast = more.push(Step::Cast(folded), dtype, Rank::Row);
+        let loaded = more.push(load(partial, self.partial_position(chunks)), wide, LoopLevel::Full);
+        let folded = more.push(Step::Reduce(op, loaded), wide, LoopLevel::Row);
+        let cast = more.push(Step::Cast(folded), dtype, LoopLevel::Row);
         self.push_over_chunks(chunks, more, cast, result);
         self.replace(v, result, self.row_position(self.map.extents.len()));
         Some(())
@@ -95,24 +100,25 @@ impl<P: Pieces> Stages<'_, P> {
         let (dtype, of_dtype) = (self.map.code[v].dtype, self.map.code[of].dtype);
         let extreme = if max { ReduceOp::Max } else { ReduceOp::Min };
         let chunk = |more: &mut More, before: usize| {
-            let place = more.push(Step::ArgReduce { max, of }, dtype, Rank::Row);
-            let before = more.push(Step::Literal(Scalar::Int(before as i64)), dtype, Rank::Uniform);
-            let place = more.push(Step::Binary(BinaryOp::Add, place, before), dtype, Rank::Row);
-            let best = more.push(Step::Reduce(extreme, of), of_dtype, Rank::Row);
+            let place = more.push(Step::ArgReduce { max, of }, dtype, LoopLevel::Row);
+            let before = more.push(Step::Literal(Scalar::Int(before as i64)), dtype, LoopLevel::Uniform);
+            let place = more.push(Step::Binary(BinaryOp::Add, place, before), dtype, LoopLevel::Row);
+            let best = more.push(Step::Reduce(extreme, of), of_dtype, LoopLevel::Row);
             vec![best, place]
         };
         let (chunks, best) = self.in_chunks(&[of_dtype, dtype], true, chunk)?;
         let (outer, rows) = (self.map.outer, self.map.rows());
         let (which, result) = (self.add_slot(dtype, rows), self.add_slot(dtype, rows));
         let mut more = More::default();
-        let loaded = more.push(load(best, self.partial_position(chunks)), of_dtype, Rank::Full);
-        let found = more.push(Step::ArgReduce { max, of: loaded }, dtype, Rank::Row);
+        let loaded = more.push(load(best, self.partial_position(chunks)), of_dtype, LoopLevel::Full);
+        let found = more.push(Step::ArgReduce { max, of: loaded }, dtype, LoopLevel::Row);
         self.push_over_chunks(chunks, more, found, which);
         // Its place, in that chunk.
         let mut more = More::default();
-        let index = more.push(load(which, self.row_position(outer)), dtype, Rank::Full);
+        let index = more.push(load(which, self.row_position(outer)), dtype, LoopLevel::Full);
         let access = Access { slot: best + 1, position: scaled(self.row_position(outer), chunks) };
-        let place = more.push(Step::Gather { access, index, stride: 1, extent: chunks }, dtype, Rank::Full);
+        let place =
+            more.push(Step::Gather { access, index, stride: 1, extent: chunks }, dtype, LoopLevel::Full);
         let stores = vec![store(place, result, self.row_position(outer))];
         self.push(MapKernel { extents: self.map.extents[..outer].to_vec(), outer, code: more.code, stores });
         self.replace(v, result, self.row_position(self.map.extents.len()));
@@ -162,13 +168,13 @@ impl<P: Pieces> Stages<'_, P> {
         let (wide, rows, outer) = (widened(dtype), self.map.rows(), self.map.outer);
         let (each, result) = (self.add_slot(wide, rows), self.add_slot(dtype, 1));
         let mut more = More::after(&self.map);
-        let cast = more.push(Step::Cast(of), wide, Rank::Row);
+        let cast = more.push(Step::Cast(of), wide, LoopLevel::Row);
         let stores = vec![store(cast, each, self.row_position(self.map.extents.len()))];
         self.push(self.program(outer, outer, more, stores));
         let mut more = More::default();
-        let loaded = more.push(load(each, Affine::index(1, 0)), wide, Rank::Full);
-        let folded = more.push(Step::Reduce(op, loaded), wide, Rank::Row);
-        let cast = more.push(Step::Cast(folded), dtype, Rank::Row);
+        let loaded = more.push(load(each, Affine::index(1, 0)), wide, LoopLevel::Full);
+        let folded = more.push(Step::Reduce(op, loaded), wide, LoopLevel::Row);
+        let cast = more.push(Step::Cast(folded), dtype, LoopLevel::Row);
         let stores = vec![store(cast, result, Affine::constant(1, 0))];
         self.push(MapKernel { extents: vec![rows], outer: 0, code: more.code, stores });
         self.replace(v, result, Affine::constant(self.map.extents.len(), 0));
@@ -179,9 +185,9 @@ impl<P: Pieces> Stages<'_, P> {
         let Instruction { dtype, rank, .. } = self.map.code[v];
         let all = self.map.extents.len();
         let loops = match rank {
-            Rank::Full => all,
-            Rank::Row => self.map.outer,
-            Rank::Uniform | Rank::Total => 0,
+            LoopLevel::Full => all,
+            LoopLevel::Row => self.map.outer,
+            LoopLevel::Uniform | LoopLevel::Total => 0,
         };
         let numel = self.map.extents[..loops].iter().product();
         let slot = self.first + self.detour.slots.len();
@@ -215,9 +221,9 @@ impl<P: Pieces> Stages<'_, P> {
             let inner = store.access.position.coefficients[outer..].iter().any(|&c| c != 0);
             match self.map.code[store.value].rank {
                 _ if inner => all,
-                Rank::Full => all,
-                Rank::Total => 0,
-                Rank::Row | Rank::Uniform => outer,
+                LoopLevel::Full => all,
+                LoopLevel::Total => 0,
+                LoopLevel::Row | LoopLevel::Uniform => outer,
             }
         };
         let mut programs: Vec<(usize, Vec<Store>)> = Vec::new();
@@ -245,8 +251,8 @@ impl<P: Pieces> Stages<'_, P> {
         map.extents.truncate(loops);
         map.forms_mut().into_iter().for_each(|form| form.coefficients.truncate(loops));
         if outer == loops {
-            for i in map.code.iter_mut().filter(|i| i.rank != Rank::Uniform) {
-                i.rank = Rank::Full;
+            for i in map.code.iter_mut().filter(|i| i.rank != LoopLevel::Uniform) {
+                i.rank = LoopLevel::Full;
             }
         }
         map
@@ -264,7 +270,7 @@ impl<P: Pieces> Stages<'_, P> {
     }
 
     fn push(&mut self, map: MapKernel) {
-        self.detour.works.push(Work::Map(vec![map]));
+        self.detour.works.push(KernelBody::Map(vec![map]));
     }
 
     fn fits(&self, map: &MapKernel) -> bool {
@@ -310,7 +316,7 @@ impl More {
         More { before: map.code.len(), code: Vec::new() }
     }
 
-    fn push(&mut self, step: Step, dtype: DType, rank: Rank) -> Value {
+    fn push(&mut self, step: Step, dtype: DType, rank: LoopLevel) -> Value {
         self.code.push(Instruction { step, dtype, rank });
         self.before + self.code.len() - 1
     }
@@ -319,7 +325,7 @@ impl More {
     fn look_up(&mut self, map: &MapKernel, v: Value, table: &Table, range: &Range<usize>) -> Value {
         let Instruction { dtype, rank, .. } = map.code[v];
         let (index, counts, of_rank) = self.index(map, table);
-        let before = self.push(Step::Literal(Scalar::Int(range.start as i64)), counts, Rank::Uniform);
+        let before = self.push(Step::Literal(Scalar::Int(range.start as i64)), counts, LoopLevel::Uniform);
         let index = self.push(Step::Binary(BinaryOp::Sub, index, before), counts, of_rank);
         let mut access = table.access.clone();
         access.position.offset += table.stride * range.start as isize;
@@ -331,14 +337,14 @@ impl More {
         let (index, counts, rank) = self.index(map, table);
         let ends = [range.start, range.end];
         let [start, end] =
-            ends.map(|end| self.push(Step::Literal(Scalar::Int(end as i64)), counts, Rank::Uniform));
+            ends.map(|end| self.push(Step::Literal(Scalar::Int(end as i64)), counts, LoopLevel::Uniform));
         let low = self.push(Step::Binary(BinaryOp::Le, start, index), DType::Bool, rank);
         let high = self.push(Step::Binary(BinaryOp::Lt, index, end), DType::Bool, rank);
         self.push(Step::Binary(BinaryOp::And, low, high), DType::Bool, rank)
     }
 
     /// The index in a type that counts as far as the table goes, which a byte does not.
-    fn index(&mut self, map: &MapKernel, table: &Table) -> (Value, DType, Rank) {
+    fn index(&mut self, map: &MapKernel, table: &Table) -> (Value, DType, LoopLevel) {
         let Instruction { dtype, rank, .. } = map.code[table.index];
         let counts = dtype.of_positions();
         (self.push(Step::Cast(table.index), counts, rank), counts, rank)

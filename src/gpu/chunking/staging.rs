@@ -10,24 +10,24 @@ use crate::gpu::kernels::attention;
 use crate::gpu::kernels::index::external_sort;
 use crate::op::BinaryOp;
 use crate::plan::kernel::{
-    Access, Instruction, MapKernel, Operand, Rank, Slot, Special, SpecialKernel, Step, Store, Work,
+    Access, Instruction, KernelBody, LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Slot, Step, Store,
 };
-use crate::plan::memory::MemoryRules;
+use crate::plan::memory::DeviceLimits;
 use crate::plan::view::Affine;
 use crate::shape::Shape;
 use std::ops::Range;
 
 /// Several kernels in place of one, with memory between them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Detour {
-    pub works: Vec<Work>,
+pub(crate) struct KernelSequence {
+    pub works: Vec<KernelBody>,
     /// The type and the number of elements of every slot that is added to the plan's; they are numbered on.
     pub slots: Vec<(DType, usize)>,
 }
 
-impl Detour {
+impl KernelSequence {
     /// Adds what works with the same slots, of which some may have to be larger.
-    fn append(&mut self, other: Detour) {
+    fn append(&mut self, other: KernelSequence) {
         self.works.extend(other.works);
         for (own, other) in self.slots.iter_mut().zip(other.slots) {
             own.1 = own.1.max(other.1);
@@ -36,34 +36,38 @@ impl Detour {
 }
 
 /// A part of a kernel that works on copies.
-struct Aside {
+struct StagedKernel {
     /// What it computes of every axis along which the kernel can be cut.
     ranges: Vec<Range<usize>>,
     /// The part as a kernel of its own: its operands and results are copies, each of them from 0 on.
-    kernel: SpecialKernel,
+    kernel: NativeKernel,
     /// What is copied for each operand, and lastly of the results: views of the whole, one behind the other.
     views: Vec<Vec<Operand>>,
 }
 
 /// A part as a kernel of its own, and the views that its operands and results are copies of.
-pub(crate) type Detached = (SpecialKernel, Vec<Vec<Operand>>);
+pub(crate) type ExtractedKernel = (NativeKernel, Vec<Vec<Operand>>);
 
 /// The kernel by way of copies, which take at most a block's bytes at once where that can be; none if it is of another kind.
 /// Slots are added from `first` on.
-pub(crate) fn detours(kernel: &SpecialKernel, first: Slot, rules: &MemoryRules) -> Option<Vec<Detour>> {
-    let (mut parts, mut rest) = (Vec::new(), vec![Aside::whole(kernel)?]);
+pub(crate) fn detours(
+    kernel: &NativeKernel,
+    first: Slot,
+    rules: &DeviceLimits,
+) -> Option<Vec<KernelSequence>> {
+    let (mut parts, mut rest) = (Vec::new(), vec![StagedKernel::whole(kernel)?]);
     while let Some(part) = rest.pop() {
         match (part.bytes() > rules.block).then(|| part.halves(kernel)).flatten() {
             Some([one, two]) => rest.extend([two, one]),
             None => match part.cut_line(kernel) {
                 Some(axis) if part.ranges[axis].start > 0 => {
-                    let before: &mut Detour = parts.last_mut().expect("the piece before it");
+                    let before: &mut KernelSequence = parts.last_mut().expect("the piece before it");
                     before.append(part.piece(axis, kernel, first));
                 }
                 Some(axis) => parts.push(part.piece(axis, kernel, first)),
                 None => {
                     let sorted = part.long_sort(first, rules);
-                    parts.push(sorted.unwrap_or_else(|| part.detour(first)));
+                    parts.push(sorted.unwrap_or_else(|| part.stage(first)));
                 }
             },
         }
@@ -71,35 +75,35 @@ pub(crate) fn detours(kernel: &SpecialKernel, first: Slot, rules: &MemoryRules) 
     Some(parts)
 }
 
-impl Aside {
+impl StagedKernel {
     /// All of a kernel, if there is a way to cut it.
-    fn whole(kernel: &SpecialKernel) -> Option<Aside> {
+    fn whole(kernel: &NativeKernel) -> Option<StagedKernel> {
         let extents: Vec<usize> = match kernel.special {
             _ if kernel.epilogue.is_some() => return None,
-            Special::ArgSort { .. } | Special::Cumsum { .. } => kernel.output.shape.to_vec(),
-            Special::Attention { .. } | Special::AttentionGrad { .. } => {
+            NativeOp::ArgSort { .. } | NativeOp::Cumsum { .. } => kernel.output.shape.to_vec(),
+            NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
                 kernel.operands[0].shape[..2].to_vec()
             }
             _ => return None,
         };
-        Some(Aside::of(kernel, extents.iter().map(|&extent| 0..extent).collect()))
+        Some(StagedKernel::of(kernel, extents.iter().map(|&extent| 0..extent).collect()))
     }
 
-    fn of(whole: &SpecialKernel, ranges: Vec<Range<usize>>) -> Aside {
+    fn of(whole: &NativeKernel, ranges: Vec<Range<usize>>) -> StagedKernel {
         let (kernel, views) = match whole.special {
-            Special::Attention { .. } | Special::AttentionGrad { .. } => {
+            NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
                 attention::detached(whole, [ranges[0].clone(), ranges[1].clone()])
             }
             _ => lines(whole, &ranges),
         };
-        Aside { ranges, kernel, views }
+        StagedKernel { ranges, kernel, views }
     }
 
     /// It in two, if it can be cut any more: lines themselves only if nothing else is left, and only of running sums.
-    fn halves(&self, whole: &SpecialKernel) -> Option<[Aside; 2]> {
+    fn halves(&self, whole: &NativeKernel) -> Option<[StagedKernel; 2]> {
         let (line, last) = match whole.special {
-            Special::ArgSort { axis, .. } => (Some(axis), None),
-            Special::Cumsum { axis } => (Some(axis), Some(axis)),
+            NativeOp::ArgSort { axis, .. } => (Some(axis), None),
+            NativeOp::Cumsum { axis } => (Some(axis), Some(axis)),
             _ => (None, None),
         };
         let across = (0..self.ranges.len()).filter(|&k| Some(k) != line);
@@ -109,19 +113,19 @@ impl Aside {
         Some([start..middle, middle..end].map(|range| {
             let mut ranges = self.ranges.clone();
             ranges[cut] = range;
-            Aside::of(whole, ranges)
+            StagedKernel::of(whole, ranges)
         }))
     }
 
     /// The axis of running sums of which this part has only some.
-    fn cut_line(&self, whole: &SpecialKernel) -> Option<usize> {
-        let Special::Cumsum { axis } = whole.special else { return None };
+    fn cut_line(&self, whole: &NativeKernel) -> Option<usize> {
+        let NativeOp::Cumsum { axis } = whole.special else { return None };
         (self.ranges[axis].len() < whole.output.shape[axis]).then_some(axis)
     }
 
     /// Some of the running sums of lines, from where the ones before them end: that is carried from piece to piece, and not
     /// rounded as results are.
-    fn piece(&self, axis: usize, whole: &SpecialKernel, first: Slot) -> Detour {
+    fn piece(&self, axis: usize, whole: &NativeKernel, first: Slot) -> KernelSequence {
         let (x, results, range) = (&self.views[0][0], &self.views[1][0], &self.ranges[axis]);
         let dtype = if results.dtype.is_half() { DType::F32 } else { results.dtype };
         let mut kernel = self.kernel.clone();
@@ -138,22 +142,22 @@ impl Aside {
             added(&[sums, before][..if goes_on { 2 } else { 1 }], to)
         };
         let results = with(&sums, &to_all, results);
-        let mut works = vec![copied(x, &copy), Work::Special(Box::new(kernel)), results];
+        let mut works = vec![copied(x, &copy), KernelBody::Native(Box::new(kernel)), results];
         if range.end < whole.output.shape[axis] {
             works.push(with(&last, &carried, &carried));
         }
-        Detour { works, slots }
+        KernelSequence { works, slots }
     }
 
     /// The order of a single line, if it is too long for the kernel.
-    fn long_sort(&self, first: Slot, rules: &MemoryRules) -> Option<Detour> {
-        let Special::ArgSort { axis, descending, .. } = self.kernel.special else { return None };
+    fn long_sort(&self, first: Slot, rules: &DeviceLimits) -> Option<KernelSequence> {
+        let NativeOp::ArgSort { axis, descending, .. } = self.kernel.special else { return None };
         let output = &self.views[1][0];
         // With every element as often as it is seen.
         let x = Operand { shape: output.shape, ..self.views[0][0].clone() };
         let longest = external_sort::longest(x.dtype, rules);
         let is_long = x.shape[axis] == x.shape.numel() && x.shape[axis] > longest;
-        is_long.then(|| external_sort::detour(&x, output, axis, descending, longest, first))
+        is_long.then(|| external_sort::lower_external_sort(&x, output, axis, descending, longest, first))
     }
 
     /// What its copies take, at four bytes an element or more.
@@ -163,7 +167,7 @@ impl Aside {
     }
 
     /// Copies, the part itself, and copies of its results, with slots from `first` on.
-    fn detour(&self, first: Slot) -> Detour {
+    fn stage(&self, first: Slot) -> KernelSequence {
         let mut kernel = self.kernel.clone();
         let operands = kernel.operands.iter_mut().chain([&mut kernel.output]);
         let (mut there, mut back, mut slots) = (Vec::new(), Vec::new(), Vec::new());
@@ -181,25 +185,25 @@ impl Aside {
             }
             slots.push((operand.dtype, at));
         }
-        let works = there.into_iter().chain([Work::Special(Box::new(kernel))]).chain(back).collect();
-        Detour { works, slots }
+        let works = there.into_iter().chain([KernelBody::Native(Box::new(kernel))]).chain(back).collect();
+        KernelSequence { works, slots }
     }
 }
 
 /// What copies one view to another of the same shape.
-pub(crate) fn copied(from: &Operand, to: &Operand) -> Work {
+pub(crate) fn copied(from: &Operand, to: &Operand) -> KernelBody {
     added(&[from], to)
 }
 
 /// What copies a result to a part of its slot, and touches nothing beside it.
-fn copied_back(from: &Operand, to: &Operand) -> Vec<Work> {
-    let Work::Map(maps) = copied(from, to) else { unreachable!("a copy is a map") };
-    maps.iter().flat_map(without_overhang).map(|part| Work::Map(vec![part])).collect()
+fn copied_back(from: &Operand, to: &Operand) -> Vec<KernelBody> {
+    let KernelBody::Map(maps) = copied(from, to) else { unreachable!("a copy is a map") };
+    maps.iter().flat_map(without_overhang).map(|part| KernelBody::Map(vec![part])).collect()
 }
 
 /// What adds up one or two views, of one type, into another of the same shape.
-fn added(from: &[&Operand], to: &Operand) -> Work {
-    let (mut code, dtype, rank) = (from[0].as_map().code, from[0].dtype, Rank::Full);
+fn added(from: &[&Operand], to: &Operand) -> KernelBody {
+    let (mut code, dtype, rank) = (from[0].as_map().code, from[0].dtype, LoopLevel::Full);
     for other in &from[1..] {
         let sum = Step::Binary(BinaryOp::Add, code.len() - 1, code.len());
         code.extend(other.as_map().code);
@@ -213,19 +217,19 @@ fn added(from: &[&Operand], to: &Operand) -> Work {
 
 /// A program over the elements of a view, whose last value is written there; up to three elements behind it may be, too, so
 /// whoever writes parts of a slot begins with the first.
-pub(crate) fn written(code: Vec<Instruction>, to: &Operand) -> Work {
+pub(crate) fn written(code: Vec<Instruction>, to: &Operand) -> KernelBody {
     let position = Affine { coefficients: to.strides.iter().copied().collect(), offset: to.offset };
     let stores = vec![Store { value: code.len() - 1, access: Access { slot: to.slot, position } }];
-    Work::Map(vec![MapKernel { extents: to.shape.to_vec(), outer: to.shape.rank(), code, stores }])
+    KernelBody::Map(vec![MapKernel { extents: to.shape.to_vec(), outer: to.shape.rank(), code, stores }])
 }
 
 /// Some of the lines that are sorted or summed up.
-fn lines(whole: &SpecialKernel, ranges: &[Range<usize>]) -> Detached {
+fn lines(whole: &NativeKernel, ranges: &[Range<usize>]) -> ExtractedKernel {
     let narrow = |o: &Operand| (0..ranges.len()).fold(o.clone(), |o, k| o.narrowed(k, ranges[k].clone()));
     let (operands, mut views): (Vec<Operand>, Vec<Vec<Operand>>) =
         whole.operands.iter().map(|o| detached(&narrow(o))).map(|(copy, view)| (copy, vec![view])).unzip();
     let output = narrow(&whole.output);
-    let kernel = SpecialKernel { operands, output: output.alone(), ..whole.clone() };
+    let kernel = NativeKernel { operands, output: output.alone(), ..whole.clone() };
     views.push(vec![output]);
     (kernel, views)
 }

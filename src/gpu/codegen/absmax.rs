@@ -8,7 +8,7 @@ use super::row_blocking::varies;
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Dispatch, Lane, Largest};
+use crate::gpu::lower::dispatch::{AbsMax, ComputeType, Dispatch};
 use crate::plan::kernel::{MapKernel, Slot, Step, Value};
 use std::fmt::Write;
 
@@ -19,13 +19,13 @@ const ROWS: usize = 32;
 const MOST_ACROSS: usize = 64;
 const MOST_DOWN: usize = 32;
 /// Rows of a tile at most, for the sake of workgroup memory, and tiles that keep most of a large GPU busy.
-const MOST_ROWS: usize = 512;
-const BUSY: usize = 96;
+const MAX_TILE_ROWS: usize = 512;
+const BUSY_TILES: usize = 96;
 /// Rows that are computed together, and the most values.
-const TOGETHER: usize = 4;
-const MOST_VALUES: usize = 512;
+const ROWS_PER_INVOCATION: usize = 4;
+const MAX_VALUES: usize = 512;
 /// Elements of a matrix that are worth it.
-const MANY: usize = 1 << 20;
+const MIN_ELEMENTS: usize = 1 << 20;
 /// Invocations of a subgroup: no other adapters multiply in a way that asks.
 const SUBGROUP: usize = 32;
 const TEAMS: usize = GROUP as usize / SUBGROUP;
@@ -46,7 +46,7 @@ impl Noted {
         }
         let folds = kernel.outer < kernel.extents.len() || super::folds(&kernel);
         let fits = kernel.extents == [rows, columns]
-            && rows * columns >= MANY
+            && rows * columns >= MIN_ELEMENTS
             && rows >= ROWS
             && columns >= COLUMNS
             && columns.div_ceil(COLUMNS) <= MOST_ACROSS;
@@ -61,9 +61,9 @@ impl Noted {
                 && kernel.code[s.value].dtype == DType::F32
         })?;
         let noted = Noted { kernel, store };
-        let values = varies(&noted.kernel, 1).iter().filter(|v| **v).count() * TOGETHER * 4;
+        let values = varies(&noted.kernel, 1).iter().filter(|v| **v).count() * ROWS_PER_INVOCATION * 4;
         let ([tall, _], [down, across]) = (noted.tile(), noted.tiles());
-        (values <= MOST_VALUES && tall <= MOST_ROWS && down * across >= BUSY).then_some(noted)
+        (values <= MAX_VALUES && tall <= MAX_TILE_ROWS && down * across >= BUSY_TILES).then_some(noted)
     }
 
     pub fn shape(&self) -> [usize; 2] {
@@ -73,7 +73,7 @@ impl Noted {
     /// Rows and columns of a tile.
     fn tile(&self) -> [usize; 2] {
         let [rows, _] = self.shape();
-        [rows.div_ceil(MOST_DOWN).next_multiple_of(TOGETHER).max(ROWS), COLUMNS]
+        [rows.div_ceil(MOST_DOWN).next_multiple_of(ROWS_PER_INVOCATION).max(ROWS), COLUMNS]
     }
 
     /// Tiles one under the other, and side by side.
@@ -91,7 +91,7 @@ impl Noted {
     /// Bytes of both.
     pub fn bytes(&self) -> [usize; 2] {
         let ([rows, columns], [of_rows, of_columns]) = (self.shape(), self.lists());
-        [4 * of_rows * Largest::list(rows), 4 * of_columns * Largest::list(columns)]
+        [4 * of_rows * AbsMax::list(rows), 4 * of_columns * AbsMax::list(columns)]
     }
 
     /// The slots it sees, besides those of the lists.
@@ -121,7 +121,7 @@ let lane = sg * {SUBGROUP}u + sl;
 let group = wg.x + wg.y * nwg.x;
 if (group >= {groups}u) {{ return; }}
 let first = group / {across}u * {tall}u;
-{head}for (var turn = 0u; turn < {tall}u; turn += {TOGETHER}u) {{
+{head}for (var turn = 0u; turn < {tall}u; turn += {ROWS_PER_INVOCATION}u) {{
 {turn}}}
 {tail}}}
 "
@@ -159,8 +159,8 @@ let first = group / {across}u * {tall}u;
             (0..varies.len()).partition(|&v| varies[v])
         };
         let mut all: Vec<(usize, usize, Place)> = Vec::new();
-        for j in 0..TOGETHER {
-            let (after, last) = (TOGETHER + j, tall - 1);
+        for j in 0..ROWS_PER_INVOCATION {
+            let (after, last) = (ROWS_PER_INVOCATION + j, tall - 1);
             let _ = writeln!(head, "let next_{j} = min(first + {j}u, {}u);", rows - 1);
             w.line(format!("let r_{j} = first + turn + {j}u;\nlet x_{j} = min(r_{j}, {}u);", rows - 1));
             w.line(format!("let next_{j} = min(first + min(turn + {after}u, {last}u), {}u);", rows - 1));
@@ -201,7 +201,7 @@ let first = group / {across}u * {tall}u;
     /// Stores what was computed at the places, of a row and a column each, and finds how large it is.
     fn measure(&self, w: &mut Writer, all: &mut [(usize, usize, Place)], of_rows: bool) {
         let (kernel, (wide, places), [rows, columns]) = (&self.kernel, self.share(), self.shape());
-        let (matrix, ty) = (kernel.stores[self.store].value, Lane::I32.name(wide));
+        let (matrix, ty) = (kernel.stores[self.store].value, ComputeType::I32.name(wide));
         // What others compute is none of its business: where results replace what is read, it may be gone.
         for (j, c, place) in all {
             let inside = format!("r_{j} < {rows}u && e_{c} < {columns}u");
@@ -213,7 +213,7 @@ let first = group / {across}u * {tall}u;
             });
             w.line(format!("}}\nmost_{c} = max(most_{c}, size_{j}_{c});"));
         }
-        for j in (0..TOGETHER).filter(|_| of_rows) {
+        for j in (0..ROWS_PER_INVOCATION).filter(|_| of_rows) {
             let sizes = (0..places).map(|c| format!("size_{j}_{c}"));
             let most = sizes.reduce(|a, b| format!("max({a}, {b})")).expect("there are places");
             w.line(format!("let row_{j} = {most};"));
@@ -235,7 +235,7 @@ if (lane % {SUBGROUP}u == 0u) {{ found[(turn + {j}u) * {TEAMS}u + lane / {SUBGRO
         let lanes = if wide { 4 } else { 1 };
         let mut text = String::new();
         for c in 0..places {
-            let (behind, ty) = (c * GROUP as usize, Lane::I32.name(wide));
+            let (behind, ty) = (c * GROUP as usize, ComputeType::I32.name(wide));
             let _ = write!(
                 text,
                 "let e_{c} = group % {across}u * {COLUMNS}u + (lane + {behind}u) * {lanes}u;
@@ -264,7 +264,7 @@ for (var r = lane; r < {tall}u; r += {GROUP}u) {{
     if (first + r < {rows}u) {{ store_{lists}(group % {across}u * {}u + first + r, all); }}
 }}
 ",
-                Largest::list(rows)
+                AbsMax::list(rows)
             );
         }
         if let Some(slot) = of_columns {
@@ -274,7 +274,7 @@ for (var r = lane; r < {tall}u; r += {GROUP}u) {{
             }
             let quad = if wide { "4" } else { "" };
             for c in 0..places {
-                let at = format!("group / {across}u * {}u + e_{c}", Largest::list(columns));
+                let at = format!("group / {across}u * {}u + e_{c}", AbsMax::list(columns));
                 let _ = writeln!(tail, "if (e_{c} < {columns}u) {{ store{quad}_{lists}({at}, most_{c}); }}");
             }
         }

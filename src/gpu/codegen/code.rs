@@ -6,7 +6,7 @@ use super::fast_math::is_rough;
 use super::shader::ASSERTION_FAILED;
 use super::slots::Slots;
 use crate::dtype::{DType, Scalar};
-use crate::gpu::lower::dispatch::Lane;
+use crate::gpu::lower::dispatch::ComputeType;
 use crate::gpu::memory::storage_type::suffix;
 use crate::op::{Assertion, RandomKind};
 use crate::plan::kernel::{Access, Instruction, MapKernel, Step, Value};
@@ -154,7 +154,7 @@ impl Writer<'_> {
     pub fn operand(&self, v: Value, wide: bool) -> String {
         let name = self.names[v].as_ref().unwrap_or_else(|| panic!("value {v} is not computed yet"));
         if wide && !name.wide {
-            let lane = Lane::of(self.kernel.code[v].dtype);
+            let lane = ComputeType::of(self.kernel.code[v].dtype);
             return format!("{}({})", lane.name(true), name.text);
         }
         name.text.clone()
@@ -173,7 +173,7 @@ impl Writer<'_> {
     /// Declares `v` with a value it has where nothing else is assigned.
     fn declare(&mut self, v: Value, initial: &str, wide: bool) -> String {
         let text = format!("v{v}{}", self.mark);
-        let lane = Lane::of(self.kernel.code[v].dtype).name(wide);
+        let lane = ComputeType::of(self.kernel.code[v].dtype).name(wide);
         let _ = writeln!(self.text, "var {text}: {lane} = {lane}({initial});");
         self.names[v] = Some(Name { text: text.clone(), wide });
         text
@@ -197,7 +197,7 @@ impl Writer<'_> {
             Step::Iota(form) => {
                 let wide = self.step(form) != 0;
                 let position = self.lanes_of(form, wide);
-                let signed = format!("{}({position})", Lane::I32.name(wide));
+                let signed = format!("{}({position})", ComputeType::I32.name(wide));
                 let value = expr::cast(&signed, DType::I32, dtype, wide);
                 self.bind(v, &expr::rounded(value, dtype, wide), wide);
             }
@@ -218,7 +218,7 @@ impl Writer<'_> {
                         format!("random_uniform{s}(random_second{s}({key}, {counter}))")
                     }
                     RandomKind::Bits => {
-                        let (i, u) = (Lane::I32.name(wide), Lane::U32.name(wide));
+                        let (i, u) = (ComputeType::I32.name(wide), ComputeType::U32.name(wide));
                         format!("{i}(random_first{s}({key}, {counter}) >> {u}(1u))")
                     }
                 };
@@ -250,7 +250,7 @@ impl Writer<'_> {
             Step::Where(c, a, b) => {
                 let wide = [*c, *a, *b].iter().any(|&o| self.is_wide(o));
                 // One truth value chooses for all lanes.
-                let zero = format!("{}(0u)", Lane::U32.name(self.is_wide(*c)));
+                let zero = format!("{}(0u)", ComputeType::U32.name(self.is_wide(*c)));
                 let chosen = format!("{} != {zero}", self.operand(*c, false));
                 let (a, b) = (self.operand(*a, wide), self.operand(*b, wide));
                 self.bind(v, &format!("select({b}, {a}, {chosen})"), wide);
@@ -270,7 +270,7 @@ impl Writer<'_> {
 
     /// The value of `of`, which is reported where the assertion does not hold of it.
     fn assert(&mut self, v: Value, of: Value, assertion: Assertion, site: usize) {
-        let (wide, lane) = (self.is_wide(of), Lane::of(self.kernel.code[of].dtype));
+        let (wide, lane) = (self.is_wide(of), ComputeType::of(self.kernel.code[of].dtype));
         let value = self.operand(of, wide);
         let site = self.arguments.words_of(Uniform::Site(site));
         for k in 0..if wide { 4 } else { 1 } {
@@ -280,8 +280,8 @@ impl Writer<'_> {
                 Assertion::NonZero => format!("{x} != {}(0)", lane.scalar()),
             };
             let high = match lane {
-                Lane::I64 => format!("u32({x} >> 32u)"),
-                Lane::I32 => format!("u32({x} >> 31u)"),
+                ComputeType::I64 => format!("u32({x} >> 32u)"),
+                ComputeType::I32 => format!("u32({x} >> 31u)"),
                 _ => "0u".to_string(),
             };
             self.line(format!("if (!({holds})) {{ {ASSERTION_FAILED}({site}.x, u32({x}), {high}); }}"));
@@ -307,11 +307,11 @@ impl Writer<'_> {
     /// An argument of the plan, seen as `dtype`.
     pub fn argument(&mut self, n: usize, dtype: DType) -> String {
         let words = self.arguments.words(n, dtype);
-        match Lane::of(dtype) {
-            Lane::F32 | Lane::F16 => format!("bitcast<f32>({words}.x)"),
-            Lane::I32 => format!("bitcast<i32>({words}.x)"),
-            Lane::U32 => format!("{words}.x"),
-            Lane::I64 => format!("m_join_words({words}.x, {words}.y)"),
+        match ComputeType::of(dtype) {
+            ComputeType::F32 | ComputeType::F16 => format!("bitcast<f32>({words}.x)"),
+            ComputeType::I32 => format!("bitcast<i32>({words}.x)"),
+            ComputeType::U32 => format!("{words}.x"),
+            ComputeType::I64 => format!("m_join_words({words}.x, {words}.y)"),
         }
     }
 
@@ -324,7 +324,7 @@ impl Writer<'_> {
             format!("load4_{slot}({})", self.position(&access.position))
         } else if wide {
             let all: Vec<String> = (0..4).map(lane).collect();
-            format!("{}({})", Lane::of(dtype).name(true), all.join(", "))
+            format!("{}({})", ComputeType::of(dtype).name(true), all.join(", "))
         } else {
             lane(0)
         }
@@ -360,11 +360,11 @@ impl Writer<'_> {
             } else if wide {
                 let lane = |k| format!("load_{slot}({})", at(self.lane_position(&access.position, k)));
                 let all: Vec<String> = (0..4).map(lane).collect();
-                format!("{}({})", Lane::of(dtype).name(true), all.join(", "))
+                format!("{}({})", ComputeType::of(dtype).name(true), all.join(", "))
             } else {
                 format!("load_{slot}({})", at(self.position(&access.position)))
             };
-            let fill = if wide { format!("{}({fill})", Lane::of(dtype).name(true)) } else { fill };
+            let fill = if wide { format!("{}({fill})", ComputeType::of(dtype).name(true)) } else { fill };
             return self.bind(v, &format!("select({fill}, {value}, {inside})"), wide);
         }
         let name = self.declare(v, &fill, wide);
@@ -390,7 +390,7 @@ impl Writer<'_> {
         dtype: DType,
     ) {
         let slot = self.slots.read(access.slot, dtype);
-        let index_lane = Lane::of(self.kernel.code[index].dtype);
+        let index_lane = ComputeType::of(self.kernel.code[index].dtype);
         let wide_index = self.is_wide(index);
         let wide = wide_index || self.step(&access.position) != 0;
         let outside = if dtype.is_float() { "m_nan()".to_string() } else { expr::literal(0.0, dtype) };
@@ -459,12 +459,12 @@ pub(super) fn store_two(w: &mut Writer, places: &mut [Place; 2], v: Value, acces
 }
 
 /// Whether an index is inside of 0..extent, and the index as u32.
-pub(super) fn bounded(index: &str, lane: Lane, extent: usize) -> (String, String) {
+pub(super) fn bounded(index: &str, lane: ComputeType, extent: usize) -> (String, String) {
     match lane {
         // As unsigned numbers, negative indices are too large.
-        Lane::I32 => (format!("u32({index}) < {extent}u"), format!("u32({index})")),
+        ComputeType::I32 => (format!("u32({index}) < {extent}u"), format!("u32({index})")),
         // By words: llvmpipe takes comparisons with the least and the most together, and gets them wrong.
-        Lane::I64 => {
+        ComputeType::I64 => {
             (format!("u32({index} >> 32u) == 0u && u32({index}) < {extent}u"), format!("u32({index})"))
         }
         _ => (format!("{index} < {extent}u"), index.to_string()),

@@ -4,14 +4,14 @@
 use super::code::{Name, Writer, split_index};
 use super::expression as expr;
 use super::reduce::{self, Reduce, Shader, lane_bytes, lane_dtype};
-use super::reduce_schedule::{Layout, is_wide_across, most_members};
+use super::reduce_schedule::{ReduceSchedule, is_wide_across, most_members};
 use super::row_blocking::varies;
 use super::thread_group::Shared;
 use super::{MapDispatch, MapLowered, can_be_wide};
-use crate::gpu::lower::dispatch::{Caps, Lane, Memory};
+use crate::gpu::lower::dispatch::{Caps, ComputeType, Memory};
 use crate::plan::fuse::row_major;
 use crate::plan::fuse_column_reductions::turned;
-use crate::plan::kernel::{Access, MapKernel, Rank, Step, Value};
+use crate::plan::kernel::{Access, LoopLevel, MapKernel, Step, Value};
 
 /// Workgroups that share all rows: some for each processor of a large GPU, and few enough parts to fold.
 const BLOCKS: usize = 256;
@@ -19,7 +19,7 @@ const BLOCKS: usize = 256;
 /// Dispatches of a program over rows, the first of `maps`, and of those that fold the columns.
 pub(in crate::gpu) fn lower(maps: &[MapKernel], caps: &Caps) -> MapLowered {
     let simple: Vec<MapKernel> = maps.iter().map(MapKernel::simplified).collect();
-    if let Some(passing) = Passing::new(&simple, caps) {
+    if let Some(passing) = FusedColumnReduce::new(&simple, caps) {
         return passing.lower();
     }
     // One after the other.
@@ -28,7 +28,7 @@ pub(in crate::gpu) fn lower(maps: &[MapKernel], caps: &Caps) -> MapLowered {
     lowered
 }
 
-struct Passing<'a> {
+struct FusedColumnReduce<'a> {
     rows: Reduce<'a>,
     columns: Vec<Reduce<'a>>,
     /// How often a workgroup goes on to further rows.
@@ -36,15 +36,15 @@ struct Passing<'a> {
     blocks: usize,
 }
 
-impl<'a> Passing<'a> {
+impl<'a> FusedColumnReduce<'a> {
     /// If a team holds a row in registers, four neighbours at a time.
-    fn new(maps: &'a [MapKernel], caps: &Caps) -> Option<Passing<'a>> {
+    fn new(maps: &'a [MapKernel], caps: &Caps) -> Option<FusedColumnReduce<'a>> {
         let (rows, columns) = maps.split_first()?;
         let width = rows.extents.last()?;
         let fits =
             |k: &MapKernel| k.outer == 1 && k.extents[0] == *width && can_be_wide(k) && is_wide_across(k);
         let rows = Reduce::new(rows, caps);
-        let Layout { columns: across, wide, unrolled, splits, .. } = rows.layout;
+        let ReduceSchedule { columns: across, wide, unrolled, splits, .. } = rows.layout;
         let one_loop = rows.kernel.outer + 1 == rows.kernel.extents.len();
         if across || !wide || unrolled.is_none() || splits > 1 || !one_loop || !columns.iter().all(fits) {
             return None;
@@ -54,8 +54,8 @@ impl<'a> Passing<'a> {
         let blocks = groups.div_ceil(turns);
         // They share a last dispatch, and so its workgroups and what these have in common.
         let members = most_members(columns, caps);
-        let column = |kernel| Reduce::with(kernel, Layout::of_parts(kernel, caps, members, blocks));
-        Some(Passing { columns: columns.iter().map(column).collect(), rows, turns, blocks })
+        let column = |kernel| Reduce::with(kernel, ReduceSchedule::of_parts(kernel, caps, members, blocks));
+        Some(FusedColumnReduce { columns: columns.iter().map(column).collect(), rows, turns, blocks })
     }
 
     fn lower(&self) -> MapLowered {
@@ -82,17 +82,17 @@ impl<'a> Passing<'a> {
         let (mut shader, mut shared) = (Shader::default(), Shared::default());
         let (rows, turns) = (&self.rows, self.turns);
         let mut w = rows.writer(&mut shader, String::new());
-        rows.by_rank(Rank::Uniform).into_iter().for_each(|v| w.compute(v));
+        rows.by_rank(LoopLevel::Uniform).into_iter().for_each(|v| w.compute(v));
         let mut names: Vec<_> = self.columns.iter().map(|c| vec![None; c.kernel.code.len()]).collect();
         for (k, column) in self.columns.iter().enumerate() {
-            let is_uniform = |v: &Value| column.kernel.code[*v].rank == Rank::Uniform;
+            let is_uniform = |v: &Value| column.kernel.code[*v].rank == LoopLevel::Uniform;
             self.visit(&mut w, k, &mut names[k], format!("_k{k}"), |w| {
                 self.behind_folds(k).into_iter().filter(is_uniform).for_each(|v| w.compute(v));
             });
         }
         for (k, v, c) in self.folds() {
             let (op, dtype) = (self.columns[k].fold_op(v), self.columns[k].fold_dtype(v));
-            let lane = Lane::of(dtype).name(true);
+            let lane = ComputeType::of(dtype).name(true);
             w.line(format!("var fold{k}_{v}_{c}: {lane} = {lane}({});", expr::identity(op, dtype)));
         }
         w.line(format!("for (var turn = 0u; turn < {turns}u; turn++) {{"));
@@ -142,7 +142,7 @@ impl<'a> Passing<'a> {
     /// Adds a row to the folds of kernel `k`.
     fn fold_row(&self, w: &mut Writer, k: usize, uniform: &[Option<Name>]) {
         let (rows, column) = (&self.rows, &self.columns[k]);
-        let Layout { width, team, .. } = rows.layout;
+        let ReduceSchedule { width, team, .. } = rows.layout;
         let along = split_index(&mut w.text, "row", &column.kernel.extents[1..], &format!("z{k}_"));
         let all_live = rows.layout.rows.is_multiple_of(rows.layout.rows_at_once * self.turns);
         let varies = varies(column.kernel, 0);
@@ -224,7 +224,7 @@ impl<'a> Passing<'a> {
 
     /// Puts the folds of all teams together, and leaves them in scratch memory.
     fn leave(&self, w: &mut Writer, shared: &mut Shared) {
-        let Layout { width, team, rows_at_once, .. } = self.rows.layout;
+        let ReduceSchedule { width, team, rows_at_once, .. } = self.rows.layout;
         let parts = team.parts as usize;
         let mut scratch = 0;
         let mut last = None;
@@ -235,7 +235,7 @@ impl<'a> Passing<'a> {
             last = Some((k, v));
             let (op, dtype) = (self.columns[k].fold_op(v), self.columns[k].fold_dtype(v));
             let own = format!("fold{k}_{v}_{c}");
-            let memory = shared.name(Lane::of(dtype), true);
+            let memory = shared.name(ComputeType::of(dtype), true);
             if rows_at_once > 1 {
                 w.line(format!("{memory}[lane] = {own};\nworkgroupBarrier();"));
             }
@@ -268,7 +268,7 @@ impl<'a> Passing<'a> {
         let (mut scratch, mut groups) = (0, 0);
         for (k, column) in self.columns.iter().enumerate() {
             let mut w = column.writer(&mut shader, String::new());
-            column.by_rank(Rank::Uniform).into_iter().for_each(|v| w.compute(v));
+            column.by_rank(LoopLevel::Uniform).into_iter().for_each(|v| w.compute(v));
             column.place(&mut w, "group");
             column.row_values(&mut w, 0);
             column.fold_partials(&mut w, &mut shared, scratch);

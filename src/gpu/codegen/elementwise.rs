@@ -29,7 +29,7 @@ pub(super) fn is_wide(kernel: &MapKernel) -> bool {
 
 /// What an invocation computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Share {
+enum PerInvocation {
     /// One element, or four neighbours.
     One,
     /// So many elements, far apart, whose loads wait together: of single elements too few bytes would be on their way.
@@ -37,26 +37,27 @@ enum Share {
 }
 
 /// Elements and lengths of rows that are worth taking several at a time, and the most values that are computed then.
-const MANY: usize = 1 << 18;
-const LONG: usize = 64;
-const MOST_VALUES: usize = 160;
+const MIN_ELEMENTS: usize = 1 << 18;
+const MIN_ROW_LENGTH: usize = 64;
+const MAX_VALUES: usize = 160;
 
-impl Share {
-    fn of(kernel: &MapKernel) -> Share {
-        let long = kernel.extents.last().is_some_and(|&last| last >= LONG && !last.is_multiple_of(4));
-        let few_values = 4 * kernel.code.len() <= MOST_VALUES;
-        if long && few_values && kernel.iterations() >= MANY && !is_wide(kernel) {
-            Share::Together(4)
+impl PerInvocation {
+    fn of(kernel: &MapKernel) -> PerInvocation {
+        let long =
+            kernel.extents.last().is_some_and(|&last| last >= MIN_ROW_LENGTH && !last.is_multiple_of(4));
+        let few_values = 4 * kernel.code.len() <= MAX_VALUES;
+        if long && few_values && kernel.iterations() >= MIN_ELEMENTS && !is_wide(kernel) {
+            PerInvocation::Together(4)
         } else {
-            Share::One
+            PerInvocation::One
         }
     }
 
     /// Invocations for so many elements or fours.
     fn invocations(self, units: u64) -> u64 {
         match self {
-            Share::One => units,
-            Share::Together(n) => units.div_ceil(n),
+            PerInvocation::One => units,
+            PerInvocation::Together(n) => units.div_ceil(n),
         }
     }
 }
@@ -83,17 +84,17 @@ fn indices(kernel: &MapKernel, text: &mut String, flat: &str, prefix: &str) -> V
 
 /// The program of one invocation, whose number is `i`, of `threads`, for `count` elements or fours.
 fn program(kernel: &MapKernel, slots: &mut Slots, arguments: &mut Arguments, count: u64) -> String {
-    let share = Share::of(kernel);
+    let share = PerInvocation::of(kernel);
     let mut w = writer(kernel, &[], slots, arguments);
     let (all, stores): (Vec<_>, Vec<_>) =
         ((0..kernel.code.len()).collect(), (0..kernel.stores.len()).collect());
     match share {
-        Share::One => {
+        PerInvocation::One => {
             w.indices = indices(kernel, &mut w.text, "i", "x");
             all.into_iter().for_each(|v| w.compute(v));
             w.stores(&stores);
         }
-        Share::Together(n) => {
+        PerInvocation::Together(n) => {
             let threads = share.invocations(count);
             let mut places = Vec::new();
             for c in 0..n {
@@ -147,7 +148,7 @@ pub(super) fn lower(kernel: &MapKernel) -> Vec<MapDispatch> {
     }
     let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
     let count = units(kernel);
-    let threads = Share::of(kernel).invocations(count);
+    let threads = PerInvocation::of(kernel).invocations(count);
     let program = program(kernel, &mut slots, &mut arguments, count);
     let body = format!(
         "@compute @workgroup_size({GROUP})\n\

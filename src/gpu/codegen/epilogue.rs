@@ -4,7 +4,7 @@
 use super::code::{Arguments, Name, Place, Writer, innermost, split_index, store_two};
 use super::expression::rounded;
 use super::slots::Slots;
-use crate::gpu::lower::dispatch::Lane;
+use crate::gpu::lower::dispatch::ComputeType;
 use crate::plan::kernel::{MapKernel, Operand, Step};
 
 /// Whether runs of so many results, from a multiple of it on, stand in one row of the epilogue's.
@@ -35,7 +35,7 @@ pub(in crate::gpu) fn write(
     let calls = |name: &str| body.contains(&format!("{name}("));
     let four = calls("finish4") || calls("finish8") && !eights;
     let one = calls("finish") || four && !in_fours;
-    let [lane, lane4] = [false, true].map(|wide| Lane::of(output.dtype).name(wide));
+    let [lane, lane4] = [false, true].map(|wide| ComputeType::of(output.dtype).name(wide));
     let mut program = |results: &[&str], wide| {
         let kernel = simple.as_ref();
         kernel.map_or(String::new(), |kernel| program(kernel, output, results, wide, slots, arguments))

@@ -1,7 +1,7 @@
 //! The WGSL expression of every elementwise op, by the lane it is computed in.
 
 use crate::dtype::{DType, Scalar};
-use crate::gpu::lower::dispatch::Lane;
+use crate::gpu::lower::dispatch::ComputeType;
 use crate::gpu::memory::storage_type::suffix;
 use crate::op::{BinaryOp, ReduceOp, UnaryOp};
 
@@ -10,14 +10,14 @@ pub(super) fn rounded(value: String, dtype: DType, wide: bool) -> String {
     match dtype {
         DType::F16 => format!("round_half{}({value})", suffix(wide)),
         DType::BF16 => format!("round_bfloat{}({value})", suffix(wide)),
-        DType::U8 => format!("(({value}) & {}(255u))", Lane::U32.name(wide)),
+        DType::U8 => format!("(({value}) & {}(255u))", ComputeType::U32.name(wide)),
         _ => value,
     }
 }
 
 /// A truth value as the number it is stored as.
 fn truth(condition: &str, wide: bool) -> String {
-    let t = Lane::U32.name(wide);
+    let t = ComputeType::U32.name(wide);
     format!("select({t}(0u), {t}(1u), {condition})")
 }
 
@@ -33,9 +33,9 @@ pub(super) fn rough(op: UnaryOp, a: &str, wide: bool) -> Option<String> {
 
 pub(super) fn unary(op: UnaryOp, a: &str, dtype: DType, wide: bool) -> String {
     use UnaryOp as U;
-    let (lane, s) = (Lane::of(dtype), suffix(wide));
+    let (lane, s) = (ComputeType::of(dtype), suffix(wide));
     let t = lane.name(wide);
-    let float = lane == Lane::F32;
+    let float = lane == ComputeType::F32;
     match op {
         U::Neg if float => format!("(-{a})"),
         U::Neg => format!("({t}(0) - {a})"),
@@ -55,10 +55,10 @@ pub(super) fn unary(op: UnaryOp, a: &str, dtype: DType, wide: bool) -> String {
         U::Erf => format!("m_erf{s}({a})"),
         U::Relu if float => format!("m_relu{s}({a})"),
         U::Relu => format!("select({a}, {t}(0), {a} <= {t}(0))"),
-        U::Abs if lane == Lane::U32 => a.to_string(),
-        U::Abs if lane == Lane::I64 => format!("select({a}, {t}(0) - {a}, {a} < {t}(0))"),
+        U::Abs if lane == ComputeType::U32 => a.to_string(),
+        U::Abs if lane == ComputeType::I64 => format!("select({a}, {t}(0) - {a}, {a} < {t}(0))"),
         U::Abs => format!("abs({a})"),
-        U::Sign if lane == Lane::U32 => format!("min({a}, {t}(1u))"),
+        U::Sign if lane == ComputeType::U32 => format!("min({a}, {t}(1u))"),
         U::Sign if float => format!("m_sign{s}({a})"),
         U::Sign => format!("select(select({t}(0), {t}(-1), {a} < {t}(0)), {t}(1), {a} > {t}(0))"),
         U::Floor => format!("floor({a})"),
@@ -66,7 +66,7 @@ pub(super) fn unary(op: UnaryOp, a: &str, dtype: DType, wide: bool) -> String {
         U::Round => format!("round({a})"),
         U::Trunc => format!("trunc({a})"),
         // Bytes and truth values are true or not; of other integers every bit is turned.
-        U::Not if lane == Lane::U32 && dtype != DType::U32 => truth(&format!("{a} == {t}(0u)"), wide),
+        U::Not if lane == ComputeType::U32 && dtype != DType::U32 => truth(&format!("{a} == {t}(0u)"), wide),
         U::Not => format!("(~{a})"),
     }
 }
@@ -74,11 +74,11 @@ pub(super) fn unary(op: UnaryOp, a: &str, dtype: DType, wide: bool) -> String {
 /// `dtype` is that of the operands.
 pub(super) fn binary(op: BinaryOp, a: &str, b: &str, dtype: DType, wide: bool) -> String {
     use BinaryOp as B;
-    let (lane, s) = (Lane::of(dtype), suffix(wide));
-    let float = lane == Lane::F32;
+    let (lane, s) = (ComputeType::of(dtype), suffix(wide));
+    let float = lane == ComputeType::F32;
     let of_integers = |name: &str| match lane {
-        Lane::U32 => format!("{name}_u{s}({a}, {b})"),
-        Lane::I64 => format!("{name}_l({a}, {b})"),
+        ComputeType::U32 => format!("{name}_u{s}({a}, {b})"),
+        ComputeType::I64 => format!("{name}_l({a}, {b})"),
         _ => format!("{name}_i{s}({a}, {b})"),
     };
     match op {
@@ -118,9 +118,9 @@ pub(super) fn binary(op: BinaryOp, a: &str, b: &str, dtype: DType, wide: bool) -
 
 /// `a` of type `from` as `to`: floats truncate towards zero, saturate, and NaN gives zero; integers wrap.
 pub(super) fn cast(a: &str, from: DType, to: DType, wide: bool) -> String {
-    let (source, target) = (Lane::of(from), Lane::of(to));
+    let (source, target) = (ComputeType::of(from), ComputeType::of(to));
     let t = target.name(wide);
-    if to == DType::Bool && source == Lane::F32 {
+    if to == DType::Bool && source == ComputeType::F32 {
         return truth(&format!("m_is_true{}({a})", suffix(wide)), wide);
     }
     if to == DType::Bool {
@@ -128,12 +128,14 @@ pub(super) fn cast(a: &str, from: DType, to: DType, wide: bool) -> String {
     }
     match (source, target) {
         (a_lane, b_lane) if a_lane == b_lane => a.to_string(),
-        (Lane::F32, Lane::I32) => format!("m_to_i32{}({a})", suffix(wide)),
-        (Lane::F32, Lane::U32) if to == DType::U8 => format!("min(m_to_u32{}({a}), {t}(255u))", suffix(wide)),
-        (Lane::F32, Lane::U32) => format!("m_to_u32{}({a})", suffix(wide)),
+        (ComputeType::F32, ComputeType::I32) => format!("m_to_i32{}({a})", suffix(wide)),
+        (ComputeType::F32, ComputeType::U32) if to == DType::U8 => {
+            format!("min(m_to_u32{}({a}), {t}(255u))", suffix(wide))
+        }
+        (ComputeType::F32, ComputeType::U32) => format!("m_to_u32{}({a})", suffix(wide)),
         // By halves: a conversion may take the highest bit for a sign.
-        (Lane::U32, Lane::I64) if from == DType::U32 => format!("m_join_words({a}, 0u)"),
-        (Lane::F32, Lane::I64) => format!("m_to_i64({a})"),
+        (ComputeType::U32, ComputeType::I64) if from == DType::U32 => format!("m_join_words({a}, 0u)"),
+        (ComputeType::F32, ComputeType::I64) => format!("m_to_i64({a})"),
         _ => format!("{t}({a})"),
     }
 }
@@ -141,8 +143,8 @@ pub(super) fn cast(a: &str, from: DType, to: DType, wide: bool) -> String {
 /// A number fixed in the plan.
 pub(super) fn literal(x: impl Into<Scalar>, dtype: DType) -> String {
     let number = x.into();
-    match Lane::of(dtype) {
-        Lane::F32 | Lane::F16 => {
+    match ComputeType::of(dtype) {
+        ComputeType::F32 | ComputeType::F16 => {
             let x = number.to_f64();
             let x = match dtype {
                 DType::F16 => half::f16::from_f64(x).to_f32(),
@@ -156,9 +158,9 @@ pub(super) fn literal(x: impl Into<Scalar>, dtype: DType) -> String {
                 x => format!("f32({x:?})"),
             }
         }
-        Lane::I32 => format!("i32({})", number.within(dtype).to_i64()),
-        Lane::U32 => format!("{}u", number.within(dtype).to_i64()),
-        Lane::I64 => i64_literal(number.to_i64()),
+        ComputeType::I32 => format!("i32({})", number.within(dtype).to_i64()),
+        ComputeType::U32 => format!("{}u", number.within(dtype).to_i64()),
+        ComputeType::I64 => i64_literal(number.to_i64()),
     }
 }
 
@@ -169,19 +171,19 @@ fn i64_literal(x: i64) -> String {
 
 /// What a fold starts from.
 pub(super) fn identity(op: ReduceOp, dtype: DType) -> String {
-    let lane = Lane::of(dtype);
+    let lane = ComputeType::of(dtype);
     match (op, lane) {
         (ReduceOp::Sum, _) => format!("{}(0)", lane.scalar()),
         (ReduceOp::Prod, _) => format!("{}(1)", lane.scalar()),
-        (ReduceOp::Max, Lane::F32 | Lane::F16) => "(-m_inf())".into(),
-        (ReduceOp::Min, Lane::F32 | Lane::F16) => "m_inf()".into(),
-        (ReduceOp::Max, Lane::I32) => "i32(-2147483648)".into(),
-        (ReduceOp::Min, Lane::I32) => "2147483647i".into(),
-        (ReduceOp::Max, Lane::U32) => "0u".into(),
-        (ReduceOp::Min, Lane::U32) if dtype == DType::U32 => "4294967295u".into(),
-        (ReduceOp::Min, Lane::U32) => "255u".into(),
-        (ReduceOp::Max, Lane::I64) => i64_literal(i64::MIN),
-        (ReduceOp::Min, Lane::I64) => i64_literal(i64::MAX),
+        (ReduceOp::Max, ComputeType::F32 | ComputeType::F16) => "(-m_inf())".into(),
+        (ReduceOp::Min, ComputeType::F32 | ComputeType::F16) => "m_inf()".into(),
+        (ReduceOp::Max, ComputeType::I32) => "i32(-2147483648)".into(),
+        (ReduceOp::Min, ComputeType::I32) => "2147483647i".into(),
+        (ReduceOp::Max, ComputeType::U32) => "0u".into(),
+        (ReduceOp::Min, ComputeType::U32) if dtype == DType::U32 => "4294967295u".into(),
+        (ReduceOp::Min, ComputeType::U32) => "255u".into(),
+        (ReduceOp::Max, ComputeType::I64) => i64_literal(i64::MIN),
+        (ReduceOp::Min, ComputeType::I64) => i64_literal(i64::MAX),
     }
 }
 

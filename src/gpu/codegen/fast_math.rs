@@ -60,7 +60,7 @@ mod tests {
 
     /// Whether a program of halves has a driver's function in it.
     fn trusts_the_driver(f: fn(Tensor) -> Tensor) -> bool {
-        let all = shaders(&Caps::MOST, || {
+        let all = shaders(&Caps::FULL, || {
             let half = numbers([8, 128]).to_dtype(DType::F16).realize().clone();
             f(half).realize();
         });

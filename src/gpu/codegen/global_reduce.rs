@@ -6,9 +6,9 @@ use super::expression as expr;
 use super::reduce::{Reduce, Shader, lane_dtype};
 use super::thread_group::Shared;
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Lane, Memory};
+use crate::gpu::lower::dispatch::{ComputeType, Memory};
 use crate::op::ReduceOp;
-use crate::plan::kernel::{Rank, Step, Value};
+use crate::plan::kernel::{LoopLevel, Step, Value};
 
 impl Reduce<'_> {
     /// Folds over all rows.
@@ -22,7 +22,7 @@ impl Reduce<'_> {
         let totals = self.totals();
         if totals.is_empty() {
             // What is the same everywhere may still be stored once.
-            if self.kernel.stores.iter().any(|s| self.kernel.code[s.value].rank == Rank::Total) {
+            if self.kernel.stores.iter().any(|s| self.kernel.code[s.value].rank == LoopLevel::Total) {
                 w.line("if (group == 0u) {");
                 self.total_code(w);
                 w.line("}");
@@ -66,7 +66,7 @@ impl Reduce<'_> {
 
     /// What is computed once, after all rows.
     fn total_code(&self, w: &mut Writer) {
-        for v in self.by_rank(Rank::Total) {
+        for v in self.by_rank(LoopLevel::Total) {
             match self.kernel.code[v].step {
                 Step::Total(..) => {
                     let dtype = self.kernel.code[v].dtype;
@@ -78,7 +78,8 @@ impl Reduce<'_> {
             }
         }
         w.line("if (lane == 0u) {");
-        for store in self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == Rank::Total) {
+        for store in self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == LoopLevel::Total)
+        {
             w.store(store.value, &store.access);
         }
         w.line("}");
@@ -90,7 +91,7 @@ impl Reduce<'_> {
         let mut shader = Shader::default();
         let mut shared = Shared::default();
         let mut w = self.writer(&mut shader, String::new());
-        for v in self.by_rank(Rank::Uniform) {
+        for v in self.by_rank(LoopLevel::Uniform) {
             w.compute(v);
         }
         w.indices = vec!["0u".to_string(); self.kernel.outer];
@@ -98,7 +99,7 @@ impl Reduce<'_> {
         for (k, v) in self.totals().into_iter().enumerate() {
             let (op, _, dtype) = self.total(v);
             let name = w.slots.read_memory(Memory::Scratch(first_total + k), lane_dtype(dtype));
-            let t = Lane::of(dtype).scalar();
+            let t = ComputeType::of(dtype).scalar();
             w.line(format!("var part{v}: {t} = {};", expr::identity(op, dtype)));
             w.line(format!("for (var e = lane; e < {groups}u; e += {}u) {{", team.group));
             let sum = expr::combine(op, &format!("part{v}"), &format!("load_{name}(e)"), dtype, false);

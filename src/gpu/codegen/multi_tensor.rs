@@ -3,7 +3,7 @@
 
 use super::Uniform;
 use super::code::{Arguments, Name, Place, Writer};
-use crate::gpu::lower::dispatch::Lane;
+use crate::gpu::lower::dispatch::ComputeType;
 use crate::plan::kernel::{Access, MapKernel, Slot, Step, Value};
 use std::collections::BTreeSet;
 
@@ -135,7 +135,7 @@ impl Writer<'_> {
         }
         for &v in &values {
             let wide = matches!(&self.kernel.code[v].step, Step::Load { access, .. } if self.moves(access));
-            let lane = Lane::of(self.kernel.code[v].dtype).name(wide);
+            let lane = ComputeType::of(self.kernel.code[v].dtype).name(wide);
             for place in &mut *places {
                 let text = format!("v{v}{}", place.mark);
                 self.line(format!("var {text}: {lane};"));

@@ -6,10 +6,10 @@ use super::elementwise::uniforms;
 use super::expression as expr;
 use super::multi_tensor::{self, Table};
 use super::reduce::{Reduce, Shader, lane_bytes, lane_dtype};
-use super::reduce_schedule::Layout;
+use super::reduce_schedule::ReduceSchedule;
 use super::thread_group::Shared;
 use super::{MapDispatch, MapLowered};
-use crate::gpu::lower::dispatch::{Caps, Lane, Memory};
+use crate::gpu::lower::dispatch::{Caps, ComputeType, Memory};
 use crate::plan::kernel::{MapKernel, Value};
 
 /// Elements that a workgroup folds.
@@ -20,18 +20,18 @@ pub(super) fn lower(kernels: &[MapKernel], caps: &Caps, most_slots: usize) -> Ma
     let mut lowered = MapLowered::default();
     // One of the slots is scratch memory.
     let layout = |kernel: &MapKernel| {
-        let layout = Layout::whole(kernel, caps);
+        let layout = ReduceSchedule::whole(kernel, caps);
         (layout.wide, layout.together)
     };
     for class in multi_tensor::classes(kernels, most_slots - 1, layout) {
-        let joined = Joined::new(&class, caps, lowered.scratch.len());
+        let joined = MultiTensorReduce::new(&class, caps, lowered.scratch.len());
         lowered.scratch.push(joined.scratch_bytes());
         lowered.dispatches.extend([joined.parts(), joined.wholes()]);
     }
     lowered
 }
 
-struct Joined<'a> {
+struct MultiTensorReduce<'a> {
     reduce: Reduce<'a>,
     /// How many programs there are, and the workgroups that fold their parts.
     programs: usize,
@@ -42,15 +42,15 @@ struct Joined<'a> {
     scratch: usize,
 }
 
-impl<'a> Joined<'a> {
-    fn new(kernels: &'a [&'a MapKernel], caps: &Caps, scratch: usize) -> Joined<'a> {
-        let reduce = Reduce::of_many(kernels, Layout::whole(kernels[0], caps));
+impl<'a> MultiTensorReduce<'a> {
+    fn new(kernels: &'a [&'a MapKernel], caps: &Caps, scratch: usize) -> MultiTensorReduce<'a> {
+        let reduce = Reduce::of_many(kernels, ReduceSchedule::whole(kernels[0], caps));
         let table = Table::of(kernels.iter().map(|kernel| {
             let count = kernel.iterations() as u64;
             (count.div_ceil(LENGTH), count)
         }));
         let fold = reduce.folds_of_stage(0)[0];
-        Joined { reduce, programs: kernels.len(), table, fold, scratch }
+        MultiTensorReduce { reduce, programs: kernels.len(), table, fold, scratch }
     }
 
     fn scratch_bytes(&self) -> u64 {
@@ -92,7 +92,7 @@ impl<'a> Joined<'a> {
         reduce.place(&mut w, "0u");
         reduce.row_values(&mut w, 0);
         let name = w.slots.read_memory(Memory::Scratch(self.scratch), lane_dtype(dtype));
-        let t = Lane::of(dtype).scalar();
+        let t = ComputeType::of(dtype).scalar();
         let sum = expr::combine(op, &format!("sum{v}"), &format!("load_{name}(e)"), dtype, false);
         w.line(format!(
             "var sum{v}: {t} = {};\nfor (var e = begin + lane; e < end; e += {}u) {{\nsum{v} = {sum};\n}}",

@@ -2,7 +2,7 @@
 
 use super::code::{Arguments, Writer, innermost};
 use super::slots::Slots;
-use crate::gpu::lower::dispatch::{Binding, Lane};
+use crate::gpu::lower::dispatch::{Binding, ComputeType};
 use crate::gpu::memory::storage_type::suffix;
 use crate::plan::kernel::MapKernel;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ pub(in crate::gpu) fn write(
         let (value, code) = element(program, wide, slots, arguments);
         text += &code;
         // What is computed in f32 is rounded to halves where it is one.
-        let value = if lane == Lane::F16 { format!("{ty}({value})") } else { value };
+        let value = if lane == ComputeType::F16 { format!("{ty}({value})") } else { value };
         let _ = writeln!(text, "return {value};\n}}");
     }
     if binding.width == 8 {

@@ -5,15 +5,15 @@
 use super::code::{Arguments, Name, Place, Writer, split_index};
 use super::elementwise::uniforms;
 use super::expression as expr;
-use super::reduce_schedule::Layout;
+use super::reduce_schedule::ReduceSchedule;
 use super::single_pass_reduce::{self, Shortcut};
 use super::slots::Slots;
-use super::thread_group::{NOWHERE, Shared, Team, better};
+use super::thread_group::{NOWHERE, Shared, ThreadGroup, better};
 use super::{BUILTINS, MapDispatch, MapLowered};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Caps, Dispatch, Lane};
+use crate::gpu::lower::dispatch::{Caps, ComputeType, Dispatch};
 use crate::op::ReduceOp;
-use crate::plan::kernel::{Access, MapKernel, Rank, Step, Value, stages_of};
+use crate::plan::kernel::{Access, LoopLevel, MapKernel, Step, Value, stages_of};
 
 pub(super) fn lower(kernel: &MapKernel, caps: &Caps) -> MapLowered {
     let reduce = Reduce::new(kernel, caps);
@@ -43,27 +43,27 @@ pub(super) fn lower(kernel: &MapKernel, caps: &Caps) -> MapLowered {
 
 /// The passes along a row, and what comes after the last one.
 fn count_stages(kernel: &MapKernel, stage: &[usize]) -> usize {
-    let of_rows = |v: &usize| matches!(kernel.code[*v].rank, Rank::Row | Rank::Full);
+    let of_rows = |v: &usize| matches!(kernel.code[*v].rank, LoopLevel::Row | LoopLevel::Full);
     (0..kernel.code.len()).filter(of_rows).map(|v| stage[v]).max().unwrap_or(0) + 1
 }
 
 pub(super) fn lane_bytes(dtype: DType) -> usize {
-    if Lane::of(dtype) == Lane::I64 { 8 } else { 4 }
+    if ComputeType::of(dtype) == ComputeType::I64 { 8 } else { 4 }
 }
 
 /// A type whose memory holds a lane as it is.
 pub(super) fn lane_dtype(dtype: DType) -> DType {
-    match Lane::of(dtype) {
-        Lane::F32 | Lane::F16 => DType::F32,
-        Lane::I32 => DType::I32,
-        Lane::U32 => DType::U32,
-        Lane::I64 => DType::I64,
+    match ComputeType::of(dtype) {
+        ComputeType::F32 | ComputeType::F16 => DType::F32,
+        ComputeType::I32 => DType::I32,
+        ComputeType::U32 => DType::U32,
+        ComputeType::I64 => DType::I64,
     }
 }
 
 pub(super) struct Reduce<'a> {
     pub kernel: &'a MapKernel,
-    pub layout: Layout,
+    pub layout: ReduceSchedule,
     /// The number of passes before each value.
     stage: Vec<usize>,
     pub stages: usize,
@@ -82,7 +82,7 @@ pub(super) struct Shader {
 }
 
 impl Shader {
-    pub fn finish(self, main: &str, layout: &Layout, groups: usize) -> MapDispatch {
+    pub fn finish(self, main: &str, layout: &ReduceSchedule, groups: usize) -> MapDispatch {
         self.finish_with("", main, layout, &format!("{groups}u"), groups)
     }
 
@@ -91,11 +91,11 @@ impl Shader {
         self,
         functions: &str,
         main: &str,
-        layout: &Layout,
+        layout: &ReduceSchedule,
         limit: &str,
         groups: usize,
     ) -> MapDispatch {
-        let Team { group, subgroup, .. } = layout.team;
+        let ThreadGroup { group, subgroup, .. } = layout.team;
         let exchanges = [functions, main].iter().any(|text| text.contains("subgroupShuffleXor"));
         let lane = match subgroup.filter(|_| exchanges) {
             // The order of lanes in subgroups need not be that of the invocations.
@@ -120,7 +120,7 @@ impl Shader {
 impl<'a> Reduce<'a> {
     pub fn new(kernel: &'a MapKernel, caps: &Caps) -> Reduce<'a> {
         let mut stage = stages_of(&kernel.code);
-        let layout = Layout::choose(kernel, caps, &stage, count_stages(kernel, &stage));
+        let layout = ReduceSchedule::choose(kernel, caps, &stage, count_stages(kernel, &stage));
         let mut shortcuts = vec![None; kernel.code.len()];
         if layout.unrolled.is_none() && layout.splits == 1 && !layout.columns {
             shortcuts = single_pass_reduce::find(kernel);
@@ -131,13 +131,13 @@ impl<'a> Reduce<'a> {
     }
 
     /// With a layout that is given and not chosen.
-    pub fn with(kernel: &'a MapKernel, layout: Layout) -> Reduce<'a> {
+    pub fn with(kernel: &'a MapKernel, layout: ReduceSchedule) -> Reduce<'a> {
         let shortcuts = vec![None; kernel.code.len()];
         Reduce { kernel, layout, stage: stages_of(&kernel.code), stages: 2, shortcuts, alike: &[] }
     }
 
     /// The same of several programs that are alike.
-    pub fn of_many(alike: &'a [&'a MapKernel], layout: Layout) -> Reduce<'a> {
+    pub fn of_many(alike: &'a [&'a MapKernel], layout: ReduceSchedule) -> Reduce<'a> {
         Reduce { alike, ..Reduce::with(alike[0], layout) }
     }
 
@@ -187,7 +187,7 @@ impl<'a> Reduce<'a> {
 
     /// The row and the part of an invocation, and the indices of the outer loops.
     pub fn place(&self, w: &mut Writer, row_group: &str) {
-        let Layout { rows, rows_at_once, columns, team, .. } = &self.layout;
+        let ReduceSchedule { rows, rows_at_once, columns, team, .. } = &self.layout;
         let (parts, stride) = (team.parts, team.stride);
         let (row, part) = if team.four_rows {
             (format!("lane % {stride}u * 4u"), format!("lane / {stride}u"))
@@ -207,7 +207,7 @@ impl<'a> Reduce<'a> {
         w.wide = team.four_rows;
     }
 
-    pub fn by_rank(&self, rank: Rank) -> Vec<Value> {
+    pub fn by_rank(&self, rank: LoopLevel) -> Vec<Value> {
         (0..self.kernel.code.len()).filter(|&v| self.kernel.code[v].rank == rank).collect()
     }
 
@@ -236,7 +236,7 @@ impl<'a> Reduce<'a> {
 
     /// What is computed once for all.
     pub fn uniform_values(&self, w: &mut Writer) {
-        self.values(w, &self.by_rank(Rank::Uniform));
+        self.values(w, &self.by_rank(LoopLevel::Uniform));
     }
 
     /// Computes these values here.
@@ -251,7 +251,7 @@ impl<'a> Reduce<'a> {
 
     /// What is computed once a row, in stage `s`.
     pub fn row_values(&self, w: &mut Writer, s: usize) {
-        let values = self.by_rank(Rank::Row);
+        let values = self.by_rank(LoopLevel::Row);
         if s == 0 {
             w.pick_here(&values);
         }
@@ -266,7 +266,7 @@ impl<'a> Reduce<'a> {
     }
 
     pub fn row_stores(&self, w: &mut Writer) {
-        let of_rows = |&n: &usize| self.kernel.code[self.kernel.stores[n].value].rank == Rank::Row;
+        let of_rows = |&n: &usize| self.kernel.code[self.kernel.stores[n].value].rank == LoopLevel::Row;
         let stores: Vec<usize> = (0..self.kernel.stores.len()).filter(of_rows).collect();
         if stores.is_empty() {
             return;
@@ -280,7 +280,7 @@ impl<'a> Reduce<'a> {
     fn full_values(&self, s: usize, kept: bool) -> Vec<Value> {
         let code = &self.kernel.code;
         if kept {
-            return self.by_rank(Rank::Full).into_iter().filter(|&v| self.stage[v] == s).collect();
+            return self.by_rank(LoopLevel::Full).into_iter().filter(|&v| self.stage[v] == s).collect();
         }
         let folded = self.folds_of_stage(s).into_iter().flat_map(|v| code[v].step.operands());
         let stored = self.stores_of_stage(s).into_iter().map(|store| store.0);
@@ -293,15 +293,15 @@ impl<'a> Reduce<'a> {
         let mut wanted = vec![false; code.len()];
         values.iter().for_each(|&v| wanted[v] = true);
         for v in (0..code.len()).rev() {
-            if wanted[v] && code[v].rank == Rank::Full {
+            if wanted[v] && code[v].rank == LoopLevel::Full {
                 code[v].step.operands().iter().for_each(|&o| wanted[o] = true);
             }
         }
-        (0..code.len()).filter(|&v| wanted[v] && code[v].rank == Rank::Full).collect()
+        (0..code.len()).filter(|&v| wanted[v] && code[v].rank == LoopLevel::Full).collect()
     }
 
     fn stores_of_stage(&self, s: usize) -> Vec<(Value, &Access)> {
-        let here = |value: Value| self.kernel.code[value].rank == Rank::Full && self.stage[value] == s;
+        let here = |value: Value| self.kernel.code[value].rank == LoopLevel::Full && self.stage[value] == s;
         self.kernel.stores.iter().filter(|x| here(x.value)).map(|x| (x.value, &x.access)).collect()
     }
 
@@ -312,7 +312,7 @@ impl<'a> Reduce<'a> {
         if folds.is_empty() && stores.is_empty() && self.layout.unrolled.is_none() {
             return;
         }
-        let Layout { width, wide, team, .. } = self.layout;
+        let ReduceSchedule { width, wide, team, .. } = self.layout;
         for &v in &folds {
             self.declare_fold(w, v);
         }
@@ -373,7 +373,7 @@ impl<'a> Reduce<'a> {
         if kept {
             // Values of earlier stages at this place have its mark.
             for v in 0..w.names.len() {
-                if self.kernel.code[v].rank == Rank::Full && self.stage[v] < s {
+                if self.kernel.code[v].rank == LoopLevel::Full && self.stage[v] < s {
                     w.names[v] = w.names[v].as_ref().map(|n| self.marked(v, n, mark));
                 }
             }
@@ -462,7 +462,7 @@ impl<'a> Reduce<'a> {
     pub fn marked(&self, v: Value, name: &Name, mark: &str) -> Name {
         match &self.kernel.code[v].step {
             // A broadcast has the name of a value that may be the same all along the row.
-            Step::Broadcast(of) if self.kernel.code[*of].rank != Rank::Full => name.clone(),
+            Step::Broadcast(of) if self.kernel.code[*of].rank != LoopLevel::Full => name.clone(),
             Step::Broadcast(of) => self.marked(*of, name, mark),
             _ => Name { text: format!("v{v}{mark}"), wide: name.wide },
         }
@@ -473,7 +473,7 @@ impl<'a> Reduce<'a> {
             return self.declare_riding(w, v);
         }
         let dtype = self.fold_dtype(v);
-        let lane = Lane::of(dtype);
+        let lane = ComputeType::of(dtype);
         let line = match &self.kernel.code[v].step {
             Step::Reduce(op, _) => {
                 let t = lane.name(self.layout.wide);

@@ -1,10 +1,10 @@
 //! How the rows of a reduction are shared out among invocations and workgroups.
 
 use super::code::innermost;
-use super::thread_group::Team;
+use super::thread_group::ThreadGroup;
 use super::{GROUP, can_be_wide};
-use crate::gpu::lower::dispatch::{Caps, Lane};
-use crate::plan::kernel::{MapKernel, Rank, Step, Value, runs_along_rows};
+use crate::gpu::lower::dispatch::{Caps, ComputeType};
+use crate::plan::kernel::{LoopLevel, MapKernel, Step, Value, runs_along_rows};
 use std::collections::HashSet;
 use std::slice::from_ref;
 
@@ -16,9 +16,9 @@ const MOST_UNROLLED: usize = 480;
 const MOST_TOGETHER: usize = 240;
 /// Invocations that keep a large GPU busy, those of large teams for few rows, which wait for memory longer, and those that
 /// share rows with other workgroups, which have less to do each.
-const MANY: usize = 1 << 16;
-const MANY_TOGETHER: usize = 1 << 17;
-const MANY_APART: usize = 1 << 18;
+const BUSY_INVOCATIONS: usize = 1 << 16;
+const BUSY_INVOCATIONS_OF_LARGE_GROUPS: usize = 1 << 17;
+const BUSY_INVOCATIONS_OF_SPLIT_ROWS: usize = 1 << 18;
 /// Parts of a row, and elements in all, that are too few to be shared out.
 const FEW: usize = 4;
 const SMALL: usize = 1 << 16;
@@ -29,11 +29,11 @@ const MUCH: usize = 8;
 const LEAST_ROWS: usize = 8;
 
 /// How the rows are shared out.
-pub(super) struct Layout {
+pub(super) struct ReduceSchedule {
     /// Rows, and what is folded of each.
     pub rows: usize,
     pub width: usize,
-    pub team: Team,
+    pub team: ThreadGroup,
     /// Rows that a workgroup folds.
     pub rows_at_once: usize,
     /// Neighbouring rows lie side by side in memory: so do the members that fold them.
@@ -48,14 +48,14 @@ pub(super) struct Layout {
     pub splits: usize,
 }
 
-impl Layout {
+impl ReduceSchedule {
     /// For a kernel of `stages` stages, with the stage of every value. A row is held in registers wherever what later stages
     /// read of it fits.
-    pub fn choose(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize) -> Layout {
+    pub fn choose(kernel: &MapKernel, caps: &Caps, stage: &[usize], stages: usize) -> ReduceSchedule {
         let rows = kernel.rows();
         let width: usize = kernel.extents[kernel.outer..].iter().product();
         let full: Vec<Value> =
-            (0..kernel.code.len()).filter(|&v| kernel.code[v].rank == Rank::Full).collect();
+            (0..kernel.code.len()).filter(|&v| kernel.code[v].rank == LoopLevel::Full).collect();
         let columns =
             runs_along_rows(&kernel.code, kernel.outer) && kernel.extents[kernel.outer - 1] >= LEAST_ROWS;
         let single = stages <= 2 && !full.iter().any(|&v| stage[v] > 0);
@@ -78,20 +78,23 @@ impl Layout {
             let before_last = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
             // Large teams for few rows, and where all of a row is kept in registers only so.
             let holds = steps.div_ceil(large as usize) * before_last * lanes <= MOST_KEPT;
-            let few_rows = rows * (GROUP as usize) < MANY_TOGETHER;
+            let min_rows_unsplit = rows * (GROUP as usize) < BUSY_INVOCATIONS_OF_LARGE_GROUPS;
             let shared_out = single && rows == 1 && loads >= MUCH;
-            let most =
-                if steps > 8 * GROUP as usize && (holds || few_rows) && !shared_out { large } else { GROUP };
+            let most = if steps > 8 * GROUP as usize && (holds || min_rows_unsplit) && !shared_out {
+                large
+            } else {
+                GROUP
+            };
             // Short ways for the members, but not more of them than the row has elements.
             let mut parts = steps.div_ceil(4).next_power_of_two();
-            while parts * 2 <= steps.next_power_of_two() && rows * parts < MANY {
+            while parts * 2 <= steps.next_power_of_two() && rows * parts < BUSY_INVOCATIONS {
                 parts *= 2;
             }
             let parts = parts.min(most as usize).max(1) as u32;
             (parts, (GROUP / parts).max(1) as usize)
         };
         let group = parts * rows_at_once as u32;
-        let team = Team {
+        let team = ThreadGroup {
             parts,
             stride: if columns { rows_at_once as u32 } else { 1 },
             group,
@@ -109,7 +112,8 @@ impl Layout {
                 (false, _) => 4 / loads.clamp(1, 4),
             };
             let worth = steps / (turns * parts as usize);
-            let splits = (MANY_APART / (groups * group as usize).max(1)).min(worth).clamp(1, 256);
+            let splits =
+                (BUSY_INVOCATIONS_OF_SPLIT_ROWS / (groups * group as usize).max(1)).min(worth).clamp(1, 256);
             // A second dispatch takes longer than a few more turns of the first.
             if splits < FEW && rows * width <= SMALL { 1 } else { splits }
         } else {
@@ -124,17 +128,17 @@ impl Layout {
         let turns = chunks / splits;
         let fits = |&n: &usize| n <= turns && n * full.len() * lanes <= MOST_TOGETHER;
         let together = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
-        Layout { rows, width, team, rows_at_once, columns, wide, unrolled, together, splits }
+        ReduceSchedule { rows, width, team, rows_at_once, columns, wide, unrolled, together, splits }
     }
 
     /// For one row that workgroups fold parts of.
-    pub fn whole(kernel: &MapKernel, caps: &Caps) -> Layout {
+    pub fn whole(kernel: &MapKernel, caps: &Caps) -> ReduceSchedule {
         let wide = can_be_wide(kernel) && is_wide_along(kernel);
         let subgroup = caps.subgroup.filter(|size| GROUP.is_multiple_of(*size));
-        let team = Team { parts: GROUP, stride: 1, group: GROUP, subgroup, four_rows: false };
-        let full = kernel.code.iter().filter(|i| i.rank == Rank::Full).count();
+        let team = ThreadGroup { parts: GROUP, stride: 1, group: GROUP, subgroup, four_rows: false };
+        let full = kernel.code.iter().filter(|i| i.rank == LoopLevel::Full).count();
         let together = [4, 2].into_iter().find(|n| n * full * 4 <= MOST_TOGETHER).unwrap_or(1);
-        Layout {
+        ReduceSchedule {
             rows: 1,
             width: kernel.iterations(),
             team,
@@ -148,7 +152,7 @@ impl Layout {
     }
 
     /// For columns of which `splits` parts are there already, by a workgroup with as many members as that, or fewer.
-    pub fn of_parts(kernel: &MapKernel, caps: &Caps, members: u32, splits: usize) -> Layout {
+    pub fn of_parts(kernel: &MapKernel, caps: &Caps, members: u32, splits: usize) -> ReduceSchedule {
         /// Fours of columns side by side.
         const SIDE: u32 = 8;
         let rows = kernel.rows();
@@ -156,10 +160,10 @@ impl Layout {
         let parts = (members / side).min(splits.next_power_of_two() as u32);
         let group = parts * side;
         let subgroup = caps.subgroup.filter(|size| group.is_multiple_of(*size));
-        Layout {
+        ReduceSchedule {
             rows,
             width: kernel.iterations() / rows,
-            team: Team { parts, stride: side, group, subgroup, four_rows: true },
+            team: ThreadGroup { parts, stride: side, group, subgroup, four_rows: true },
             rows_at_once: 4 * side as usize,
             columns: true,
             wide: true,
@@ -180,7 +184,7 @@ impl Layout {
 pub(super) fn most_members(kernels: &[MapKernel], caps: &Caps) -> u32 {
     let types = |is_wanted: fn(&Step) -> bool| {
         let folds = kernels.iter().flat_map(|kernel| &kernel.code).filter(|i| is_wanted(&i.step));
-        folds.map(|i| Lane::of(i.dtype)).collect::<HashSet<Lane>>().len() as u32
+        folds.map(|i| ComputeType::of(i.dtype)).collect::<HashSet<ComputeType>>().len() as u32
     };
     let of_columns = types(|step| matches!(step, Step::Reduce(..))).max(2);
     let of_rows = types(|step| matches!(step, Step::Total(..)));
@@ -208,10 +212,10 @@ fn at_once(group: u32, units: usize, steps: usize, elements: usize, values: usiz
 fn read_later(kernel: &MapKernel, stage: &[usize]) -> usize {
     let code = &kernel.code;
     let mut later = vec![false; code.len()];
-    for v in (0..code.len()).filter(|&v| code[v].rank == Rank::Full) {
+    for v in (0..code.len()).filter(|&v| code[v].rank == LoopLevel::Full) {
         code[v].step.operands().iter().for_each(|&o| later[o] |= stage[o] < stage[v]);
     }
-    (0..code.len()).filter(|&v| later[v] && code[v].rank == Rank::Full).count()
+    (0..code.len()).filter(|&v| later[v] && code[v].rank == LoopLevel::Full).count()
 }
 
 /// Whether four neighbouring rows can be loaded at once, for at least one load, and everything else done for each of
@@ -221,7 +225,7 @@ pub(super) fn is_wide_across(kernel: &MapKernel) -> bool {
     let load = |step: &Step| matches!(step, Step::Load { access, .. } if access.is_straight_along(along, 4));
     let single = |step: &Step| matches!(step, Step::ArgReduce { .. });
     kernel.extents[along].is_multiple_of(4)
-        && kernel.code.iter().any(|i| i.rank == Rank::Full && load(&i.step))
+        && kernel.code.iter().any(|i| i.rank == LoopLevel::Full && load(&i.step))
         && !kernel.code.iter().any(|i| single(&i.step))
 }
 

@@ -12,7 +12,7 @@ use crate::plan::view::{Affine, Check};
 /// Places of a row that an invocation computes, if each is one element, or four neighbours.
 const PLACES: [usize; 2] = [8, 4];
 /// Elements that are worth it, and turns of a workgroup along one row.
-const MANY: usize = 1 << 20;
+const MIN_ELEMENTS: usize = 1 << 20;
 const TURNS: usize = 4;
 /// The most values that are computed by an invocation.
 const MOST_VALUES: usize = 256;
@@ -49,7 +49,7 @@ pub(super) fn lower(kernel: &MapKernel) -> Option<MapDispatch> {
     let values = varies.iter().filter(|v| **v).count() * places * if wide { 4 } else { 1 };
     let chunk = GROUP as usize * places;
     let gains = kernel.extents.len() > 1
-        && kernel.iterations() >= MANY
+        && kernel.iterations() >= MIN_ELEMENTS
         && units(kernel) >= TURNS * chunk
         && values <= MOST_VALUES
         && (0..varies.len()).any(of_rows);

@@ -3,8 +3,8 @@
 
 use super::wgsl::{linker, math};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Caps, Lane};
-use crate::gpu::memory::storage_type::{Stored, conversions, of_width, suffix};
+use crate::gpu::lower::dispatch::{Caps, ComputeType};
+use crate::gpu::memory::storage_type::{StorageType, conversions, of_width, suffix};
 use std::fmt::Write;
 
 /// The function that a body calls with the number of an assertion that does not hold, and the low and the high word of the
@@ -30,7 +30,7 @@ pub(crate) fn asserts(body: &str) -> bool {
 /// A piece of memory as the shader declares it: one binding, or several where it is larger than a binding may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Declared {
-    pub stored: Stored,
+    pub stored: StorageType,
     pub width: u32,
     pub writable: bool,
     /// The numbers of the pieces that the shader sees, in order.
@@ -43,7 +43,7 @@ pub(crate) struct Accessor {
     pub name: String,
     pub declared: usize,
     pub dtype: DType,
-    pub lane: Lane,
+    pub lane: ComputeType,
     pub reads: bool,
     pub writes: bool,
 }
@@ -74,7 +74,7 @@ impl Frame<'_> {
 
     /// The shader around `body`.
     pub fn source(&self, body: &str) -> String {
-        if self.caps.parts_of_vectors {
+        if self.caps.component_stores {
             return self.text(body);
         }
         let declared: Vec<Declared> =
@@ -176,7 +176,7 @@ impl Frame<'_> {
             self.each_piece(text, a.declared, 8, |place| format!("return {place};"));
             *text += "}\n";
         }
-        if a.writes && d.stored == Stored::F16 {
+        if a.writes && d.stored == StorageType::F16 {
             let (name, lane) = (&a.name, a.lane.name(true));
             let _ = writeln!(text, "fn store8_{name}(i: u32, low: {lane}, high: {lane}) {{");
             if d.width == 8 {

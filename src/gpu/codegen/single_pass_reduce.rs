@@ -9,17 +9,17 @@ use super::expression as expr;
 use super::reduce::Reduce;
 use super::thread_group::Shared;
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::Lane;
+use crate::gpu::lower::dispatch::ComputeType;
 use crate::op::{BinaryOp, ReduceOp, UnaryOp};
-use crate::plan::kernel::{Instruction, MapKernel, Rank, Step, Value, stages_of};
+use crate::plan::kernel::{Instruction, LoopLevel, MapKernel, Step, Value, stages_of};
 
 /// How a fold is computed without its own pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shortcut {
     /// Σ e^(x − shift), for a shift that is made of the maximum of x.
-    Ride { max: Value, shift: Value },
+    OnlineSoftmaxSum { max: Value, shift: Value },
     /// Σ (of where the place is `at`, `otherwise` elsewhere).
-    Pick { at: Value, of: Value, otherwise: Value },
+    OneHotPick { at: Value, of: Value, otherwise: Value },
 }
 
 /// The shortcuts of a kernel's folds, by value.
@@ -29,10 +29,13 @@ pub(super) fn find(kernel: &MapKernel) -> Vec<Option<Shortcut>> {
     for v in 0..kernel.code.len() {
         let shortcut = pick(kernel, v).or_else(|| ride(&kernel.code, &stage, v));
         let is_taken = |max: Value| {
-            found.iter().flatten().any(|s| matches!(s, Shortcut::Ride { max: other, .. } if *other == max))
+            found
+                .iter()
+                .flatten()
+                .any(|s| matches!(s, Shortcut::OnlineSoftmaxSum { max: other, .. } if *other == max))
         };
         match shortcut {
-            Some(Shortcut::Ride { max, .. }) if is_taken(max) => {}
+            Some(Shortcut::OnlineSoftmaxSum { max, .. }) if is_taken(max) => {}
             _ => found[v] = shortcut,
         }
     }
@@ -73,9 +76,10 @@ fn ride(code: &[Instruction], stage: &[usize], v: Value) -> Option<Shortcut> {
     let shift = source(code, shift);
     let is_max = |m: &Value| matches!(code[*m].step, Step::Reduce(ReduceOp::Max, of) if of == x);
     let max = (0..v).find(is_max)?;
-    let known_with_max = code[shift].rank == Rank::Row && stage[shift] <= 1 && is_made_of(code, shift, max);
+    let known_with_max =
+        code[shift].rank == LoopLevel::Row && stage[shift] <= 1 && is_made_of(code, shift, max);
     (known_with_max && stage[max] == 0 && code[max].dtype == DType::F32)
-        .then_some(Shortcut::Ride { max, shift })
+        .then_some(Shortcut::OnlineSoftmaxSum { max, shift })
 }
 
 /// Whether `part` is among what `v` is computed from.
@@ -101,9 +105,9 @@ fn pick(kernel: &MapKernel, v: Value) -> Option<Shortcut> {
     let otherwise = source(code, otherwise);
     let fits = one_loop
         && counts(index)
-        && matches!(code[at].rank, Rank::Row | Rank::Uniform)
-        && code[otherwise].rank == Rank::Uniform;
-    fits.then_some(Shortcut::Pick { at, of, otherwise })
+        && matches!(code[at].rank, LoopLevel::Row | LoopLevel::Uniform)
+        && code[otherwise].rank == LoopLevel::Uniform;
+    fits.then_some(Shortcut::OneHotPick { at, of, otherwise })
 }
 
 /// `peak`, or 0 where there is nothing finite to take away.
@@ -119,13 +123,14 @@ fn shrink(from: &str, to: &str) -> String {
 impl Reduce<'_> {
     /// The sum that rides with a maximum.
     pub fn rider(&self, max: Value) -> Option<Value> {
-        let rides = |s: &Option<Shortcut>| matches!(s, Some(Shortcut::Ride { max: m, .. }) if *m == max);
+        let rides =
+            |s: &Option<Shortcut>| matches!(s, Some(Shortcut::OnlineSoftmaxSum { max: m, .. }) if *m == max);
         self.shortcuts.iter().position(rides)
     }
 
     /// The largest so far, what is taken away from every exponent, and the sum of the exponentials so far.
     pub fn declare_riding(&self, w: &mut Writer, max: Value) {
-        let t = Lane::F32.name(self.layout.wide);
+        let t = ComputeType::F32.name(self.layout.wide);
         w.line(format!(
             "var peak{max}: f32 = -m_inf();\nvar base{max}: f32 = 0.0;\nvar mass{max} = {t}(0.0);"
         ));
@@ -167,13 +172,13 @@ impl Reduce<'_> {
     /// Writes a fold that has a shortcut, where everything that it is made of is known.
     pub fn take_shortcut(&self, w: &mut Writer, v: Value, shortcut: Shortcut) {
         let value = match shortcut {
-            Shortcut::Ride { max, shift } => {
+            Shortcut::OnlineSoftmaxSum { max, shift } => {
                 let shift = w.operand(shift, false);
                 // e⁰ = 1 wherever the shift is the maximum; the rest is what becomes of infinities.
                 format!("all{max} * m_exp(top{max} - {shift})")
             }
-            Shortcut::Pick { at, of, otherwise } => {
-                let (extent, lane) = (self.layout.width, Lane::of(self.kernel.code[at].dtype));
+            Shortcut::OneHotPick { at, of, otherwise } => {
+                let (extent, lane) = (self.layout.width, ComputeType::of(self.kernel.code[at].dtype));
                 let (inside, place) = bounded(&w.operand(at, false), lane, extent);
                 w.line(format!("let hits{v} = {inside};\nlet place{v} = select(0u, {place}, hits{v});"));
                 let picked = self.value_at(w, of, &format!("place{v}"), &format!("_at{v}"));

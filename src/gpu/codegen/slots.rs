@@ -1,7 +1,7 @@
 //! The slots that a shader uses: numbered in the order they are met, so that equal kernels have equal text.
 
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Lane, Memory};
+use crate::gpu::lower::dispatch::{Binding, ComputeType, Memory};
 use crate::plan::kernel::Slot;
 use std::sync::{Mutex, PoisonError};
 
@@ -25,7 +25,7 @@ impl Slots {
     fn find(&mut self, memory: Memory, dtype: DType) -> &mut Binding {
         let k = self.bindings.iter().position(|b| b.memory == memory).unwrap_or_else(|| {
             let name = name(self.bindings.len());
-            let lane = Lane::of(dtype);
+            let lane = ComputeType::of(dtype);
             self.bindings.push(Binding { name, memory, dtype, lane, width: 1, reads: false, writes: false });
             self.bindings.len() - 1
         });

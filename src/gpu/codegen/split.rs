@@ -4,12 +4,12 @@ use super::MapDispatch;
 use super::code::{Name, Writer};
 use super::expression as expr;
 use super::reduce::{Reduce, Shader, lane_dtype};
-use super::reduce_schedule::Layout;
+use super::reduce_schedule::ReduceSchedule;
 use super::thread_group::{NOWHERE, Shared, better};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Lane, Memory};
+use crate::gpu::lower::dispatch::{ComputeType, Memory};
 use crate::gpu::memory::storage_type::suffix;
-use crate::plan::kernel::{Rank, Step};
+use crate::plan::kernel::{LoopLevel, Step};
 
 /// The most parts of a row that an invocation folds without a loop.
 const MOST_TURNS: usize = 32;
@@ -17,13 +17,13 @@ const MOST_TURNS: usize = 32;
 impl Reduce<'_> {
     /// The dispatch in which several workgroups share a row: each leaves its part in scratch memory.
     pub fn split(&self) -> MapDispatch {
-        let Layout { width, splits, team, wide, .. } = self.layout;
+        let ReduceSchedule { width, splits, team, wide, .. } = self.layout;
         let unit = team.parts as usize * if wide && !team.four_rows { 4 } else { 1 };
         let length = width.div_ceil(splits).next_multiple_of(unit);
         let mut shader = Shader::default();
         let mut shared = Shared::default();
         let mut w = self.writer(&mut shader, String::new());
-        for v in self.by_rank(Rank::Uniform) {
+        for v in self.by_rank(LoopLevel::Uniform) {
             w.compute(v);
         }
         w.line(format!("let row_group = group / {splits}u;\nlet split = group % {splits}u;"));
@@ -58,7 +58,7 @@ impl Reduce<'_> {
 
     /// Where the part of workgroup `split` stands: four rows are written at once, so that they lie side by side.
     fn partial_at(&self, split: &str) -> String {
-        let Layout { rows, splits, team, .. } = &self.layout;
+        let ReduceSchedule { rows, splits, team, .. } = &self.layout;
         if team.four_rows {
             format!("({split}) * {rows}u + row")
         } else {
@@ -68,7 +68,7 @@ impl Reduce<'_> {
 
     /// Folds what the workgroups of a split row left, from the scratch memory of number `first` on.
     pub fn fold_partials(&self, w: &mut Writer, shared: &mut Shared, first: usize) {
-        let Layout { splits, team, .. } = self.layout;
+        let ReduceSchedule { splits, team, .. } = self.layout;
         let mut scratch = first;
         for v in self.folds_of_stage(0) {
             let dtype = self.fold_dtype(v);
@@ -81,7 +81,7 @@ impl Reduce<'_> {
             let walk = format!("for (var e = part; e < {splits}u; e += {}u) {{", team.parts);
             match &self.kernel.code[v].step {
                 Step::Reduce(op, _) => {
-                    let t = Lane::of(dtype).name(team.four_rows);
+                    let t = ComputeType::of(dtype).name(team.four_rows);
                     w.line(format!("var sum{v}: {t} = {t}({});", expr::identity(*op, dtype)));
                     let load = |e: &str| format!("load{four}_{name}({})", self.partial_at(e));
                     let add = |part: &str| {

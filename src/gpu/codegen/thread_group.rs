@@ -2,7 +2,7 @@
 
 use super::expression as expr;
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::Lane;
+use crate::gpu::lower::dispatch::ComputeType;
 use crate::gpu::memory::storage_type::suffix;
 use crate::op::ReduceOp;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// A workgroup of `group` invocations as teams of `parts`, whose members stand `stride` apart.
 #[derive(Clone, Copy)]
-pub(super) struct Team {
+pub(super) struct ThreadGroup {
     pub parts: u32,
     pub stride: u32,
     pub group: u32,
@@ -25,7 +25,7 @@ pub(super) struct Team {
 pub(super) struct Shared(BTreeSet<(String, String)>);
 
 impl Shared {
-    pub fn name(&mut self, lane: Lane, wide: bool) -> String {
+    pub fn name(&mut self, lane: ComputeType, wide: bool) -> String {
         let name = format!("shared_{}{}", lane.scalar(), suffix(wide));
         self.0.insert((name.clone(), lane.name(wide)));
         name
@@ -39,10 +39,10 @@ impl Shared {
     }
 }
 
-impl Team {
+impl ThreadGroup {
     /// The same workgroup as one team.
-    pub fn whole(self) -> Team {
-        Team { parts: self.group, stride: 1, four_rows: false, ..self }
+    pub fn whole(self) -> ThreadGroup {
+        ThreadGroup { parts: self.group, stride: 1, four_rows: false, ..self }
     }
 
     /// Folds `value` of every member; all of them get the result as `name`. A member is `lane` in its workgroup
@@ -61,8 +61,8 @@ impl Team {
             let _ = writeln!(text, "let {name} = {value};");
             return;
         }
-        let lane = Lane::of(dtype);
-        let direct = self.subgroup.filter(|_| self.stride == 1 && lane != Lane::I64);
+        let lane = ComputeType::of(dtype);
+        let direct = self.subgroup.filter(|_| self.stride == 1 && lane != ComputeType::I64);
         let Some(size) = direct else {
             let memory = shared.name(lane, self.four_rows);
             let _ = writeln!(text, "{memory}[lane] = {value};\nworkgroupBarrier();");
@@ -117,7 +117,7 @@ impl Team {
         if self.parts == 1 {
             return;
         }
-        let values = shared.name(Lane::of(dtype), false);
+        let values = shared.name(ComputeType::of(dtype), false);
         let places = "shared_places";
         shared.0.insert((places.to_string(), "u32".to_string()));
         let _ =

@@ -1,21 +1,21 @@
 //! A GPU that was opened: its device and queue, what it can do, its memory, its pipelines, and what went wrong.
 
 use super::adapter;
-use super::device_errors::{Advice, Faults};
+use super::device_errors::{ErrorHints, Faults};
 use super::fault_injection::Injected;
 use crate::dtype::DType;
 use crate::engine::count_submission;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gpu::lower::dispatch::Caps;
 use crate::gpu::memory::pool::{Arena, Pool};
-use crate::gpu::memory::storage_type::Stored;
+use crate::gpu::memory::storage_type::StorageType;
 use crate::gpu::runtime::assertions::Assertions;
 use crate::gpu::runtime::disk_cache::DiskCache;
 use crate::gpu::runtime::pipeline::Pipelines;
-use crate::gpu::runtime::preencode::Dispatches;
-use crate::gpu::runtime::submission::Pace;
-use crate::gpu::tune::Kept;
-use crate::plan::memory::MemoryRules;
+use crate::gpu::runtime::preencode::DispatchList;
+use crate::gpu::runtime::submission::CostModel;
+use crate::gpu::tune::TuningCache;
+use crate::plan::memory::DeviceLimits;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,7 +32,7 @@ pub(crate) struct Context {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     pub caps: Caps,
-    pub rules: MemoryRules,
+    pub rules: DeviceLimits,
     pub pool: Mutex<Pool>,
     pub arena: Mutex<Arena>,
     pub timestamps: bool,
@@ -41,18 +41,18 @@ pub(crate) struct Context {
     pub disk_cache: Option<DiskCache>,
     /// Whether pipelines are compiled to be tried and not to be kept.
     pub on_trial: AtomicBool,
-    pub pace: Pace,
+    pub pace: CostModel,
     /// Plans that are encoded once more when there is time.
-    to_encode: Mutex<VecDeque<Weak<Dispatches>>>,
+    preencode_queue: Mutex<VecDeque<Weak<DispatchList>>>,
     /// What was tuned.
-    kept: Mutex<Kept>,
+    kept: Mutex<TuningCache>,
     pub faults: Faults,
     /// The bytes of its own memory, if its driver tells.
     pub memory: Option<u64>,
     /// Indices and divisors that kernels have found fault with.
     pub assertions: Assertions,
     /// Bytes that were allocated and not given back, and those of them that tensors have.
-    pub given: Arc<AtomicU64>,
+    pub allocated_bytes: Arc<AtomicU64>,
     pub used: AtomicU64,
     pub injected: Injected,
 }
@@ -128,7 +128,7 @@ fn only_webgpu() -> bool {
     crate::environment::values().webgpu_limits
 }
 
-const ADVICE: Advice = Advice {
+const ADVICE: ErrorHints = ErrorHints {
     lost: "tensors on it are gone, new ones open it again",
     out_of_memory: "use smaller batches, f16, or checkpointing",
     patience: Duration::from_millis(200),
@@ -173,31 +173,31 @@ impl Context {
         // Subgroups of one size are used as such; where it varies, shaders do without.
         let fixed = info.subgroup_min_size == info.subgroup_max_size && info.subgroup_min_size >= 4;
         // Vulkan's memory model knows parts of vectors by themselves; WebGPU does not.
-        let parts_of_vectors = info.backend == wgpu::Backend::Vulkan && !only_webgpu();
+        let component_stores = info.backend == wgpu::Backend::Vulkan && !only_webgpu();
         let caps = Caps {
             f16: features.contains(F::SHADER_F16),
             i64: features.contains(F::SHADER_INT64),
             subgroup: (features.contains(F::SUBGROUP) && fixed).then_some(info.subgroup_min_size),
             // Their tiles are filled part by part.
-            cooperative: cooperative && parts_of_vectors,
-            skips_rounding: info.vendor == NVIDIA,
-            parts_of_vectors,
+            cooperative: cooperative && component_stores,
+            elides_f16_roundtrip: info.vendor == NVIDIA,
+            component_stores,
             invocations: limits.max_compute_invocations_per_workgroup,
             workgroup_bytes: limits.max_compute_workgroup_storage_size,
         };
         let f16 = caps.f16;
         let mut sizes = [0; DType::ALL.len()];
         for dtype in DType::ALL {
-            sizes[dtype as usize] = if dtype == DType::F64 { 8 } else { Stored::of(dtype, f16).size() };
+            sizes[dtype as usize] = if dtype == DType::F64 { 8 } else { StorageType::of(dtype, f16).size() };
         }
-        let rules = MemoryRules {
+        let rules = DeviceLimits {
             alignment: 256.max(limits.min_storage_buffer_offset_alignment as usize),
             block: block_bytes(&limits),
-            shelves: 3,
+            regions: 3,
             slots: limits.max_storage_buffers_per_shader_stage as usize,
             // One workgroup walks along it.
-            longest_row: 1 << 16,
-            few_rows: 2048,
+            max_fused_row: 1 << 16,
+            min_rows_unsplit: 2048,
             columns: true,
             prologues: true,
             beside: true,
@@ -207,11 +207,11 @@ impl Context {
             faults: Faults::of(&device, format!("gpu:{index} ({})", info.name), &ADVICE),
             index,
             generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
-            pace: Pace::of(adapter::kind(&info)),
+            pace: CostModel::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
             on_trial: AtomicBool::new(false),
-            kept: Mutex::new(Kept::open(&info, &caps)),
-            to_encode: Mutex::default(),
+            kept: Mutex::new(TuningCache::open(&info, &caps)),
+            preencode_queue: Mutex::default(),
             memory: adapter::memory(&adapter),
             name: info.name,
             timestamps: features.contains(F::TIMESTAMP_QUERY),
@@ -223,20 +223,20 @@ impl Context {
             arena: Mutex::default(),
             pipelines: Mutex::default(),
             assertions: Assertions::default(),
-            given: Arc::default(),
+            allocated_bytes: Arc::default(),
             used: AtomicU64::new(0),
             injected: Injected::default(),
         })
     }
 
     /// What was tuned.
-    pub fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub fn kept(&self) -> MutexGuard<'_, TuningCache> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Plans that are encoded once more when there is time.
-    pub fn to_encode(&self) -> MutexGuard<'_, VecDeque<Weak<Dispatches>>> {
-        self.to_encode.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn preencode_queue(&self) -> MutexGuard<'_, VecDeque<Weak<DispatchList>>> {
+        self.preencode_queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the device something to do.

@@ -10,11 +10,11 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(crate) struct Faults {
     device: wgpu::Device,
-    noted: Arc<Noted>,
+    noted: Arc<RecordedErrors>,
 }
 
 /// What to do about a fault, as errors say it.
-pub(crate) struct Advice {
+pub(crate) struct ErrorHints {
     pub lost: &'static str,
     pub out_of_memory: &'static str,
     /// How long a refusal waits for the loss that may be its reason.
@@ -23,14 +23,14 @@ pub(crate) struct Advice {
 }
 
 /// What the handlers write. The device has them, so they must not have the device.
-struct Noted {
+struct RecordedErrors {
     who: String,
-    advice: &'static Advice,
+    advice: &'static ErrorHints,
     first: Mutex<Option<wgpu::Error>>,
     lost: OnceLock<String>,
 }
 
-impl Noted {
+impl RecordedErrors {
     fn note(&self, fault: wgpu::Error) {
         self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
@@ -38,8 +38,8 @@ impl Noted {
 
 impl Faults {
     /// Those of a device that was just opened, and is called `who`.
-    pub fn of(device: &wgpu::Device, who: String, advice: &'static Advice) -> Faults {
-        let noted = Arc::new(Noted { who, advice, first: Mutex::new(None), lost: OnceLock::new() });
+    pub fn of(device: &wgpu::Device, who: String, advice: &'static ErrorHints) -> Faults {
+        let noted = Arc::new(RecordedErrors { who, advice, first: Mutex::new(None), lost: OnceLock::new() });
         let told = noted.clone();
         device.on_uncaptured_error(Arc::new(move |fault| told.note(fault)));
         let told = noted.clone();

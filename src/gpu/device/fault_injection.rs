@@ -73,7 +73,7 @@ pub fn fail_next_map(index: usize) -> Result<()> {
 
 /// Lets the next run of a plan on `gpu:index` have commands that are not valid. For tests.
 #[doc(hidden)]
-pub fn spoil_next_run(index: usize) -> Result<()> {
+pub fn fail_next_run(index: usize) -> Result<()> {
     context::open(index)?.injected.bad_run.store(true, Relaxed);
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Matrices of which products ask for the largest magnitudes of rows or columns: whoever writes one in the same plan notes
 //! them in memory beside the plan's.
 
-use super::dispatch::{Largest, Memory};
+use super::dispatch::{AbsMax, Memory};
 use super::kernel_select;
-use super::{Builder, Slice};
+use super::{Builder, ScratchSlot};
 use crate::dtype::DType;
-use crate::gpu::chunking::loops::Pieces;
+use crate::gpu::chunking::loops::ChunkLayout;
 use crate::gpu::codegen;
-use crate::plan::kernel::{MapKernel, Operand, Slot, Special, SpecialKernel, Work};
+use crate::plan::kernel::{KernelBody, MapKernel, NativeKernel, NativeOp, Operand, Slot};
 use std::collections::HashMap;
 
 /// A matrix with its writer's program, and the lists of its rows' and its columns' largest.
@@ -46,7 +46,7 @@ impl Builder<'_> {
     pub(super) fn find_noted(&mut self) {
         let mut writers = Writers::new();
         for kernel in &self.plan.kernels {
-            if let Work::Map(maps) = &kernel.work
+            if let KernelBody::Map(maps) = &kernel.work
                 && let [map] = &maps[..]
             {
                 for store in &map.stores {
@@ -55,9 +55,10 @@ impl Builder<'_> {
             }
         }
         for kernel in &self.plan.kernels {
-            let Work::Special(s) = &kernel.work else { continue };
-            let asks = kernel_select::asks(s, self.target.caps, self.target.choices.of(s, self.target.caps));
-            for (number, operand) in s.operands.iter().enumerate().take(2).filter(|(n, _)| asks[*n]) {
+            let KernelBody::Native(s) = &kernel.work else { continue };
+            let needed =
+                kernel_select::needs_absmax(s, self.target.caps, self.target.choices.of(s, self.target.caps));
+            for (number, operand) in s.operands.iter().enumerate().take(2).filter(|(n, _)| needed[*n]) {
                 if let Some((lanes, shape)) = lanes_of(operand, number) {
                     self.note(&writers, operand.slot, lanes, shape);
                 }
@@ -84,7 +85,7 @@ impl Builder<'_> {
             let scratch = self.place_scratch(&[bytes as u64], 0);
             self.scratch_bytes = self.scratch_bytes.max(scratch.end);
             self.noted[n].lists[which] = Some(self.slots());
-            self.aside.push(Slice { at: scratch.places[0].0, bytes, dtype: DType::I32 });
+            self.aside.push(ScratchSlot { at: scratch.places[0].0, bytes, dtype: DType::I32 });
         }
     }
 
@@ -105,13 +106,13 @@ impl Builder<'_> {
     }
 
     /// What is known of a product's operands.
-    pub(super) fn known_of(&self, s: &SpecialKernel) -> [Option<Largest>; 2] {
+    pub(super) fn known_of(&self, s: &NativeKernel) -> [Option<AbsMax>; 2] {
         let known = |number: usize| {
-            let operand = s.operands.get(number).filter(|_| s.special == Special::Matmul)?;
+            let operand = s.operands.get(number).filter(|_| s.special == NativeOp::Matmul)?;
             let noted = self.noted.iter().find(|noted| noted.matrix == operand.slot)?;
             let (lanes, shape) = lanes_of(operand, number)?;
             let list = noted.lists[lanes as usize].filter(|_| noted.program.shape() == shape)?;
-            Some(Largest { memory: Memory::Slot(list), parts: noted.program.lists()[lanes as usize] })
+            Some(AbsMax { memory: Memory::Slot(list), parts: noted.program.lists()[lanes as usize] })
         };
         [known(0), known(1)]
     }
@@ -147,18 +148,18 @@ mod tests {
                 let matrix = (&x - &level).exp();
                 realize_all(&[matrix.matmul(&a), matrix.t().matmul(&b), matrix]);
             };
-            let all = texts(&Caps::MOST, multiply);
+            let all = texts(&Caps::FULL, multiply);
             assert!(all[0].contains("most_0") && all[0].contains("subgroupMax"), "{}", all[0]);
             // The other operands' largest are looked for, and not the matrix's.
             let contain = |part: &str| all.iter().any(|text| text.contains(part));
             assert!(contain("largest_b") && contain("noted_a") && !contain("largest_a"));
-            assert!(texts(&Caps::LEAST, multiply).iter().all(|text| !text.contains("most_0")));
+            assert!(texts(&Caps::MINIMAL, multiply).iter().all(|text| !text.contains("most_0")));
         }
     }
 
     #[test]
     fn of_two_matrices_that_a_kernel_writes_one_is_noted() {
-        let all = texts(&Caps::MOST, || {
+        let all = texts(&Caps::FULL, || {
             let (x, level) = (made([1024, 4098]), made([1024, 1]));
             let (a, b) = (made([4098, 256]), made([4098, 256]));
             let first = &x - &level;

@@ -1,21 +1,21 @@
 //! Kernels that see more pieces of memory than a dispatch may: in parts, in stages or with copies, each of which sees few
 //! enough.
 
-use super::{Builder, Slice, Source, Target, write_programs};
+use super::{Builder, LoweringTarget, ScratchSlot, Source, write_programs};
 use crate::error::{Error, ErrorKind, Result};
-use crate::gpu::chunking::kernel_split::Part;
-use crate::gpu::chunking::loops::{self, Pieces, Windows};
+use crate::gpu::chunking::kernel_split::SubKernel;
+use crate::gpu::chunking::loops::{self, ChunkLayout, VisibleChunks};
 use crate::gpu::chunking::multipass;
-use crate::gpu::chunking::staging::{self, Detour};
+use crate::gpu::chunking::staging::{self, KernelSequence};
 use crate::gpu::codegen::{self, MapLowered};
-use crate::plan::kernel::{Kernel, MapKernel, Slot, SpecialKernel, Work};
+use crate::plan::kernel::{Kernel, KernelBody, MapKernel, NativeKernel, Slot};
 
 /// Bindings for what the dispatches of a fold leave to each other, at most.
 const SCRATCH: usize = 2;
 
 impl Builder<'_> {
     /// Whether these programs, which may share a dispatch, see tensors of several pieces, and too many of them.
-    pub(super) fn is_crowded(&self, maps: &[MapKernel]) -> bool {
+    pub(super) fn exceeds_binding_limit(&self, maps: &[MapKernel]) -> bool {
         let mut slots: Vec<Slot> = maps.iter().flat_map(MapKernel::slots).collect();
         slots.sort_unstable();
         slots.dedup();
@@ -30,7 +30,7 @@ impl Builder<'_> {
 
     /// A program that sees too many pieces of memory: in parts or, where that is not enough, in stages.
     pub(super) fn add_crowded(&mut self, k: usize, kernel: &Kernel, map: &MapKernel) -> Result<()> {
-        let Target { caps, rules, .. } = self.target;
+        let LoweringTarget { caps, rules, .. } = self.target;
         match self.parts(map) {
             Ok(parts) => parts.into_iter().try_for_each(|part| {
                 let windows = loops::windows(&part, self);
@@ -39,7 +39,7 @@ impl Builder<'_> {
             }),
             Err(error) => {
                 let most = self.slots_for(std::slice::from_ref(map)) - SCRATCH;
-                let detour = multipass::detour(map, self.slots(), most, self);
+                let detour = multipass::lower_multipass(map, self.slots(), most, self);
                 let detour = detour.filter(|detour| self.keeps_what_it_reads(detour));
                 self.add_detours(k, kernel, detour.map(|detour| vec![detour]), error)
             }
@@ -48,7 +48,7 @@ impl Builder<'_> {
 
     /// Parts of a program that see few enough pieces.
     fn parts(&self, map: &MapKernel) -> Result<Vec<MapKernel>> {
-        let Target { caps, rules, .. } = self.target;
+        let LoweringTarget { caps, rules, .. } = self.target;
         let seen = |map: &MapKernel| loops::number(&loops::windows(map, self));
         let scratch =
             |map: &MapKernel| codegen::lower(std::slice::from_ref(map), caps, rules.slots).scratch.len();
@@ -68,7 +68,7 @@ impl Builder<'_> {
     }
 
     /// A kernel from a template that sees too many pieces of memory: in parts or, where that is not enough, with copies.
-    pub(super) fn add_large(&mut self, k: usize, kernel: &Kernel, s: &SpecialKernel) -> Result<()> {
+    pub(super) fn add_large(&mut self, k: usize, kernel: &Kernel, s: &NativeKernel) -> Result<()> {
         self.add_late()?;
         match self.special_parts(s, kernel) {
             Ok(parts) => parts
@@ -82,14 +82,14 @@ impl Builder<'_> {
     }
 
     /// Parts of a kernel from a template that see few enough pieces, and which.
-    fn special_parts(&self, s: &SpecialKernel, kernel: &Kernel) -> Result<Vec<(MapLowered, Windows)>> {
-        let Target { caps, rules, .. } = self.target;
-        let lower = |part: &Part| (write_programs(s, kernel, part.lower(caps)), part.windows(self));
-        let cost = |part: &Part| {
+    fn special_parts(&self, s: &NativeKernel, kernel: &Kernel) -> Result<Vec<(MapLowered, VisibleChunks)>> {
+        let LoweringTarget { caps, rules, .. } = self.target;
+        let lower = |part: &SubKernel| (write_programs(s, kernel, part.lower(caps)), part.windows(self));
+        let cost = |part: &SubKernel| {
             let (lowered, windows) = lower(part);
             self.seen(kernel, &lowered, &windows)
         };
-        let whole = Part::whole(s);
+        let whole = SubKernel::whole(s);
         let parts = whole.fitting(rules.slots, &cost);
         let parts = parts.map_err(|part| self.too_many(cost(&part), "even a small part"))?;
         Ok(parts.iter().map(lower).collect())
@@ -100,7 +100,7 @@ impl Builder<'_> {
         &mut self,
         k: usize,
         kernel: &Kernel,
-        detours: Option<Vec<Detour>>,
+        detours: Option<Vec<KernelSequence>>,
         error: Error,
     ) -> Result<()> {
         /// Detours of what is itself on a detour: its memory may be large, too.
@@ -108,11 +108,11 @@ impl Builder<'_> {
         let Some(detours) = detours.filter(|_| self.depth < DEEPEST) else { return Err(error) };
         let known = self.aside.len();
         self.depth += 1;
-        for Detour { works, slots } in detours {
+        for KernelSequence { works, slots } in detours {
             let bytes = slots.iter().map(|&(dtype, numel)| (numel * self.size(dtype)) as u64);
             let places = self.place_scratch(&bytes.collect::<Vec<u64>>(), 0).places;
             let slices = places.iter().zip(&slots);
-            self.aside.extend(slices.map(|(&(at, bytes), &(dtype, _))| Slice { at, bytes, dtype }));
+            self.aside.extend(slices.map(|(&(at, bytes), &(dtype, _))| ScratchSlot { at, bytes, dtype }));
             for work in works {
                 if self.add(k, &Kernel { work, ..kernel.clone() }).is_err() {
                     return Err(error);
@@ -125,11 +125,11 @@ impl Builder<'_> {
     }
 
     /// Whether nothing is read after something else was written in its place.
-    fn keeps_what_it_reads(&self, detour: &Detour) -> bool {
+    fn keeps_what_it_reads(&self, detour: &KernelSequence) -> bool {
         let own = |slot: &Slot| *slot < self.slots();
         let mut written: Vec<Source> = Vec::new();
         detour.works.iter().all(|work| {
-            let Work::Map(maps) = work else { return false };
+            let KernelBody::Map(maps) = work else { return false };
             let read = maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).filter(own);
             let fresh =
                 read.flat_map(|slot| self.slot_sources(slot)).all(|source| !written.contains(&source));
@@ -141,7 +141,7 @@ impl Builder<'_> {
 
     /// A kernel sees too many pieces.
     pub(super) fn too_many(&self, number: usize, what: &str) -> Error {
-        let Target { who, rules, .. } = self.target;
+        let LoweringTarget { who, rules, .. } = self.target;
         let message = format!(
             "{what} needs {number} pieces of memory at once, and {who} lets it see {}: make the tensors smaller than \
              {} bytes",

@@ -1,14 +1,14 @@
 //! The memory that a dispatch sees: what the names of its bindings are, where that is, and how the shader declares it.
 
 use super::Builder;
-use super::dispatch::{Binding, Lane, Memory};
+use super::dispatch::{Binding, ComputeType, Memory};
 use super::wgsl_concat::tagged;
 use crate::dtype::DType;
-use crate::gpu::chunking::loops::{Pieces, Windows};
+use crate::gpu::chunking::loops::{ChunkLayout, VisibleChunks};
 use crate::gpu::codegen::MapDispatch;
 use crate::gpu::codegen::shader::{Accessor, Declared};
-use crate::gpu::memory::storage_type::Stored;
-use crate::plan::kernel::{Kernel, Slot, Work};
+use crate::gpu::memory::storage_type::StorageType;
+use crate::plan::kernel::{Kernel, KernelBody, Slot};
 use crate::plan::memory::Place;
 
 /// Where a binding's memory is.
@@ -30,10 +30,10 @@ pub(in crate::gpu) enum Source {
 
 /// A binding, and the memory that it names.
 #[derive(Clone)]
-pub(super) struct Seen {
+pub(super) struct BindingUse {
     pub name: String,
     pub dtype: DType,
-    pub lane: Lane,
+    pub lane: ComputeType,
     pub width: u32,
     pub reads: bool,
     pub writes: bool,
@@ -42,23 +42,23 @@ pub(super) struct Seen {
     pub sources: Vec<Source>,
 }
 
-impl Seen {
+impl BindingUse {
     /// Whether both name some of the same bytes.
-    pub fn meets(&self, other: &Seen) -> bool {
+    pub fn overlaps(&self, other: &BindingUse) -> bool {
         self.sources.iter().any(|a| other.sources.iter().any(|b| overlap(a, b)))
     }
 
     /// Whether one of them writes what the other one reads or writes.
-    pub fn hinders(&self, other: &Seen) -> bool {
-        (self.writes || other.writes) && self.meets(other)
+    pub fn has_hazard_with(&self, other: &BindingUse) -> bool {
+        (self.writes || other.writes) && self.overlaps(other)
     }
 }
 
 /// A dispatch of a kernel, and the memory that it sees.
-pub(super) struct Share {
+pub(super) struct PendingDispatch {
     pub k: usize,
     pub part: MapDispatch,
-    pub seen: Vec<Seen>,
+    pub seen: Vec<BindingUse>,
 }
 
 impl Builder<'_> {
@@ -68,8 +68,8 @@ impl Builder<'_> {
         kernel: &Kernel,
         bindings: &[Binding],
         scratch: &[(usize, usize)],
-        windows: &Windows,
-    ) -> Vec<Seen> {
+        windows: &VisibleChunks,
+    ) -> Vec<BindingUse> {
         let see = |b: &Binding| {
             let mut sources = self.sources(kernel, b.memory, scratch);
             let named = slot_of(kernel, b.memory);
@@ -80,17 +80,17 @@ impl Builder<'_> {
                 sources = pieces.iter().map(|&piece| sources[piece]).collect();
             }
             let Binding { name, dtype, lane, width, reads, writes, .. } = *b;
-            Seen { name: name.into(), dtype, lane, width, reads, writes, pieces, sources }
+            BindingUse { name: name.into(), dtype, lane, width, reads, writes, pieces, sources }
         };
         bindings.iter().map(see).collect()
     }
 
     /// What a shader declares: names of one piece of memory share its bindings.
-    pub(super) fn declare(&self, seen: &[Seen]) -> (Vec<Declared>, Vec<Accessor>, Vec<Source>) {
+    pub(super) fn declare(&self, seen: &[BindingUse]) -> (Vec<Declared>, Vec<Accessor>, Vec<Source>) {
         let mut declared: Vec<(Declared, Vec<Source>)> = Vec::new();
         let mut accessors = Vec::new();
-        for Seen { name, dtype, lane, width, reads, writes, pieces, sources } in seen {
-            let stored = Stored::of(*dtype, self.target.caps.f16);
+        for BindingUse { name, dtype, lane, width, reads, writes, pieces, sources } in seen {
+            let stored = StorageType::of(*dtype, self.target.caps.f16);
             let k = declared.iter().position(|(_, s)| s == sources).unwrap_or_else(|| {
                 let pieces = pieces.clone();
                 declared.push((Declared { stored, width: 1, writable: false, pieces }, sources.clone()));
@@ -104,7 +104,7 @@ impl Builder<'_> {
             accessors.push(Accessor { name, declared: k, dtype, lane, reads: *reads, writes: *writes });
         }
         // What is written in ones must not be seen in fours: of a vector, all is written at once on some devices.
-        for Seen { width, sources, .. } in seen.iter().filter(|s| s.writes) {
+        for BindingUse { width, sources, .. } in seen.iter().filter(|s| s.writes) {
             let (d, _) = declared.iter_mut().find(|(_, s)| s == sources).expect("declared above");
             if *width < d.width {
                 d.width = 1;
@@ -150,7 +150,7 @@ impl Builder<'_> {
 
     fn scratch(&self, at: usize, bytes: usize) -> Vec<Source> {
         let rules = self.target.rules;
-        self.arena(rules.address(rules.shelves, at), bytes)
+        self.arena(rules.address(rules.regions, at), bytes)
     }
 
     fn arena(&self, at: usize, bytes: usize) -> Vec<Source> {
@@ -169,9 +169,9 @@ impl Builder<'_> {
 }
 
 /// The memory that a dispatch for these sees, under the names that it has for their parts.
-pub(super) fn seen_by<'s>(shares: impl IntoIterator<Item = &'s Share>) -> Vec<Seen> {
-    let tag = |(part, share): (usize, &'s Share)| {
-        share.seen.iter().map(move |s| Seen { name: tagged(part, &s.name), ..s.clone() })
+pub(super) fn seen_by<'s>(shares: impl IntoIterator<Item = &'s PendingDispatch>) -> Vec<BindingUse> {
+    let tag = |(part, share): (usize, &'s PendingDispatch)| {
+        share.seen.iter().map(move |s| BindingUse { name: tagged(part, &s.name), ..s.clone() })
     };
     shares.into_iter().enumerate().flat_map(tag).collect()
 }
@@ -196,8 +196,8 @@ pub(super) fn block(source: &Source) -> Option<usize> {
 fn slot_of(kernel: &Kernel, memory: Memory) -> Option<Slot> {
     match (memory, &kernel.work) {
         (Memory::Slot(slot), _) => Some(slot),
-        (Memory::Operand(n), Work::Special(s)) => Some(s.operands[n].slot),
-        (Memory::Output, Work::Special(s)) => Some(s.output.slot),
+        (Memory::Operand(n), KernelBody::Native(s)) => Some(s.operands[n].slot),
+        (Memory::Output, KernelBody::Native(s)) => Some(s.output.slot),
         (Memory::Scratch(_), _) => None,
         _ => unreachable!("operands belong to kernels of their own kind"),
     }

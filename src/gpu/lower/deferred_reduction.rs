@@ -2,9 +2,9 @@
 //! one: a few workgroups, which are done as soon as they have begun. So those wait until somebody asks for their results, or for
 //! the memory of the parts, and then run side by side.
 
-use super::bindings::{Seen, Share};
-use super::dispatch::{Dispatch, Memory, PROCESSORS};
-use super::{Builder, MOST_TEXT, Scratch, Usage};
+use super::bindings::{BindingUse, PendingDispatch};
+use super::dispatch::{COMPUTE_UNITS, Dispatch, Memory};
+use super::{Builder, CompileMode, MAX_SHADER_BYTES, Scratch};
 use crate::error::Result;
 
 /// Bytes of parts that may wait for their sum. Kernels that have more memory of their own find it free.
@@ -12,15 +12,15 @@ const MOST_HELD: usize = 8 << 20;
 
 /// Dispatches that wait, and where the memory ends that they read.
 #[derive(Default)]
-pub(super) struct Late {
-    shares: Vec<Share>,
+pub(super) struct DeferredReductions {
+    shares: Vec<PendingDispatch>,
     pub end: usize,
 }
 
 impl Builder<'_> {
     /// Adds the last dispatch of a kernel whose memory this is, now or later.
-    pub(super) fn add_last(&mut self, share: Share, scratch: &Scratch) -> Result<()> {
-        if !self.can_wait(&share) {
+    pub(super) fn add_last(&mut self, share: PendingDispatch, scratch: &Scratch) -> Result<()> {
+        if !self.is_deferrable(&share) {
             return self.add_share(share);
         }
         self.add_late_before(&share.seen)?;
@@ -31,14 +31,14 @@ impl Builder<'_> {
 
     /// Whether it sums what the dispatches before it, which have all been added, wrote to memory of their own, and reads nothing
     /// else. Small ones wait in their own way (see `serial_fusion`).
-    fn can_wait(&self, share: &Share) -> bool {
+    fn is_deferrable(&self, share: &PendingDispatch) -> bool {
         let Dispatch { bindings, groups, .. } = &share.part.dispatch;
         let is_scratch = |memory| matches!(memory, Memory::Scratch(_));
-        self.usage != Usage::Guarded
+        self.usage != CompileMode::Checked
             && self.depth == 0
             && self.waiting.is_empty()
             && !self.is_small(share)
-            && (1..=PROCESSORS as u64).contains(groups)
+            && (1..=COMPUTE_UNITS as u64).contains(groups)
             && bindings.iter().any(|b| b.reads)
             && bindings.iter().all(|b| b.reads == is_scratch(b.memory) && b.reads != b.writes)
     }
@@ -49,18 +49,18 @@ impl Builder<'_> {
     }
 
     /// Adds what a dispatch that sees this memory has to find done.
-    pub(super) fn add_late_before(&mut self, seen: &[Seen]) -> Result<()> {
+    pub(super) fn add_late_before(&mut self, seen: &[BindingUse]) -> Result<()> {
         let mut late = self.late.shares.iter().flat_map(|share| &share.seen);
-        let asked = late.any(|a| seen.iter().any(|b| a.hinders(b)));
+        let asked = late.any(|a| seen.iter().any(|b| a.has_hazard_with(b)));
         if asked { self.add_late() } else { Ok(()) }
     }
 
     /// Adds all that is late; before it small dispatches that wait, which may have asked for some of it.
     pub(super) fn add_late(&mut self) -> Result<()> {
-        self.add_waiting()?;
+        self.flush_serial()?;
         let mut shares = std::mem::take(&mut self.late).shares;
         while !shares.is_empty() {
-            shares = self.add_together(shares, MOST_TEXT)?;
+            shares = self.emit_fused(shares, MAX_SHADER_BYTES)?;
         }
         Ok(())
     }
@@ -70,20 +70,20 @@ impl Builder<'_> {
 mod tests {
     use crate::engine::with_last_plan;
     use crate::gpu::lower::dispatch::Caps;
-    use crate::gpu::lower::{Draft, Source, Usage, assemble};
+    use crate::gpu::lower::{CompileMode, DispatchSpec, Source, lower_plan};
     use crate::gpu::snapshots::{rules, target, validate};
-    use crate::gpu::tune::Choices;
+    use crate::gpu::tune::Selections;
     use crate::plan::Plan;
-    use crate::plan::memory::MemoryRules;
+    use crate::plan::memory::DeviceLimits;
     use crate::tensor::{Tensor, realize_all};
     use crate::{Device, default_device, with_device};
 
     /// The kernels of every dispatch of a plan, each in a turn of its own.
-    fn dispatches(mut plan: Plan, usage: Usage) -> Vec<Vec<usize>> {
+    fn dispatches(mut plan: Plan, usage: CompileMode) -> Vec<Vec<usize>> {
         plan.kernels.iter_mut().enumerate().for_each(|(k, kernel)| kernel.turn = k);
-        let (rules, choices) = (rules(), Choices::default());
-        let target = target(&Caps::MOST, &rules, &choices);
-        let assembly = assemble(&plan, &target, usage).expect("the plan has shaders");
+        let (rules, choices) = (rules(), Selections::default());
+        let target = target(&Caps::FULL, &rules, &choices);
+        let assembly = lower_plan(&plan, &target, usage).expect("the plan has shaders");
         for shader in &assembly.shaders {
             validate(&shader.source, naga::valid::Capabilities::all());
         }
@@ -100,8 +100,8 @@ mod tests {
             realize_all(&[columns([4096, 512]), columns([8192, 260])]);
             with_last_plan(Plan::clone)
         });
-        assert_eq!(dispatches(plan.clone(), Usage::Seldom), [vec![0], vec![1], vec![0, 1]]);
-        let guarded = dispatches(plan, Usage::Guarded);
+        assert_eq!(dispatches(plan.clone(), CompileMode::Baseline), [vec![0], vec![1], vec![0, 1]]);
+        let guarded = dispatches(plan, CompileMode::Checked);
         assert!(guarded.iter().all(|kernels| kernels.len() <= 1));
     }
 
@@ -118,7 +118,7 @@ mod tests {
         };
         let (writer, reader) = (number(writer), number(reader));
         assert_ne!(writer, reader);
-        for usage in [Usage::Seldom, Usage::Often, Usage::Guarded] {
+        for usage in [CompileMode::Baseline, CompileMode::Optimized, CompileMode::Checked] {
             let all = dispatches(plan.clone(), usage);
             let done = all.iter().rposition(|kernels| kernels.contains(&writer)).expect("it runs");
             let begun = all.iter().position(|kernels| kernels.contains(&reader)).expect("it runs");
@@ -157,14 +157,14 @@ mod tests {
             realize_all(&[sums.matmul(Tensor::rand([28, 131_072]).realize())]);
             with_last_plan(Plan::clone)
         });
-        let rules = MemoryRules { block: 1 << 18, slots: 8, ..rules() };
-        let choices = Choices::default();
-        let target = target(&Caps::LEAST, &rules, &choices);
-        let assembly = assemble(&plan, &target, Usage::Seldom).expect("the plan has shaders");
+        let rules = DeviceLimits { block: 1 << 18, slots: 8, ..rules() };
+        let choices = Selections::default();
+        let target = target(&Caps::MINIMAL, &rules, &choices);
+        let assembly = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
         let product = plan.kernels.iter().position(|k| k.kind() == "matmul").expect("it runs");
-        let turns: Vec<&Draft> = assembly.drafts.iter().filter(|d| d.kernels == [product]).collect();
+        let turns: Vec<&DispatchSpec> = assembly.drafts.iter().filter(|d| d.kernels == [product]).collect();
         let aside = |source: &Source| match source {
-            Source::Arena { block, start, .. } if block % rules.turn() == rules.shelves => {
+            Source::Arena { block, start, .. } if block % rules.turn() == rules.regions => {
                 Some((*block, *start))
             }
             _ => None,

@@ -19,7 +19,7 @@ pub(crate) enum Memory {
 
 /// The type a body computes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Lane {
+pub(crate) enum ComputeType {
     F32,
     F16,
     I32,
@@ -35,7 +35,7 @@ pub(crate) struct Binding {
     pub memory: Memory,
     /// What is in memory.
     pub dtype: DType,
-    pub lane: Lane,
+    pub lane: ComputeType,
     /// 1, or 4 where the body also reads or writes four neighbours at once (from a multiple of 4), or 8 where it also
     /// reads eight halves as four words, `load8_NAME(i)`, or writes nothing but eights: `store8_NAME(i, low, high)`.
     pub width: u32,
@@ -62,13 +62,13 @@ pub(crate) struct Lowered {
 /// The largest magnitudes of a matrix's lanes (rows, or columns), as the bits of numbers, from whoever wrote the matrix:
 /// lists for parts of the lanes, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Largest {
+pub(crate) struct AbsMax {
     /// Where they are: of type i32.
     pub memory: Memory,
     pub parts: usize,
 }
 
-impl Largest {
+impl AbsMax {
     /// From one list to the next.
     pub fn list(lanes: usize) -> usize {
         lanes.next_multiple_of(4)
@@ -76,7 +76,7 @@ impl Largest {
 }
 
 /// Processors that a large GPU has; a smaller one has more work for each.
-pub(crate) const PROCESSORS: usize = 128;
+pub(crate) const COMPUTE_UNITS: usize = 128;
 
 /// What the adapter can do, as far as kernels care.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,9 +89,9 @@ pub(crate) struct Caps {
     /// 16×16 cooperative matrices: f16 operands, f32 sums.
     pub cooperative: bool,
     /// Whether the driver takes a number that goes to f16 and back for the number itself.
-    pub skips_rounding: bool,
+    pub elides_f16_roundtrip: bool,
     /// Whether invocations may write different parts of one vector in memory; elsewhere each may write all of it.
-    pub parts_of_vectors: bool,
+    pub component_stores: bool,
     /// Invocations a workgroup: at least 256.
     pub invocations: u32,
     /// Bytes of workgroup memory: at least 16 KiB.
@@ -102,25 +102,25 @@ pub(crate) struct Caps {
 #[cfg(test)]
 impl Caps {
     /// What WebGPU promises and no more.
-    pub const LEAST: Caps = Caps {
+    pub const MINIMAL: Caps = Caps {
         f16: false,
         i64: false,
         subgroup: None,
         cooperative: false,
-        skips_rounding: false,
-        parts_of_vectors: false,
+        elides_f16_roundtrip: false,
+        component_stores: false,
         invocations: 256,
         workgroup_bytes: 16384,
     };
 
     /// All that is made use of.
-    pub const MOST: Caps = Caps {
+    pub const FULL: Caps = Caps {
         f16: true,
         i64: true,
         subgroup: Some(32),
         cooperative: true,
-        skips_rounding: true,
-        parts_of_vectors: true,
+        elides_f16_roundtrip: true,
+        component_stores: true,
         invocations: 1024,
         workgroup_bytes: 49152,
     };

@@ -1,8 +1,8 @@
 //! Which template makes the dispatches of a kernel that is not generated from loops, and in which of its ways.
 
-use super::dispatch::{Caps, Largest, Lowered};
+use super::dispatch::{AbsMax, Caps, Lowered};
 use crate::gpu::kernels::{attention, gemm, index};
-use crate::plan::kernel::{Special, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, NativeOp};
 use std::fmt;
 
 /// A way to compute a kernel, of several that give the same result.
@@ -33,12 +33,12 @@ impl fmt::Display for Variant {
 }
 
 /// The ways to compute a kernel on such an adapter; none where there is no choice.
-pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
+pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
     match kernel.special {
-        Special::Matmul | Special::Conv(..) => {
+        NativeOp::Matmul | NativeOp::Conv(..) => {
             gemm::variants(kernel, caps).into_iter().map(Variant::Product).collect()
         }
-        Special::Attention { .. } | Special::AttentionGrad { .. } => {
+        NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
             attention::variants(kernel, caps).into_iter().map(Variant::Attention).collect()
         }
         _ => Vec::new(),
@@ -46,36 +46,36 @@ pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
 }
 
 /// Of which operands it asks for the largest magnitudes of lanes.
-pub(crate) fn asks(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
-    gemm::asks(kernel, caps, wanted.and_then(Variant::product))
+pub(crate) fn needs_absmax(kernel: &NativeKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
+    gemm::needs_absmax(kernel, caps, wanted.and_then(Variant::product))
 }
 
 /// Its dispatches, in the way that is `wanted` or else the one that suits it.
-pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
+pub(crate) fn lower(kernel: &NativeKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
     lower_knowing(kernel, caps, wanted, [None; 2])
 }
 
 /// The same, where something is known of a product's operands.
 pub(crate) fn lower_knowing(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     caps: &Caps,
     wanted: Option<Variant>,
-    largest: [Option<Largest>; 2],
+    largest: [Option<AbsMax>; 2],
 ) -> Lowered {
     if kernel.output.shape.numel() == 0 {
         return Lowered::default();
     }
     match kernel.special {
-        Special::Matmul | Special::Conv(..) => {
+        NativeOp::Matmul | NativeOp::Conv(..) => {
             gemm::lower(kernel, caps, wanted.and_then(Variant::product), largest)
         }
-        Special::Attention { .. } | Special::AttentionGrad { .. } => {
+        NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
             attention::lower(kernel, caps, wanted.and_then(Variant::attention))
         }
-        Special::ScatterAdd { .. }
-        | Special::ArgSort { .. }
-        | Special::Cumsum { .. }
-        | Special::FirstPosition
-        | Special::MaxPoolIndex(_) => index::lower(kernel, caps),
+        NativeOp::ScatterAdd { .. }
+        | NativeOp::ArgSort { .. }
+        | NativeOp::Cumsum { .. }
+        | NativeOp::FirstPosition
+        | NativeOp::MaxPoolIndex(_) => index::lower(kernel, caps),
     }
 }

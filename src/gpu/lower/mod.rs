@@ -12,25 +12,25 @@ mod prologue_epilogue;
 mod serial_fusion;
 mod wgsl_concat;
 
-use super::chunking::loops::{Pieces, Windows};
+use super::chunking::loops::{ChunkLayout, VisibleChunks};
 use super::codegen::shader::{Frame, asserts};
 use super::codegen::{self, MapDispatch, MapLowered, Uniform};
-use super::memory::storage_type::Stored;
+use super::memory::storage_type::StorageType;
 use super::runtime::guard as check;
 use super::runtime::guard::COUNT_NONFINITE;
 use super::runtime::pipeline::Shader;
-use super::runtime::submission::Pace;
-use super::tune::Choices;
+use super::runtime::submission::CostModel;
+use super::tune::Selections;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
 use crate::plan::guard;
-use crate::plan::kernel::{Kernel, Slot, SpecialKernel, Work};
-use crate::plan::memory::MemoryRules;
+use crate::plan::kernel::{Kernel, KernelBody, NativeKernel, Slot};
+use crate::plan::memory::DeviceLimits;
 use absmax_fusion::Noted;
 pub(super) use bindings::Source;
-use bindings::{Seen, Share, seen_by};
-use deferred_reduction::Late;
+use bindings::{BindingUse, PendingDispatch, seen_by};
+use deferred_reduction::DeferredReductions;
 use dispatch::{Caps, Dispatch};
 use prologue_epilogue::write_programs;
 use std::borrow::Cow;
@@ -48,34 +48,34 @@ const MOST_TOGETHER: usize = 768;
 
 /// Bindings of a dispatch for several kernels, and bytes of its shader's text, at most: of drivers, some take a second for
 /// twice as much.
-const MOST_SEEN: usize = 256;
-const MOST_TEXT: usize = 40_000;
+const MAX_BINDINGS_FUSED: usize = 256;
+const MAX_SHADER_BYTES: usize = 40_000;
 
 /// What shaders are made for.
-pub(super) struct Target<'a> {
+pub(super) struct LoweringTarget<'a> {
     /// The adapter's name, for errors.
     pub who: &'a str,
     pub caps: &'a Caps,
-    pub rules: &'a MemoryRules,
+    pub rules: &'a DeviceLimits,
     /// What was tuned.
-    pub choices: &'a Choices,
+    pub choices: &'a Selections,
     /// How long its kernels take.
-    pub pace: Pace,
+    pub pace: CostModel,
 }
 
 /// How a plan is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Usage {
+pub(super) enum CompileMode {
     /// Its shaders should be soon compiled, and be those of other plans too.
-    Seldom,
+    Baseline,
     /// It should have few dispatches.
-    Often,
+    Optimized,
     /// What its kernels read and write is checked.
-    Guarded,
+    Checked,
 }
 
 /// What is known of a dispatch before its shader is compiled.
-pub(super) struct Draft {
+pub(super) struct DispatchSpec {
     pub sources: Vec<Source>,
     pub groups: [u32; 2],
     /// Bytes of uniform memory from an offset.
@@ -85,8 +85,8 @@ pub(super) struct Draft {
 }
 
 /// All of a plan.
-pub(super) struct Assembly {
-    pub drafts: Vec<Draft>,
+pub(super) struct LoweredPlan {
+    pub drafts: Vec<DispatchSpec>,
     /// One for each draft.
     pub shaders: Vec<Shader>,
     /// Bytes of the arena's blocks, scratch memory included.
@@ -96,8 +96,8 @@ pub(super) struct Assembly {
     pub uniform_bytes: usize,
 }
 
-pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Assembly> {
-    let guarded = usage == Usage::Guarded;
+pub(super) fn lower_plan(plan: &Plan, target: &LoweringTarget, usage: CompileMode) -> Result<LoweredPlan> {
+    let guarded = usage == CompileMode::Checked;
     let mut builder = Builder {
         target,
         plan,
@@ -111,7 +111,7 @@ pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Ass
         noted: Vec::new(),
         usage,
         waiting: Vec::new(),
-        late: Late::default(),
+        late: DeferredReductions::default(),
     };
     builder.find_noted();
     if guarded {
@@ -130,32 +130,32 @@ pub(super) fn assemble(plan: &Plan, target: &Target, usage: Usage) -> Result<Ass
         first = end;
     }
     builder.add_late()?;
-    builder.add_waiting()?;
+    builder.flush_serial()?;
     let Builder { drafts, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
     let mut arena = plan.layout.arena.clone();
-    target.rules.count_blocks(target.rules.shelves, scratch_bytes, &mut arena);
-    Ok(Assembly { drafts, shaders, arena, words, uniform_bytes })
+    target.rules.count_blocks(target.rules.regions, scratch_bytes, &mut arena);
+    Ok(LoweredPlan { drafts, shaders, arena, words, uniform_bytes })
 }
 
 struct Builder<'a> {
-    target: &'a Target<'a>,
+    target: &'a LoweringTarget<'a>,
     plan: &'a Plan,
-    drafts: Vec<Draft>,
+    drafts: Vec<DispatchSpec>,
     shaders: Vec<Shader>,
     /// Bytes of the shelf behind the plan's.
     scratch_bytes: usize,
     words: Vec<(usize, Uniform)>,
     uniform_bytes: usize,
     /// Slots behind the plan's, and how many detours deep they are.
-    aside: Vec<Slice>,
+    aside: Vec<ScratchSlot>,
     depth: usize,
     /// Matrices whose largest magnitudes are noted by whoever writes them.
     noted: Vec<Noted>,
-    usage: Usage,
+    usage: CompileMode,
     /// Small dispatches that may share one with what comes behind them.
-    waiting: Vec<Share>,
+    waiting: Vec<PendingDispatch>,
     /// Dispatches that nobody waits for yet.
-    late: Late,
+    late: DeferredReductions,
 }
 
 /// Where each piece of a kernel's own memory begins, with its bytes, and where all of it ends.
@@ -165,7 +165,7 @@ struct Scratch {
 }
 
 /// A slot on the shelf behind the plan's.
-struct Slice {
+struct ScratchSlot {
     at: usize,
     bytes: usize,
     dtype: DType,
@@ -176,14 +176,14 @@ impl Builder<'_> {
         let named = |error: Error| error.with_context(&describe(kernel));
         self.check_count(kernel).map_err(named)?;
         match &kernel.work {
-            Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => {
+            KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => {
                 maps.iter().try_for_each(|map| self.add_crowded(k, kernel, &map.simplified())).map_err(named)
             }
             work => match (self.lowered(kernel, None), work) {
-                (None, Work::Special(s)) => self.add_large(k, kernel, s).map_err(named),
+                (None, KernelBody::Native(s)) => self.add_large(k, kernel, s).map_err(named),
                 (lowered, _) => {
                     let lowered = lowered.expect("it sees few enough pieces");
-                    self.add_lowered(k, kernel, lowered, &Windows::new()).map_err(named)
+                    self.add_lowered(k, kernel, lowered, &VisibleChunks::new()).map_err(named)
                 }
             },
         }
@@ -192,10 +192,10 @@ impl Builder<'_> {
     /// A kernel's dispatches, unless they would see too many pieces of memory; a product's in the way that is `wanted`, if it was
     /// not tuned.
     fn lowered(&self, kernel: &Kernel, wanted: Option<kernel_select::Variant>) -> Option<MapLowered> {
-        let Target { caps, rules, .. } = self.target;
+        let LoweringTarget { caps, rules, .. } = self.target;
         match &kernel.work {
-            Work::Map(maps) | Work::Rows(maps) if self.is_crowded(maps) => None,
-            Work::Map(maps) => {
+            KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => None,
+            KernelBody::Map(maps) => {
                 let writes = |noted: &&Noted| maps[0].stores.iter().any(|s| s.access.slot == noted.matrix);
                 Some(match self.noted.iter().find(writes) {
                     Some(noted) => {
@@ -204,13 +204,13 @@ impl Builder<'_> {
                     None => codegen::lower(maps, caps, rules.slots.min(MOST_TOGETHER)),
                 })
             }
-            Work::Rows(maps) => Some(codegen::lower_rows(maps, caps)),
-            Work::Special(s) => {
+            KernelBody::Rows(maps) => Some(codegen::lower_rows(maps, caps)),
+            KernelBody::Native(s) => {
                 let default = || {
                     write_programs(s, kernel, kernel_select::lower_knowing(s, caps, wanted, self.known_of(s)))
                 };
                 let lowered = self.lower_tuned(s, kernel).unwrap_or_else(default);
-                let few = self.seen(kernel, &lowered, &Windows::new()) <= rules.slots;
+                let few = self.seen(kernel, &lowered, &VisibleChunks::new()) <= rules.slots;
                 (few || !self.is_large(kernel)).then_some(lowered)
             }
         }
@@ -222,7 +222,7 @@ impl Builder<'_> {
     }
 
     /// A slot that is aside.
-    fn slice(&self, slot: Slot) -> Option<&Slice> {
+    fn slice(&self, slot: Slot) -> Option<&ScratchSlot> {
         slot.checked_sub(self.plan.slot_bytes.len()).map(|number| &self.aside[number])
     }
 
@@ -242,31 +242,32 @@ impl Builder<'_> {
         let most =
             stored.chain(iterations).chain(kernel.reads().into_iter().map(elements)).max().unwrap_or(0);
         // The last workgroups and parts count beyond the end by less than the rest.
-        const MOST: u64 = (1 << 32) - (1 << 20);
-        if most as u64 <= MOST {
+        const MAX_INVOCATIONS: u64 = (1 << 32) - (1 << 20);
+        if most as u64 <= MAX_INVOCATIONS {
             return Ok(());
         }
         let who = self.target.who;
-        let message =
-            format!("{most} elements are more than the kernels of {who} can count: {MOST}; split them");
+        let message = format!(
+            "{most} elements are more than the kernels of {who} can count: {MAX_INVOCATIONS}; split them"
+        );
         Err(Error::new(ErrorKind::Memory, message))
     }
 
     fn size(&self, dtype: DType) -> usize {
-        Stored::of(dtype, self.target.caps.f16).size()
+        StorageType::of(dtype, self.target.caps.f16).size()
     }
 
     /// A kernel in the way that was found to be the fastest, unless with what follows it that sees too much memory.
-    fn lower_tuned(&self, s: &SpecialKernel, kernel: &Kernel) -> Option<MapLowered> {
-        let Target { caps, rules, choices, .. } = self.target;
+    fn lower_tuned(&self, s: &NativeKernel, kernel: &Kernel) -> Option<MapLowered> {
+        let LoweringTarget { caps, rules, choices, .. } = self.target;
         let way = choices.of(s, caps)?;
         let lowered =
             write_programs(s, kernel, kernel_select::lower_knowing(s, caps, Some(way), self.known_of(s)));
-        (self.seen(kernel, &lowered, &Windows::new()) <= rules.slots).then_some(lowered)
+        (self.seen(kernel, &lowered, &VisibleChunks::new()) <= rules.slots).then_some(lowered)
     }
 
     /// The most pieces of memory that one of the dispatches sees.
-    fn seen(&self, kernel: &Kernel, lowered: &MapLowered, windows: &Windows) -> usize {
+    fn seen(&self, kernel: &Kernel, lowered: &MapLowered, windows: &VisibleChunks) -> usize {
         let scratch = self.place_scratch(&lowered.scratch, 0).places;
         let of = |d: &MapDispatch| {
             self.declare(&self.see(kernel, &d.dispatch.bindings, &scratch, windows)).2.len()
@@ -279,7 +280,7 @@ impl Builder<'_> {
         k: usize,
         kernel: &Kernel,
         lowered: MapLowered,
-        windows: &Windows,
+        windows: &VisibleChunks,
     ) -> Result<()> {
         self.make_room(&lowered.scratch)?;
         let scratch = self.place_scratch(&lowered.scratch, 0);
@@ -287,7 +288,7 @@ impl Builder<'_> {
         let last = lowered.dispatches.len().saturating_sub(1);
         for (number, part) in lowered.dispatches.into_iter().enumerate() {
             let seen = self.see(kernel, &part.dispatch.bindings, &scratch.places, windows);
-            let share = Share { k, part, seen };
+            let share = PendingDispatch { k, part, seen };
             // Of a kernel in turns, all find the same memory.
             let may_be_late = number == last && windows.is_empty();
             if may_be_late { self.add_last(share, &scratch)? } else { self.add_share(share)? }
@@ -308,7 +309,7 @@ impl Builder<'_> {
     /// Where a kernel's own memory is on the shelf behind the plan's, from byte `first` on. If nothing is late, always in the same
     /// place: the turns of a product that is too large for one dispatch rely on it.
     fn place_scratch(&self, sizes: &[u64], first: usize) -> Scratch {
-        let MemoryRules { alignment, block, .. } = *self.target.rules;
+        let DeviceLimits { alignment, block, .. } = *self.target.rules;
         let mut end = first.max(self.free_from());
         let mut places = Vec::new();
         for &bytes in sizes {
@@ -329,7 +330,7 @@ impl Builder<'_> {
         k: Option<usize>,
         kernel: &Kernel,
         MapDispatch { dispatch, uniforms }: MapDispatch,
-        seen: &[Seen],
+        seen: &[BindingUse],
     ) -> Result<()> {
         let Dispatch { body, groups, .. } = dispatch;
         if groups == 0 {
@@ -342,7 +343,7 @@ impl Builder<'_> {
     /// Adds one dispatch of so many workgroups for all of these; `join` puts their bodies together.
     fn add_joint(
         &mut self,
-        shares: &[Share],
+        shares: &[PendingDispatch],
         groups: u64,
         join: impl FnOnce(&[Parts], &[usize]) -> String,
     ) -> Result<()> {
@@ -369,11 +370,11 @@ impl Builder<'_> {
 
     /// Bindings of a dispatch for several kernels, at most.
     fn most_seen(&self) -> usize {
-        self.target.rules.slots.min(MOST_SEEN)
+        self.target.rules.slots.min(MAX_BINDINGS_FUSED)
     }
 
     /// Bindings of a dispatch for all of these.
-    fn seen_together(&self, shares: &[&Share]) -> usize {
+    fn seen_together(&self, shares: &[&PendingDispatch]) -> usize {
         let asserts = shares.iter().any(|share| asserts(&share.part.dispatch.body));
         self.declare(&seen_by(shares.iter().copied())).2.len() + usize::from(asserts)
     }
@@ -385,7 +386,7 @@ impl Builder<'_> {
         [what, kernel]: [String; 2],
         body: &str,
         uniforms: &[Uniform],
-        seen: &[Seen],
+        seen: &[BindingUse],
         groups: u64,
     ) -> Result<()> {
         self.add_late_before(seen)?;
@@ -419,7 +420,9 @@ impl Builder<'_> {
     fn at_a_time(&self, kernels: &[usize], body: &str, groups: u64) -> u64 {
         let some = match kernels {
             // Those that share a dispatch do not take long together (see `horizontal_fusion`), or are products for devices with tensor cores.
-            &[k] if body.contains(NUMBER) => self.target.pace.at_a_time(&self.plan.kernels[k], groups),
+            &[k] if body.contains(NUMBER) => {
+                self.target.pace.workgroups_per_dispatch(&self.plan.kernels[k], groups)
+            }
             _ => groups,
         };
         // In one dimension, so that none runs twice: some write over what they read.
@@ -427,7 +430,12 @@ impl Builder<'_> {
     }
 
     /// The shader around a body that sees this memory; with a flag and the memory of each of its bindings.
-    fn source(&self, body: &str, uniforms: &[Uniform], seen: &[Seen]) -> (String, Vec<bool>, Vec<Source>) {
+    fn source(
+        &self,
+        body: &str,
+        uniforms: &[Uniform],
+        seen: &[BindingUse],
+    ) -> (String, Vec<bool>, Vec<Source>) {
         let (declared, accessors, sources) = self.declare(seen);
         let frame = Frame {
             declared: &declared,
@@ -467,13 +475,13 @@ impl Builder<'_> {
             (start as u64, bytes as u64)
         });
         self.shaders.push(shader);
-        self.drafts.push(Draft { sources, groups, uniforms, kernels });
+        self.drafts.push(DispatchSpec { sources, groups, uniforms, kernels });
     }
 
     /// Counts what is not finite in a slot, piece by piece.
     fn count_nonfinite(&mut self, slot: Slot) {
         let (dtype, f16) = (self.plan.slot_dtypes[slot], self.target.caps.f16);
-        let size = Stored::of(dtype, f16).size();
+        let size = StorageType::of(dtype, f16).size();
         let mut rest = self.plan.slot_bytes[slot] / size;
         for source in self.slot_sources(slot) {
             let count = rest.min(self.target.rules.block / size);
@@ -495,7 +503,7 @@ impl Builder<'_> {
     }
 }
 
-impl Pieces for Builder<'_> {
+impl ChunkLayout for Builder<'_> {
     fn elements(&self, slot: Slot) -> usize {
         self.target.rules.block / self.size(self.dtype(slot))
     }

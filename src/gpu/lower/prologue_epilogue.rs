@@ -3,11 +3,11 @@
 
 use super::dispatch::{Binding, Dispatch, Lowered, Memory};
 use crate::gpu::codegen::{self, Arguments, MapDispatch, MapLowered, Slots};
-use crate::plan::kernel::{Kernel, SpecialKernel};
+use crate::plan::kernel::{Kernel, NativeKernel};
 
 /// Dispatches of a kernel from a template, with `finish` before bodies that use it, and with what reads operands that are not
 /// in memory.
-pub(super) fn write_programs(s: &SpecialKernel, kernel: &Kernel, lowered: Lowered) -> MapLowered {
+pub(super) fn write_programs(s: &NativeKernel, kernel: &Kernel, lowered: Lowered) -> MapLowered {
     let write = |mut dispatch: Dispatch| {
         let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
         let finish = write_epilogue(s, kernel, &mut dispatch, &mut slots, &mut arguments);
@@ -21,7 +21,7 @@ pub(super) fn write_programs(s: &SpecialKernel, kernel: &Kernel, lowered: Lowere
 
 /// `finish`, if the body uses it. A result that nobody reads afterwards has no binding any more.
 fn write_epilogue(
-    s: &SpecialKernel,
+    s: &NativeKernel,
     kernel: &Kernel,
     dispatch: &mut Dispatch,
     slots: &mut Slots,
@@ -45,7 +45,7 @@ fn write_epilogue(
 
 /// What stands for the functions that would read operands from memory.
 fn write_prologues(
-    s: &SpecialKernel,
+    s: &NativeKernel,
     dispatch: &mut Dispatch,
     slots: &mut Slots,
     arguments: &mut Arguments,
@@ -64,12 +64,12 @@ fn write_prologues(
 mod tests {
     use crate::engine::with_last_plan;
     use crate::gpu::lower::dispatch::Caps;
-    use crate::gpu::lower::{Usage, assemble};
+    use crate::gpu::lower::{CompileMode, lower_plan};
     use crate::gpu::snapshots::{numbers, rules, shaders_of, target, translate, validate};
-    use crate::gpu::tune::Choices;
+    use crate::gpu::tune::Selections;
     use crate::plan::Plan;
-    use crate::plan::kernel::{Kernel, Prologue, Work};
-    use crate::plan::memory::MemoryRules;
+    use crate::plan::kernel::{Kernel, KernelBody, Prologue};
+    use crate::plan::memory::DeviceLimits;
     use crate::tensor::Tensor;
     use crate::{DType, Device, default_device, with_device};
 
@@ -77,18 +77,20 @@ mod tests {
     fn texts(caps: &Caps, product: impl Fn() -> Tensor) -> Vec<String> {
         product().realize();
         let mut plan = with_last_plan(Plan::clone);
-        let Work::Special(mut s) = plan.kernels.pop().expect("a product").work else { panic!("a product") };
+        let KernelBody::Native(mut s) = plan.kernels.pop().expect("a product").work else {
+            panic!("a product")
+        };
         let kernels: Vec<_> = plan.kernels.drain(..).collect();
         for kernel in &kernels {
-            let Work::Map(maps) = &kernel.work else { panic!("{}", kernel.label) };
+            let KernelBody::Map(maps) = &kernel.work else { panic!("{}", kernel.label) };
             let mut map = maps[0].simplified();
             let made = map.stores.pop().expect("an operand").access.slot;
             let operands = (0..2).filter(|&k| s.operands[k].slot == made);
             s.prologues.extend(operands.map(|operand| Prologue { operand, map: map.clone() }));
         }
         assert!(!s.prologues.is_empty());
-        plan.kernels = vec![Kernel { work: Work::Special(s), ..kernels[0].clone() }];
-        shaders_of(&plan, caps, Usage::Seldom).into_iter().map(|shader| shader.source).collect()
+        plan.kernels = vec![Kernel { work: KernelBody::Native(s), ..kernels[0].clone() }];
+        shaders_of(&plan, caps, CompileMode::Baseline).into_iter().map(|shader| shader.source).collect()
     }
 
     /// The shader of a product of halves with what is done to its results.
@@ -100,7 +102,7 @@ mod tests {
         });
         let plan = with_last_plan(Plan::clone);
         assert_eq!(plan.kernels.len(), 1);
-        let text = shaders_of(&plan, &Caps::MOST, Usage::Seldom).remove(0).source;
+        let text = shaders_of(&plan, &Caps::FULL, CompileMode::Baseline).remove(0).source;
         translate("a product of halves", &text);
         text
     }
@@ -130,8 +132,8 @@ mod tests {
         });
         let plan = with_last_plan(Plan::clone);
         // More pieces than a kernel may see.
-        let (rules, choices) = (MemoryRules { block: 1 << 16, slots: 8, ..rules() }, Choices::default());
-        let assembly = assemble(&plan, &target(&Caps::MOST, &rules, &choices), Usage::Seldom);
+        let (rules, choices) = (DeviceLimits { block: 1 << 16, slots: 8, ..rules() }, Selections::default());
+        let assembly = lower_plan(&plan, &target(&Caps::FULL, &rules, &choices), CompileMode::Baseline);
         let shaders = assembly.expect("it can be cut").shaders;
         assert!(shaders.len() > 1 && shaders.iter().any(|s| s.source.contains("put_result8(")));
         for shader in &shaders {
@@ -168,8 +170,8 @@ mod tests {
         let f16 = |t: &Tensor| t.to_dtype(DType::F16);
         for [m, k, n] in [[3, 512, 512], [100, 512, 512], [512, 512, 512], [1024, 1024, 1024], [33, 35, 37]] {
             let (a, b) = with_device(Device::Cpu, || (numbers([m, k]), numbers([k, n])));
-            let halves = texts(&Caps::MOST, || f16(&a).matmul(&f16(&b)));
-            let floats = texts(&Caps::MOST, || a.relu().matmul(&(&b * 2.0)));
+            let halves = texts(&Caps::FULL, || f16(&a).matmul(&f16(&b)));
+            let floats = texts(&Caps::FULL, || a.relu().matmul(&(&b * 2.0)));
             for text in halves.iter().chain(&floats) {
                 translate("a product with a prologue", text);
             }
@@ -179,7 +181,7 @@ mod tests {
                 halves[0]
             );
             assert!(m < 1024 || floats.last().is_some_and(|text| text.contains("coop_mat")));
-            for text in texts(&Caps::LEAST, || a.relu().matmul(&(&b * 2.0))) {
+            for text in texts(&Caps::MINIMAL, || a.relu().matmul(&(&b * 2.0))) {
                 validate(&text, naga::valid::Capabilities::empty());
             }
         }

@@ -3,9 +3,9 @@
 //! that no other plan has.
 
 use super::wgsl_concat::{Parts, body_in_order, shared_bytes};
-use super::{Builder, MOST_TEXT, Seen, Share, Usage};
+use super::{BindingUse, Builder, CompileMode, MAX_SHADER_BYTES, PendingDispatch};
 use crate::error::Result;
-use crate::gpu::memory::storage_type::Stored;
+use crate::gpu::memory::storage_type::StorageType;
 
 /// Bytes that a small kernel moves, and its operations, at most: a workgroup takes a microsecond for them.
 const SMALL_BYTES: u64 = 1 << 15;
@@ -13,13 +13,13 @@ const SMALL_FLOPS: u64 = 1 << 18;
 
 impl Builder<'_> {
     /// Adds a dispatch, or has it wait for others that are as small.
-    pub(super) fn add_share(&mut self, share: Share) -> Result<()> {
+    pub(super) fn add_share(&mut self, share: PendingDispatch) -> Result<()> {
         if share.part.dispatch.groups == 0 {
             return Ok(());
         }
         let small = self.is_small(&share);
-        if !small || !self.fits_behind(&share) {
-            self.add_waiting()?;
+        if !small || !self.can_append(&share) {
+            self.flush_serial()?;
         }
         if small {
             self.waiting.push(share);
@@ -28,12 +28,12 @@ impl Builder<'_> {
         self.add_alone(share)
     }
 
-    fn add_alone(&mut self, Share { k, part, seen }: Share) -> Result<()> {
+    fn add_alone(&mut self, PendingDispatch { k, part, seen }: PendingDispatch) -> Result<()> {
         self.add_seen(Some(k), &self.plan.kernels[k], part, &seen)
     }
 
     /// Adds what waits, as one dispatch.
-    pub(super) fn add_waiting(&mut self) -> Result<()> {
+    pub(super) fn flush_serial(&mut self) -> Result<()> {
         let mut waiting = std::mem::take(&mut self.waiting);
         match waiting.len() {
             0 => Ok(()),
@@ -43,9 +43,9 @@ impl Builder<'_> {
     }
 
     /// Whether one workgroup is soon done with it, often enough.
-    pub(super) fn is_small(&self, share: &Share) -> bool {
+    pub(super) fn is_small(&self, share: &PendingDispatch) -> bool {
         let kernel = &self.plan.kernels[share.k];
-        self.usage == Usage::Often
+        self.usage == CompileMode::Optimized
             && kernel.bytes_read + kernel.bytes_written <= SMALL_BYTES
             && kernel.flops <= SMALL_FLOPS
             && Parts::of(&share.part.dispatch).is_some_and(|parts| parts.is_for_one())
@@ -53,23 +53,23 @@ impl Builder<'_> {
     }
 
     /// Whether the dispatch of all that waits has room for this as well.
-    fn fits_behind(&self, share: &Share) -> bool {
-        let all: Vec<&Share> = self.waiting.iter().chain([share]).collect();
+    fn can_append(&self, share: &PendingDispatch) -> bool {
+        let all: Vec<&PendingDispatch> = self.waiting.iter().chain([share]).collect();
         let parts: Vec<Parts> = all.iter().filter_map(|share| Parts::of(&share.part.dispatch)).collect();
         let text: usize = all.iter().map(|share| share.part.dispatch.body.len()).sum();
         parts.iter().all(|part| part.threads == parts[0].threads)
-            && text <= MOST_TEXT
+            && text <= MAX_SHADER_BYTES
             && shared_bytes(&parts) <= self.target.caps.workgroup_bytes as usize
             && share.seen.iter().all(|new| self.agrees(new))
             && self.seen_together(&all) <= self.most_seen()
     }
 
     /// Whether all that waits sees the memory of `new` as that does, or nothing of it: a shader has one name for every byte.
-    fn agrees(&self, new: &Seen) -> bool {
-        let stored = |seen: &Seen| Stored::of(seen.dtype, self.target.caps.f16);
+    fn agrees(&self, new: &BindingUse) -> bool {
+        let stored = |seen: &BindingUse| StorageType::of(seen.dtype, self.target.caps.f16);
         // What anybody sees in eights, nobody else writes.
-        let eights = |a: &Seen, b: &Seen| a.width == 8 && b.writes;
-        let mut known = self.waiting.iter().flat_map(|share| &share.seen).filter(|seen| seen.meets(new));
+        let eights = |a: &BindingUse, b: &BindingUse| a.width == 8 && b.writes;
+        let mut known = self.waiting.iter().flat_map(|share| &share.seen).filter(|seen| seen.overlaps(new));
         known.all(|seen| {
             let alike =
                 seen.sources == new.sources && seen.pieces == new.pieces && stored(seen) == stored(new);
@@ -82,16 +82,16 @@ impl Builder<'_> {
 mod tests {
     use crate::device::with_device;
     use crate::engine::with_last_plan;
-    use crate::gpu::lower::Usage;
-    use crate::gpu::lower::assemble;
+    use crate::gpu::lower::CompileMode;
     use crate::gpu::lower::bindings::overlap;
     use crate::gpu::lower::dispatch::Caps;
+    use crate::gpu::lower::lower_plan;
     use crate::gpu::runtime::pipeline::Shader;
     use crate::gpu::snapshots::{rules, shaders_of, target, validate};
-    use crate::gpu::tune::Choices;
+    use crate::gpu::tune::Selections;
     use crate::nn::{Linear, Module};
     use crate::optim::Adam;
-    use crate::plan::memory::MemoryRules;
+    use crate::plan::memory::DeviceLimits;
     use crate::tensor::{Tensor, realize_all};
     use crate::{DType, Device};
 
@@ -111,7 +111,7 @@ mod tests {
     /// The shaders of what `f` runs often.
     fn shaders(caps: &Caps, f: impl FnOnce()) -> Vec<Shader> {
         with_device(Device::Cpu, f);
-        with_last_plan(|plan| shaders_of(plan, caps, Usage::Often))
+        with_last_plan(|plan| shaders_of(plan, caps, CompileMode::Optimized))
     }
 
     fn workgroups_wait(shader: &Shader) -> usize {
@@ -120,13 +120,13 @@ mod tests {
 
     #[test]
     fn a_step_of_a_small_network_is_one_dispatch() {
-        let all = shaders(&Caps::MOST, || step(4));
+        let all = shaders(&Caps::FULL, || step(4));
         assert_eq!(all.len(), 1);
-        let seldom = with_last_plan(|plan| shaders_of(plan, &Caps::MOST, Usage::Seldom));
+        let seldom = with_last_plan(|plan| shaders_of(plan, &Caps::FULL, CompileMode::Baseline));
         assert!(seldom.len() > 4 && seldom.iter().all(|shader| workgroups_wait(shader) == 0));
         assert!(workgroups_wait(&all[0]) > 4);
         validate(&all[0].source, naga::valid::Capabilities::all());
-        for shader in shaders(&Caps::LEAST, || step(4)) {
+        for shader in shaders(&Caps::MINIMAL, || step(4)) {
             validate(&shader.source, naga::valid::Capabilities::empty());
         }
     }
@@ -136,10 +136,10 @@ mod tests {
         for wide in [3, 4, 7, 8, 20] {
             with_device(Device::Cpu, || step(wide));
             for slots in [8, 12, 64] {
-                let (rules, choices) = (MemoryRules { slots, ..rules() }, Choices::default());
-                let target = target(&Caps::LEAST, &rules, &choices);
+                let (rules, choices) = (DeviceLimits { slots, ..rules() }, Selections::default());
+                let target = target(&Caps::MINIMAL, &rules, &choices);
                 let drafts = with_last_plan(|plan| {
-                    assemble(plan, &target, Usage::Often).map(|assembly| assembly.drafts)
+                    lower_plan(plan, &target, CompileMode::Optimized).map(|assembly| assembly.drafts)
                 });
                 // The CPU's plan may have kernels that see more than that by themselves.
                 for draft in drafts.into_iter().flatten() {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn what_is_written_in_ones_is_not_seen_in_fours() {
         // Sums of rows, each by some threads, and then four of them at a time.
-        let all = shaders(&Caps::MOST, || {
+        let all = shaders(&Caps::FULL, || {
             let x = Tensor::rand([16, 5]).realize().clone();
             realize_all(&[x.sum_dim([1], false).exp().cumsum(0) * 2.0]);
         });
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_products_read_in_eights_is_written_by_another_dispatch() {
-        let all = shaders(&Caps::MOST, || {
+        let all = shaders(&Caps::FULL, || {
             let halves = |shape: [usize; 2]| Tensor::rand(shape).to_dtype(DType::F16).realize().clone();
             let (a, x, w, bias) = (halves([32, 32]), halves([32, 24]), halves([24, 128]), halves([1, 4]));
             // Of this one, rows of four are written.
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn what_takes_a_workgroup_long_has_a_dispatch_of_its_own() {
-        let all = shaders(&Caps::MOST, || step(4096));
+        let all = shaders(&Caps::FULL, || step(4096));
         assert!(all.len() > 4 && all.iter().any(|shader| workgroups_wait(shader) == 0));
         let [few, many] = [20, 20_000].map(|count| {
-            shaders(&Caps::MOST, || {
+            shaders(&Caps::FULL, || {
                 let x = Tensor::rand([count]).realize().clone();
                 realize_all(&[x.cumsum(0).exp().cumsum(0)]);
             })

@@ -11,21 +11,21 @@ struct State<T> {
 }
 
 /// Gives the answer.
-pub(crate) struct Giver<T>(Arc<Mutex<State<T>>>);
+pub(crate) struct Sender<T>(Arc<Mutex<State<T>>>);
 
 /// Waits for the answer.
-pub(crate) struct Answer<T>(Arc<Mutex<State<T>>>);
+pub(crate) struct Receiver<T>(Arc<Mutex<State<T>>>);
 
 fn locked<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(crate) fn answer<T>() -> (Giver<T>, Answer<T>) {
+pub(crate) fn answer<T>() -> (Sender<T>, Receiver<T>) {
     let state = Arc::new(Mutex::new(State { value: None, waker: None }));
-    (Giver(Arc::clone(&state)), Answer(state))
+    (Sender(Arc::clone(&state)), Receiver(state))
 }
 
-impl<T> Giver<T> {
+impl<T> Sender<T> {
     pub fn give(self, value: T) {
         let waker = {
             let mut state = locked(&self.0);
@@ -39,7 +39,7 @@ impl<T> Giver<T> {
     }
 }
 
-impl<T> Future for Answer<T> {
+impl<T> Future for Receiver<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {

@@ -1,7 +1,7 @@
 //! Memory of a GPU: buffers that return to a pool when they are dropped, and one arena for the values inside of
 //! plans, which all plans share because they run one after the other.
 
-use super::readback_prefetch::Outlook;
+use super::readback_prefetch::ReadbackHint;
 use crate::engine::{change_pool_bytes, see_used_bytes};
 use crate::error::{ErrorKind, Result};
 use crate::gpu::device::context::Context;
@@ -13,28 +13,28 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A buffer of the device with a number of its own, under which bind groups remember it.
-pub(crate) struct Piece {
+pub(crate) struct PooledBuffer {
     pub buffer: wgpu::Buffer,
     pub id: u64,
     pub bytes: u64,
     /// The bytes that its device has given away.
-    given: Arc<AtomicU64>,
+    allocated_bytes: Arc<AtomicU64>,
 }
 
-impl Drop for Piece {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         // Bind groups of plans that ran with it would keep it, though nobody asks for its number again. What the device is still
         // at work with stays until that is done.
         self.buffer.destroy();
-        self.given.fetch_sub(self.bytes, Relaxed);
+        self.allocated_bytes.fetch_sub(self.bytes, Relaxed);
         change_pool_bytes(-(self.bytes as i64));
     }
 }
 
 static IDS: AtomicU64 = AtomicU64::new(1);
 
-fn try_create(context: &Context, bytes: u64) -> Result<Piece> {
-    if context.given.load(Relaxed).saturating_add(bytes) > context.injected.memory.load(Relaxed) {
+fn try_create(context: &Context, bytes: u64) -> Result<PooledBuffer> {
+    if context.allocated_bytes.load(Relaxed).saturating_add(bytes) > context.injected.memory.load(Relaxed) {
         return Err(context.faults.out_of_memory(&allocating(bytes)));
     }
     let scopes = Scopes::new(&context.device);
@@ -52,9 +52,14 @@ fn try_create(context: &Context, bytes: u64) -> Result<Piece> {
         None => {}
         fault => return Err(context.faults.failure(fault, &allocating(bytes))),
     }
-    context.given.fetch_add(bytes, Relaxed);
+    context.allocated_bytes.fetch_add(bytes, Relaxed);
     change_pool_bytes(bytes as i64);
-    Ok(Piece { buffer, id: IDS.fetch_add(1, Relaxed), bytes, given: context.given.clone() })
+    Ok(PooledBuffer {
+        buffer,
+        id: IDS.fetch_add(1, Relaxed),
+        bytes,
+        allocated_bytes: context.allocated_bytes.clone(),
+    })
 }
 
 fn allocating(bytes: u64) -> String {
@@ -62,7 +67,7 @@ fn allocating(bytes: u64) -> String {
 }
 
 /// A new buffer. Where memory is missing, what lies idle in the pool is given back first.
-pub(crate) fn create(context: &Context, bytes: u64) -> Result<Piece> {
+pub(crate) fn create(context: &Context, bytes: u64) -> Result<PooledBuffer> {
     match try_create(context, bytes) {
         Err(error) if error.kind() == ErrorKind::Memory => {
             let idle = std::mem::take(&mut locked(&context.pool).free);
@@ -85,9 +90,9 @@ fn locked(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
 
 /// A tensor's memory: one piece, or several where it is larger than a kernel may see at once.
 pub(crate) struct GpuBuffer {
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<PooledBuffer>,
     pub context: Arc<Context>,
-    pub outlook: Outlook,
+    pub outlook: ReadbackHint,
 }
 
 impl Buffer for GpuBuffer {
@@ -104,7 +109,7 @@ impl Buffer for GpuBuffer {
 /// same buffers, for which there are bind groups already.
 #[derive(Default)]
 pub(crate) struct Pool {
-    free: BTreeMap<u64, BTreeMap<u64, Piece>>,
+    free: BTreeMap<u64, BTreeMap<u64, PooledBuffer>>,
 }
 
 /// Sizes are rounded so that nearly equal ones share memory: to an eighth of their power of two.
@@ -117,7 +122,7 @@ fn class(bytes: usize, block: usize) -> u64 {
 impl GpuBuffer {
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<GpuBuffer> {
         let block = context.rules.block;
-        let outlook = Outlook::default();
+        let outlook = ReadbackHint::default();
         let mut buffer = GpuBuffer { pieces: Vec::with_capacity(1), context: context.clone(), outlook };
         let mut rest = bytes;
         loop {
@@ -136,7 +141,7 @@ impl GpuBuffer {
     }
 }
 
-fn take(context: &Context, bytes: u64) -> Result<Piece> {
+fn take(context: &Context, bytes: u64) -> Result<PooledBuffer> {
     let idle = locked(&context.pool).free.get_mut(&bytes).and_then(BTreeMap::pop_first);
     idle.map_or_else(|| create(context, bytes), |(_, piece)| Ok(piece))
 }
@@ -159,12 +164,12 @@ impl Drop for GpuBuffer {
 #[derive(Default)]
 pub(crate) struct Arena {
     /// None where no plan needed one yet.
-    blocks: Vec<Option<Piece>>,
+    blocks: Vec<Option<PooledBuffer>>,
 }
 
 impl Arena {
     /// Blocks of at least so many `bytes` each.
-    pub fn reserve(&mut self, context: &Context, bytes: &[usize]) -> Result<&[Option<Piece>]> {
+    pub fn reserve(&mut self, context: &Context, bytes: &[usize]) -> Result<&[Option<PooledBuffer>]> {
         if self.blocks.len() < bytes.len() {
             self.blocks.resize_with(bytes.len(), || None);
         }

@@ -35,13 +35,13 @@ pub(crate) struct Copied {
 
 /// What is known about reading a tensor's memory.
 #[derive(Default)]
-pub(crate) struct Outlook {
+pub(crate) struct ReadbackHint {
     /// Whoever computed it wants to know.
     read: Option<Arc<AtomicBool>>,
     copy: Mutex<Option<Copied>>,
 }
 
-impl Outlook {
+impl ReadbackHint {
     /// The host reads it now: the copy of what is in it, if there is one.
     pub fn read(&self) -> Option<Copied> {
         if let Some(read) = &self.read {
@@ -61,18 +61,18 @@ impl Outlook {
 }
 
 /// Which results of a plan were read after its last run.
-pub(crate) struct Readers(Vec<Option<Arc<AtomicBool>>>);
+pub(crate) struct ReadbackTracker(Vec<Option<Arc<AtomicBool>>>);
 
-impl Readers {
+impl ReadbackTracker {
     /// Of those that have small memory of their own.
-    pub fn of(outputs: &[Output]) -> Readers {
+    pub fn of(outputs: &[Output]) -> ReadbackTracker {
         let watched = |output: &Output| output.over.is_none() && output.bytes as u64 <= BYTES;
-        Readers(outputs.iter().map(|output| watched(output).then(Arc::default)).collect())
+        ReadbackTracker(outputs.iter().map(|output| watched(output).then(Arc::default)).collect())
     }
 
     /// For the memory of that result.
-    pub fn outlook(&self, output: usize) -> Outlook {
-        Outlook { read: self.0[output].clone(), copy: Mutex::default() }
+    pub fn outlook(&self, output: usize) -> ReadbackHint {
+        ReadbackHint { read: self.0[output].clone(), copy: Mutex::default() }
     }
 
     /// The results that were read, once.
@@ -94,7 +94,7 @@ struct Copy {
 
 /// The copies at the end of a run.
 #[derive(Default)]
-pub(crate) struct Copies {
+pub(crate) struct PrefetchedReadbacks {
     all: Vec<Copy>,
     /// Where it is noted which assertion failed: that is copied, too.
     assertions: Option<wgpu::Buffer>,
@@ -104,10 +104,16 @@ pub(crate) struct Copies {
     unread: u32,
 }
 
-impl Copies {
+impl PrefetchedReadbacks {
     /// Makes these the copies for a run, after which the host will read what it has `read` before; whether they already were.
     /// The run may assert something.
-    pub fn foresee(&mut self, read: &[usize], outputs: &[Storage], context: &Context, asserts: bool) -> bool {
+    pub fn schedule(
+        &mut self,
+        read: &[usize],
+        outputs: &[Storage],
+        context: &Context,
+        asserts: bool,
+    ) -> bool {
         let same_words = !asserts || context.assertions.begin_run(context, &mut self.words);
         self.unread = if read.is_empty() { self.unread.saturating_add(1) } else { 0 };
         let is_free = |copy: &Copy| Arc::strong_count(&copy.to) == 1;
@@ -144,7 +150,7 @@ impl Copies {
     }
 
     /// Tells the results that the copies are submitted, of a run that began in that epoch.
-    pub fn hand_out(&self, outputs: &[Storage], context: &Context, epoch: Epoch, asserts: bool) {
+    pub fn deliver(&self, outputs: &[Storage], context: &Context, epoch: Epoch, asserts: bool) {
         if asserts {
             context.assertions.end_run(self.words.as_ref(), epoch);
         }

@@ -2,11 +2,11 @@
 //! is missing takes a word of its own.
 
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Caps, Lane};
+use crate::gpu::lower::dispatch::{Caps, ComputeType};
 
 /// The form of an element in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Stored {
+pub(crate) enum StorageType {
     F32,
     I32,
     I64,
@@ -21,17 +21,17 @@ pub(crate) enum Stored {
     Word,
 }
 
-impl Stored {
-    pub fn of(dtype: DType, f16: bool) -> Stored {
+impl StorageType {
+    pub fn of(dtype: DType, f16: bool) -> StorageType {
         match dtype {
-            DType::F32 => Stored::F32,
-            DType::I32 => Stored::I32,
-            DType::I64 => Stored::I64,
-            DType::U32 => Stored::U32,
-            DType::F16 if f16 => Stored::F16,
-            DType::F16 => Stored::F16Word,
-            DType::BF16 => Stored::Bf16Word,
-            DType::U8 | DType::Bool => Stored::Word,
+            DType::F32 => StorageType::F32,
+            DType::I32 => StorageType::I32,
+            DType::I64 => StorageType::I64,
+            DType::U32 => StorageType::U32,
+            DType::F16 if f16 => StorageType::F16,
+            DType::F16 => StorageType::F16Word,
+            DType::BF16 => StorageType::Bf16Word,
+            DType::U8 | DType::Bool => StorageType::Word,
             // Refused when it is made.
             DType::F64 => unreachable!("f64 on a GPU"),
         }
@@ -39,8 +39,8 @@ impl Stored {
 
     pub const fn size(self) -> usize {
         match self {
-            Stored::F16 => 2,
-            Stored::I64 => 8,
+            StorageType::F16 => 2,
+            StorageType::I64 => 8,
             _ => 4,
         }
     }
@@ -48,21 +48,21 @@ impl Stored {
     /// The WGSL type in memory.
     pub const fn scalar(self) -> &'static str {
         match self {
-            Stored::F32 => "f32",
-            Stored::I32 => "i32",
-            Stored::I64 => "i64",
-            Stored::F16 => "f16",
-            Stored::U32 | Stored::F16Word | Stored::Bf16Word | Stored::Word => "u32",
+            StorageType::F32 => "f32",
+            StorageType::I32 => "i32",
+            StorageType::I64 => "i64",
+            StorageType::F16 => "f16",
+            StorageType::U32 | StorageType::F16Word | StorageType::Bf16Word | StorageType::Word => "u32",
         }
     }
 
     /// An element, or four of them, of this form as `lane`.
-    pub fn as_lane(self, lane: Lane, element: &str, wide: bool) -> String {
+    pub fn as_lane(self, lane: ComputeType, element: &str, wide: bool) -> String {
         let f32 = of_width("f32", wide);
         match (self, lane) {
-            (Stored::F16, Lane::F32) => format!("{f32}({element})"),
-            (Stored::F16Word, Lane::F32) => format!("half_of_bits{}({element})", suffix(wide)),
-            (Stored::Bf16Word, Lane::F32) => {
+            (StorageType::F16, ComputeType::F32) => format!("{f32}({element})"),
+            (StorageType::F16Word, ComputeType::F32) => format!("half_of_bits{}({element})", suffix(wide)),
+            (StorageType::Bf16Word, ComputeType::F32) => {
                 format!("bitcast<{f32}>({element} << {}(16u))", of_width("u32", wide))
             }
             _ => element.to_string(),
@@ -70,12 +70,12 @@ impl Stored {
     }
 
     /// The form in memory of a value of `lane`.
-    pub fn as_stored(self, lane: Lane, dtype: DType, value: &str, wide: bool) -> String {
+    pub fn as_stored(self, lane: ComputeType, dtype: DType, value: &str, wide: bool) -> String {
         match (self, lane) {
-            (Stored::F16, Lane::F32) => format!("{}({value})", of_width("f16", wide)),
-            (Stored::F16Word, Lane::F32) => format!("bits_of_half{}({value})", suffix(wide)),
-            (Stored::Bf16Word, Lane::F32) => format!("bits_of_bfloat{}({value})", suffix(wide)),
-            (Stored::Word, Lane::U32) if dtype == DType::U8 => {
+            (StorageType::F16, ComputeType::F32) => format!("{}({value})", of_width("f16", wide)),
+            (StorageType::F16Word, ComputeType::F32) => format!("bits_of_half{}({value})", suffix(wide)),
+            (StorageType::Bf16Word, ComputeType::F32) => format!("bits_of_bfloat{}({value})", suffix(wide)),
+            (StorageType::Word, ComputeType::U32) if dtype == DType::U8 => {
                 format!("({value} & {}(255u))", of_width("u32", wide))
             }
             _ => value.to_string(),
@@ -92,24 +92,24 @@ pub(crate) fn of_width(scalar: &str, wide: bool) -> String {
     if wide { format!("vec4<{scalar}>") } else { scalar.to_string() }
 }
 
-impl Lane {
+impl ComputeType {
     /// The lane a type is computed in.
-    pub fn of(dtype: DType) -> Lane {
+    pub fn of(dtype: DType) -> ComputeType {
         match dtype {
-            DType::F32 | DType::F16 | DType::BF16 | DType::F64 => Lane::F32,
-            DType::I32 => Lane::I32,
-            DType::I64 => Lane::I64,
-            DType::U32 | DType::U8 | DType::Bool => Lane::U32,
+            DType::F32 | DType::F16 | DType::BF16 | DType::F64 => ComputeType::F32,
+            DType::I32 => ComputeType::I32,
+            DType::I64 => ComputeType::I64,
+            DType::U32 | DType::U8 | DType::Bool => ComputeType::U32,
         }
     }
 
     pub const fn scalar(self) -> &'static str {
         match self {
-            Lane::F32 => "f32",
-            Lane::F16 => "f16",
-            Lane::I32 => "i32",
-            Lane::U32 => "u32",
-            Lane::I64 => "i64",
+            ComputeType::F32 => "f32",
+            ComputeType::F16 => "f16",
+            ComputeType::I32 => "i32",
+            ComputeType::U32 => "u32",
+            ComputeType::I64 => "i64",
         }
     }
 
@@ -120,7 +120,7 @@ impl Lane {
 
 /// Functions over the forms that have no WGSL type, and the rounding of two-byte floats in registers.
 pub(crate) fn conversions(caps: &Caps) -> String {
-    let half = if caps.skips_rounding {
+    let half = if caps.elides_f16_roundtrip {
         include_str!("../codegen/wgsl/rounding.wgsl")
     } else if caps.f16 {
         "fn round_half(x: f32) -> f32 { return f32(f16(x)); }\n\

@@ -1,9 +1,9 @@
 //! Values to the device and back. Only a read waits, and only natively.
 
-use super::oneshot::{Answer, answer};
+use super::oneshot::{Receiver, answer};
 use super::pool::GpuBuffer;
 use super::readback_prefetch::{Copied, HostMemory, host_memory};
-use super::storage_type::Stored;
+use super::storage_type::StorageType;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::clock::Instant;
 use crate::dtype::DType;
@@ -27,12 +27,14 @@ use std::time::Duration;
 
 /// The host's bytes as the device stores them, padded to whole words.
 fn to_device(dtype: DType, f16: bool, bytes: &[u8]) -> Cow<'_, [u8]> {
-    match Stored::of(dtype, f16) {
-        Stored::Word => bytes.iter().flat_map(|&b| u32::from(b).to_le_bytes()).collect::<Vec<u8>>().into(),
-        Stored::F16Word | Stored::Bf16Word => {
+    match StorageType::of(dtype, f16) {
+        StorageType::Word => {
+            bytes.iter().flat_map(|&b| u32::from(b).to_le_bytes()).collect::<Vec<u8>>().into()
+        }
+        StorageType::F16Word | StorageType::Bf16Word => {
             bytes.as_chunks::<2>().0.iter().flat_map(|&[a, b]| [a, b, 0, 0]).collect::<Vec<u8>>().into()
         }
-        Stored::F16 if !bytes.len().is_multiple_of(4) => [bytes, &[0, 0]].concat().into(),
+        StorageType::F16 if !bytes.len().is_multiple_of(4) => [bytes, &[0, 0]].concat().into(),
         _ => bytes.into(),
     }
 }
@@ -40,9 +42,9 @@ fn to_device(dtype: DType, f16: bool, bytes: &[u8]) -> Cow<'_, [u8]> {
 /// What the device stores as the host's bytes.
 fn from_device(dtype: DType, f16: bool, stored: &[u8], count: usize) -> Vec<u8> {
     let words = stored.as_chunks::<4>().0.iter().take(count);
-    match Stored::of(dtype, f16) {
-        Stored::Word => words.map(|word| word[0]).collect(),
-        Stored::F16Word | Stored::Bf16Word => words.flat_map(|word| [word[0], word[1]]).collect(),
+    match StorageType::of(dtype, f16) {
+        StorageType::Word => words.map(|word| word[0]).collect(),
+        StorageType::F16Word | StorageType::Bf16Word => words.flat_map(|word| [word[0], word[1]]).collect(),
         _ => stored[..count * dtype.size()].to_vec(),
     }
 }
@@ -61,7 +63,7 @@ pub(crate) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Resu
 /// A copy of buffers' bytes on its way to the host.
 struct Staged {
     memory: HostMemory,
-    mapped: Answer<Result<(), wgpu::BufferAsyncError>>,
+    mapped: Receiver<Result<(), wgpu::BufferAsyncError>>,
     /// When the last words of it were copied that tell which assertion failed, if they were.
     assertions: Option<Epoch>,
     /// Whether its memory will be written to again.
@@ -147,7 +149,7 @@ impl Staged {
 /// A tensor's first `count` elements.
 pub(crate) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<Output = Result<Vec<u8>>> {
     let GpuBuffer { context, pieces, outlook, .. } = GpuBuffer::of(&*storage);
-    let (f16, size) = (context.caps.f16, Stored::of(dtype, context.caps.f16).size());
+    let (f16, size) = (context.caps.f16, StorageType::of(dtype, context.caps.f16).size());
     // Of the elements, those that are in a piece.
     let each = context.rules.block / size;
     let some_of = move |piece: usize| (count - piece * each).min(each);

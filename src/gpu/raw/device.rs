@@ -3,14 +3,14 @@
 use super::adapter;
 use crate::call::Origin;
 use crate::error::{Error, ErrorKind, Result};
-use crate::gpu::device::device_errors::{Advice, Faults};
+use crate::gpu::device::device_errors::{ErrorHints, Faults};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-const ADVICE: Advice = Advice {
+const ADVICE: ErrorHints = ErrorHints {
     lost: "buffers on it are gone, open it again with GpuDevice::new",
     out_of_memory: "drop buffers that are not needed any more, or use smaller ones",
     patience: Duration::ZERO,

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::gpu::device::context::Context;
-use crate::gpu::memory::pool::{Piece, create};
+use crate::gpu::memory::pool::{PooledBuffer, create};
 use crate::gpu::memory::readback_prefetch::{HostMemory, host_memory};
 use crate::plan::assertion::Sites;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -49,7 +49,7 @@ struct State {
 /// Of one device.
 #[derive(Default)]
 pub(crate) struct Assertions {
-    memory: OnceLock<Piece>,
+    memory: OnceLock<PooledBuffer>,
     state: Mutex<State>,
 }
 
@@ -59,7 +59,7 @@ impl Assertions {
     }
 
     /// Where failures are noted, if any plan of the device asserts something.
-    pub fn memory(&self) -> Option<&Piece> {
+    pub fn memory(&self) -> Option<&PooledBuffer> {
         self.memory.get()
     }
 
@@ -176,7 +176,8 @@ mod tests {
         ];
         for (run, condition) in all {
             for dtype in [DType::I32, DType::U8, DType::U32, DType::I64] {
-                for caps in [Caps::LEAST, Caps::MOST].iter().filter(|caps| caps.i64 || dtype != DType::I64) {
+                for caps in [Caps::MINIMAL, Caps::FULL].iter().filter(|caps| caps.i64 || dtype != DType::I64)
+                {
                     let [first, second] = [(); 2].map(|()| shaders(caps, || run(dtype)));
                     let texts = first.iter().zip(&second).map(|(a, b)| (&a.source, &b.source));
                     assert!(texts.clone().all(|(a, b)| a == b), "the plans' own numbers are arguments");

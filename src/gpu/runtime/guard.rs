@@ -4,8 +4,8 @@
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::device::context::Context;
-use crate::gpu::memory::pool::{Piece, create};
-use crate::gpu::memory::storage_type::Stored;
+use crate::gpu::memory::pool::{PooledBuffer, create};
+use crate::gpu::memory::storage_type::StorageType;
 use crate::plan::Plan;
 use crate::plan::executor::Argument;
 #[cfg(not(target_arch = "wasm32"))]
@@ -39,12 +39,14 @@ const MOST_GROUPS: usize = 1024;
 
 /// The exponents of a word's elements: none are looked at where the type has none.
 pub(crate) fn masks(dtype: DType, f16: bool) -> [u32; 2] {
-    match Stored::of(dtype, f16) {
-        Stored::F32 => [0x7f80_0000, 0],
-        Stored::F16 => [0x7c00, 0x7c00_0000],
-        Stored::F16Word => [0x7c00, 0],
-        Stored::Bf16Word => [0x7f80, 0],
-        Stored::I32 | Stored::I64 | Stored::U32 | Stored::Word => unreachable!("integers are finite"),
+    match StorageType::of(dtype, f16) {
+        StorageType::F32 => [0x7f80_0000, 0],
+        StorageType::F16 => [0x7c00, 0x7c00_0000],
+        StorageType::F16Word => [0x7c00, 0],
+        StorageType::Bf16Word => [0x7f80, 0],
+        StorageType::I32 | StorageType::I64 | StorageType::U32 | StorageType::Word => {
+            unreachable!("integers are finite")
+        }
     }
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn groups(count: usize) -> u32 {
 
 /// The memory that checks note what they find in: a word a slot.
 pub(crate) struct Guard {
-    pub memory: Piece,
+    pub memory: PooledBuffer,
 }
 
 impl Guard {

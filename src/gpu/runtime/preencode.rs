@@ -4,8 +4,8 @@
 use super::pipeline::Pipeline;
 use super::profile::Stopwatch;
 use crate::gpu::device::context::Context;
-use crate::gpu::lower::Draft;
-use crate::gpu::memory::readback_prefetch::Copies;
+use crate::gpu::lower::DispatchSpec;
+use crate::gpu::memory::readback_prefetch::PrefetchedReadbacks;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,14 +19,14 @@ const MOST_WAITING: usize = 8;
 /// Bindings of a plan that are known, at most: a step's results may lie in a few buffers by turns.
 const MOST_BOUND: usize = 4;
 
-pub(crate) struct Ready {
+pub(crate) struct BoundDispatch {
     pub pipeline: Arc<Pipeline>,
-    pub draft: Draft,
+    pub draft: DispatchSpec,
     pub remembered: Mutex<Vec<(SmallVec<[u64; 12]>, wgpu::BindGroup)>>,
 }
 
-pub(crate) struct Dispatches {
-    pub ready: Vec<Ready>,
+pub(crate) struct DispatchList {
+    pub ready: Vec<BoundDispatch>,
     /// Dispatches that a new submission starts with if none is to take long.
     cuts: Vec<usize>,
     bound: Mutex<Vec<Bound>>,
@@ -39,7 +39,7 @@ pub(crate) struct Bound {
     /// Whether they were bound to it more than once.
     pub again: bool,
     /// Copies of results for the host.
-    pub copies: Copies,
+    pub copies: PrefetchedReadbacks,
     /// Commands with these bindings, one for each submission, if they were encoded ahead.
     pub commands: Vec<wgpu::CommandBuffer>,
 }
@@ -55,7 +55,7 @@ pub(crate) fn find(
         if all.len() == MOST_BOUND {
             all.remove(0);
         }
-        let (groups, again, copies, commands) = (bind(), false, Copies::default(), Vec::new());
+        let (groups, again, copies, commands) = (bind(), false, PrefetchedReadbacks::default(), Vec::new());
         all.push(Bound { pieces, groups, again, copies, commands });
         all.len() - 1
     });
@@ -63,9 +63,9 @@ pub(crate) fn find(
     &mut all[place]
 }
 
-impl Dispatches {
-    pub fn new(ready: Vec<Ready>, cuts: Vec<usize>) -> Arc<Dispatches> {
-        Arc::new(Dispatches { ready, cuts, bound: Mutex::default() })
+impl DispatchList {
+    pub fn new(ready: Vec<BoundDispatch>, cuts: Vec<usize>) -> Arc<DispatchList> {
+        Arc::new(DispatchList { ready, cuts, bound: Mutex::default() })
     }
 
     pub fn bound(&self) -> MutexGuard<'_, Vec<Bound>> {
@@ -98,7 +98,7 @@ impl Dispatches {
 
     /// Asks for commands with the bindings of this run, in the time that the host will wait for it.
     pub fn again(self: &Arc<Self>, context: &Context) {
-        let mut waiting = context.to_encode();
+        let mut waiting = context.preencode_queue();
         if waiting.len() == MOST_WAITING {
             waiting.pop_front();
         }
@@ -129,7 +129,7 @@ pub(crate) fn ranges(cuts: &[usize], count: usize) -> impl Iterator<Item = Range
 /// Encodes one of the plans that wait for it; false if there is none. A browser's tab does not wait, and has no time for it.
 #[cfg_attr(target_arch = "wasm32", expect(dead_code))]
 pub(crate) fn encode_one(context: &Context) -> bool {
-    let next: Option<Weak<Dispatches>> = context.to_encode().pop_front();
+    let next: Option<Weak<DispatchList>> = context.preencode_queue().pop_front();
     let Some(next) = next else { return false };
     if let Some(dispatches) = next.upgrade() {
         dispatches.encode_ahead(context);

@@ -5,7 +5,7 @@ use crate::gpu::device::context::Context;
 use std::time::Duration;
 
 /// The most queries that a set may hold.
-const MOST: u32 = 4096;
+const MAX_QUERIES: u32 = 4096;
 
 pub(crate) struct Stopwatch {
     sets: Vec<wgpu::QuerySet>,
@@ -23,19 +23,19 @@ impl Stopwatch {
             context.device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: None,
                 ty: wgpu::QueryType::Timestamp,
-                count: MOST.min(count - first),
+                count: MAX_QUERIES.min(count - first),
             })
         };
-        Some(Stopwatch { sets: (0..count).step_by(MOST as usize).map(set).collect(), count })
+        Some(Stopwatch { sets: (0..count).step_by(MAX_QUERIES as usize).map(set).collect(), count })
     }
 
     /// The writes at both ends of the pass of dispatch `k`.
     pub fn writes(&self, k: usize) -> wgpu::ComputePassTimestampWrites<'_> {
         let first = 2 * k as u32;
         wgpu::ComputePassTimestampWrites {
-            query_set: &self.sets[(first / MOST) as usize],
-            beginning_of_pass_write_index: Some(first % MOST),
-            end_of_pass_write_index: Some(first % MOST + 1),
+            query_set: &self.sets[(first / MAX_QUERIES) as usize],
+            beginning_of_pass_write_index: Some(first % MAX_QUERIES),
+            end_of_pass_write_index: Some(first % MAX_QUERIES + 1),
         }
     }
 
@@ -47,8 +47,13 @@ impl Stopwatch {
             usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
             mapped_at_creation: false,
         });
-        for (set, first) in self.sets.iter().zip((0..self.count).step_by(MOST as usize)) {
-            encoder.resolve_query_set(set, 0..MOST.min(self.count - first), &times, u64::from(first) * 8);
+        for (set, first) in self.sets.iter().zip((0..self.count).step_by(MAX_QUERIES as usize)) {
+            encoder.resolve_query_set(
+                set,
+                0..MAX_QUERIES.min(self.count - first),
+                &times,
+                u64::from(first) * 8,
+            );
         }
         times
     }

@@ -1,9 +1,9 @@
 //! A plan on a GPU: its kernels as pipelines, its memory as bindings, one submission a run, or several if it takes long.
 
 use super::guard::Guard;
-use super::preencode::{self, Dispatches, Ready, ranges};
+use super::preencode::{self, BoundDispatch, DispatchList, ranges};
 use super::profile::{self, Stopwatch};
-use super::submission::cuts;
+use super::submission::submission_boundaries;
 use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -14,12 +14,14 @@ use crate::engine::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::gpu::codegen::Uniform;
 use crate::gpu::device::context::Context;
-use crate::gpu::lower::{Assembly, Draft, Source, Target, Usage, assemble, describe_plan};
-use crate::gpu::memory::pool::{GpuBuffer, Piece};
-use crate::gpu::memory::readback_prefetch::Readers;
+use crate::gpu::lower::{
+    CompileMode, DispatchSpec, LoweredPlan, LoweringTarget, Source, describe_plan, lower_plan,
+};
+use crate::gpu::memory::pool::{GpuBuffer, PooledBuffer};
+use crate::gpu::memory::readback_prefetch::ReadbackTracker;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::gpu::memory::transfer;
-use crate::gpu::tune::Choices;
+use crate::gpu::tune::Selections;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Outcome, Program};
@@ -34,7 +36,7 @@ const REMEMBERED: usize = 8;
 
 pub(crate) struct GpuProgram {
     context: Arc<Context>,
-    dispatches: Arc<Dispatches>,
+    dispatches: Arc<DispatchList>,
     /// Bytes of the arena's blocks.
     arena: Vec<usize>,
     uniforms: Option<wgpu::Buffer>,
@@ -42,7 +44,7 @@ pub(crate) struct GpuProgram {
     written: Mutex<Vec<u8>>,
     words: Vec<(usize, Uniform)>,
     guard: Option<Guard>,
-    readers: Readers,
+    readers: ReadbackTracker,
     /// Dispatches that a new submission starts with where the device begins while the others are encoded.
     cuts: Vec<usize>,
     /// The first dispatch that writes into the memory of an input.
@@ -50,22 +52,28 @@ pub(crate) struct GpuProgram {
 }
 
 impl GpuProgram {
-    pub fn new(context: Arc<Context>, plan: &Plan, usage: Usage, choices: &Choices) -> Result<GpuProgram> {
+    pub fn new(
+        context: Arc<Context>,
+        plan: &Plan,
+        usage: CompileMode,
+        choices: &Selections,
+    ) -> Result<GpuProgram> {
         let Context { caps, rules, pace, .. } = &*context;
-        let target = Target { who: context.who(), caps, rules, choices, pace: *pace };
-        let assembly = assemble(plan, &target, usage)?;
-        let Assembly { drafts, shaders, arena, words, uniform_bytes } = assembly;
+        let target = LoweringTarget { who: context.who(), caps, rules, choices, pace: *pace };
+        let assembly = lower_plan(plan, &target, usage)?;
+        let LoweredPlan { drafts, shaders, arena, words, uniform_bytes } = assembly;
         let estimates = estimates(&drafts, plan, &context);
         let overwriting: Vec<bool> = plan.overwrites().collect();
         let overwrites = drafts.iter().position(|draft| draft.kernels.iter().any(|&k| overwriting[k]));
         let overwrites = overwrites.unwrap_or(drafts.len());
-        let [cuts, long] = [true, false].map(|early| cuts(&estimates, context.pace.longest, early));
+        let [cuts, long] =
+            [true, false].map(|early| submission_boundaries(&estimates, context.pace.time_budget, early));
         let pipelines = context.pipelines(&shaders)?.into_iter().zip(drafts);
-        let ready = |(pipeline, draft)| Ready { pipeline, draft, remembered: Mutex::default() };
-        let dispatches = Dispatches::new(pipelines.map(ready).collect(), long);
+        let ready = |(pipeline, draft)| BoundDispatch { pipeline, draft, remembered: Mutex::default() };
+        let dispatches = DispatchList::new(pipelines.map(ready).collect(), long);
         let named = |error: Error| error.with_context(&describe_plan(plan));
         let guard =
-            (usage == Usage::Guarded).then(|| Guard::new(&context, plan)).transpose().map_err(named)?;
+            (usage == CompileMode::Checked).then(|| Guard::new(&context, plan)).transpose().map_err(named)?;
         if !plan.sites.all.is_empty() {
             context.assertions.expect(&context, &plan.sites).map_err(named)?;
         }
@@ -78,7 +86,7 @@ impl GpuProgram {
             })
         });
         context.faults.check(|| "preparing a plan".into()).map_err(named)?;
-        let (written, readers) = (Mutex::new(Vec::new()), Readers::of(&plan.layout.outputs));
+        let (written, readers) = (Mutex::new(Vec::new()), ReadbackTracker::of(&plan.layout.outputs));
         Ok(GpuProgram {
             context,
             dispatches,
@@ -119,13 +127,17 @@ impl GpuProgram {
 }
 
 /// The time that each dispatch takes, roughly: its shares of its kernels'.
-fn estimates(drafts: &[Draft], plan: &Plan, context: &Context) -> Vec<f64> {
+fn estimates(drafts: &[DispatchSpec], plan: &Plan, context: &Context) -> Vec<f64> {
     let shares = shares(drafts, plan, context);
     drafts.iter().map(|d| d.kernels.iter().map(|&k| shares[k]).sum()).collect()
 }
 
 /// What a dispatch of each kernel takes, roughly.
-fn shares<'d>(drafts: impl IntoIterator<Item = &'d Draft>, plan: &Plan, context: &Context) -> Vec<f64> {
+fn shares<'d>(
+    drafts: impl IntoIterator<Item = &'d DispatchSpec>,
+    plan: &Plan,
+    context: &Context,
+) -> Vec<f64> {
     let mut dispatches = vec![0; plan.kernels.len()];
     drafts.into_iter().flat_map(|d| &d.kernels).for_each(|&k| dispatches[k] += 1);
     let seconds = |(kernel, dispatches)| context.pace.seconds_each(kernel, dispatches).max(f64::MIN_POSITIVE);
@@ -209,7 +221,7 @@ impl Program for GpuProgram {
             ready.map(|ready| self.bind_group(ready, inputs, &outputs, blocks)).collect()
         });
         let asserts = !plan.sites.all.is_empty();
-        if !bound.copies.foresee(&self.readers.take(), &outputs, context, asserts) {
+        if !bound.copies.schedule(&self.readers.take(), &outputs, context, asserts) {
             bound.commands.clear();
         }
         let epoch = context.assertions.epoch();
@@ -247,7 +259,7 @@ impl Program for GpuProgram {
                 context.submit(commands);
             }
         }
-        bound.copies.hand_out(&outputs, context, epoch, asserts);
+        bound.copies.deliver(&outputs, context, epoch, asserts);
         if again {
             self.dispatches.again(context);
         }
@@ -313,10 +325,10 @@ impl GpuProgram {
 
     fn bind_group(
         &self,
-        ready: &Ready,
+        ready: &BoundDispatch,
         inputs: &[Storage],
         outputs: &[Storage],
-        blocks: &[Option<Piece>],
+        blocks: &[Option<PooledBuffer>],
     ) -> wgpu::BindGroup {
         let piece = |source: &Source| match *source {
             Source::Input(k, p) => &GpuBuffer::of(&*inputs[k]).pieces[p],

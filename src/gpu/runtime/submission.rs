@@ -3,32 +3,32 @@
 //! and their traffic. What would take too long by itself is several dispatches, each of some of its workgroups.
 
 use crate::gpu::device::adapter::AdapterKind;
-use crate::plan::kernel::{Kernel, Special, Work};
+use crate::plan::kernel::{Kernel, KernelBody, NativeOp};
 
 /// Milliseconds that a submission may take, as estimated, unless `VOLTA_LONGEST_MS` says otherwise.
-const LONGEST_MS: f64 = 500.0;
+const DEFAULT_MAX_DISPATCH_MS: f64 = 500.0;
 
 /// Dispatches that one is cut into, unless each would have too many workgroups.
 const MOST_PARTS: u64 = 64;
 
 /// What a slow device of its kind does in a second.
 #[derive(Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct CostModel {
     flops: f64,
     bytes: f64,
     /// Seconds that a submission may take.
-    pub longest: f64,
+    pub time_budget: f64,
 }
 
-impl Pace {
-    pub fn of(kind: AdapterKind) -> Pace {
+impl CostModel {
+    pub fn of(kind: AdapterKind) -> CostModel {
         let (flops, bytes) = match kind {
             AdapterKind::Discrete => (2e12, 100e9),
             AdapterKind::Software => (5e9, 2e9),
             AdapterKind::Integrated | AdapterKind::Virtual | AdapterKind::Other => (200e9, 10e9),
         };
-        let asked = crate::environment::values().longest_ms;
-        Pace { flops, bytes, longest: asked.unwrap_or(LONGEST_MS) / 1000.0 }
+        let asked = crate::environment::values().max_dispatch_ms;
+        CostModel { flops, bytes, time_budget: asked.unwrap_or(DEFAULT_MAX_DISPATCH_MS) / 1000.0 }
     }
 
     /// The seconds that a kernel takes, at most.
@@ -40,13 +40,14 @@ impl Pace {
     /// The seconds that a dispatch of a kernel takes, of so many that it has. Every one of those that sort moves all that is
     /// sorted.
     pub fn seconds_each(self, kernel: &Kernel, dispatches: usize) -> f64 {
-        let sorts = matches!(&kernel.work, Work::Special(s) if matches!(s.special, Special::ArgSort { .. }));
+        let sorts =
+            matches!(&kernel.work, KernelBody::Native(s) if matches!(s.special, NativeOp::ArgSort { .. }));
         self.seconds(kernel) / if sorts { 1.0 } else { dispatches as f64 }
     }
 
     /// The workgroups of such a kernel that run at a time, of so many.
-    pub fn at_a_time(self, kernel: &Kernel, groups: u64) -> u64 {
-        let parts = (self.seconds(kernel) / self.longest).ceil().max(1.0) as u64;
+    pub fn workgroups_per_dispatch(self, kernel: &Kernel, groups: u64) -> u64 {
+        let parts = (self.seconds(kernel) / self.time_budget).ceil().max(1.0) as u64;
         groups.div_ceil(parts.min(MOST_PARTS))
     }
 }
@@ -59,7 +60,7 @@ const AT_ONCE: usize = 48;
 /// The dispatches that a new submission starts with, in order, from the seconds of each; the first one always does, and
 /// is not named. A submission ends before it would take longer than `most`, or after a dispatch that takes longer by
 /// itself, or, if the device is to begin `early`, when there are enough of them.
-pub(crate) fn cuts(seconds: &[f64], most: f64, early: bool) -> Vec<usize> {
+pub(crate) fn submission_boundaries(seconds: &[f64], most: f64, early: bool) -> Vec<usize> {
     let (mut cuts, mut since, mut until) = (Vec::new(), 0.0, BEGIN_EARLY);
     for (k, &next) in seconds.iter().enumerate() {
         let long = since > 0.0 && since + next > most;
@@ -79,19 +80,19 @@ mod tests {
 
     #[test]
     fn short_plans_are_one_submission() {
-        assert!(cuts(&[], 0.5, true).is_empty());
-        assert!(cuts(&[0.1; 5], 0.5, true).is_empty());
-        assert!(cuts(&[3.0], 0.5, true).is_empty());
+        assert!(submission_boundaries(&[], 0.5, true).is_empty());
+        assert!(submission_boundaries(&[0.1; 5], 0.5, true).is_empty());
+        assert!(submission_boundaries(&[3.0], 0.5, true).is_empty());
     }
 
     #[test]
     fn no_submission_takes_longer_than_it_must_and_none_is_empty() {
-        assert_eq!(cuts(&[0.2; 7], 0.5, true), [2, 4, 6]);
-        assert_eq!(cuts(&[0.1, 2.0, 0.1, 0.1], 0.5, true), [1, 2]);
-        assert_eq!(cuts(&[0.0, 0.0, 2.0, 0.0, 2.0], 0.5, true), [3]);
+        assert_eq!(submission_boundaries(&[0.2; 7], 0.5, true), [2, 4, 6]);
+        assert_eq!(submission_boundaries(&[0.1, 2.0, 0.1, 0.1], 0.5, true), [1, 2]);
+        assert_eq!(submission_boundaries(&[0.0, 0.0, 2.0, 0.0, 2.0], 0.5, true), [3]);
         for seconds in [vec![0.3, 0.1, 0.4, 0.6, 0.05, 0.05, 0.9], vec![0.01; 500]] {
             let mut edges = vec![0];
-            edges.extend(cuts(&seconds, 0.5, true));
+            edges.extend(submission_boundaries(&seconds, 0.5, true));
             edges.push(seconds.len());
             for edge in edges.windows(2) {
                 let part = &seconds[edge[0]..edge[1]];
@@ -103,16 +104,16 @@ mod tests {
 
     #[test]
     fn the_device_begins_early_and_then_gets_more_at_once() {
-        assert!(cuts(&[0.0; 31], 0.5, true).is_empty());
-        assert_eq!(cuts(&[0.0; 32], 0.5, true), [16]);
-        assert_eq!(cuts(&[0.0; 150], 0.5, true), [16, 64, 112]);
-        assert!(cuts(&[0.0; 150], 0.5, false).is_empty());
-        assert_eq!(cuts(&[0.125; 10], 0.5, false), [4, 8]);
+        assert!(submission_boundaries(&[0.0; 31], 0.5, true).is_empty());
+        assert_eq!(submission_boundaries(&[0.0; 32], 0.5, true), [16]);
+        assert_eq!(submission_boundaries(&[0.0; 150], 0.5, true), [16, 64, 112]);
+        assert!(submission_boundaries(&[0.0; 150], 0.5, false).is_empty());
+        assert_eq!(submission_boundaries(&[0.125; 10], 0.5, false), [4, 8]);
     }
 
     fn kernel(flops: u64) -> Kernel {
         Kernel {
-            work: crate::plan::kernel::Work::Map(Vec::new()),
+            work: crate::plan::kernel::KernelBody::Map(Vec::new()),
             turn: 0,
             label: String::new(),
             parts: Vec::new(),
@@ -124,11 +125,11 @@ mod tests {
 
     #[test]
     fn what_takes_long_by_itself_has_some_workgroups_at_a_time() {
-        let pace = Pace { flops: 1e9, bytes: 1e9, longest: 0.5 };
-        assert_eq!(pace.at_a_time(&kernel(1_000_000), 100), 100);
-        assert_eq!(pace.at_a_time(&kernel(1_200_000_000), 100), 34);
-        assert_eq!(pace.at_a_time(&kernel(1_200_000_000), 1), 1);
-        assert_eq!(pace.at_a_time(&kernel(u64::MAX), 1 << 20), 1 << 14);
+        let pace = CostModel { flops: 1e9, bytes: 1e9, time_budget: 0.5 };
+        assert_eq!(pace.workgroups_per_dispatch(&kernel(1_000_000), 100), 100);
+        assert_eq!(pace.workgroups_per_dispatch(&kernel(1_200_000_000), 100), 34);
+        assert_eq!(pace.workgroups_per_dispatch(&kernel(1_200_000_000), 1), 1);
+        assert_eq!(pace.workgroups_per_dispatch(&kernel(u64::MAX), 1 << 20), 1 << 14);
     }
 
     #[test]
@@ -138,7 +139,7 @@ mod tests {
             crate::Tensor::rand([5000]).realize().argsort(0, false).realize();
             crate::engine::with_last_plan(Plan::clone).kernels.remove(0)
         });
-        let pace = Pace { flops: 1e9, bytes: 1e9, longest: 0.5 };
+        let pace = CostModel { flops: 1e9, bytes: 1e9, time_budget: 0.5 };
         assert_eq!(pace.seconds_each(&sort, 4), pace.seconds(&sort));
         let others = kernel(1_000_000);
         assert_eq!(pace.seconds_each(&others, 4), pace.seconds(&others) / 4.0);
@@ -149,22 +150,22 @@ mod tests {
     fn a_long_kernel_is_several_dispatches() {
         use crate::gpu::codegen::Uniform;
         use crate::gpu::lower::dispatch::Caps;
-        use crate::gpu::lower::{Target, Usage, assemble};
+        use crate::gpu::lower::{CompileMode, LoweringTarget, lower_plan};
         use crate::gpu::snapshots::{numbers, rules, target, validate};
-        use crate::gpu::tune::Choices;
+        use crate::gpu::tune::Selections;
         crate::with_device(crate::Device::Cpu, || {
             (numbers([512, 64]).matmul(&numbers([64, 512])) * 3.0).realize().clone()
         });
-        let (rules, choices) = (rules(), Choices::default());
-        let assemble = |longest| {
-            let pace = Pace { flops: 1e9, bytes: 1e12, longest };
-            let target = Target { pace, ..target(&Caps::LEAST, &rules, &choices) };
-            crate::engine::with_last_plan(|plan| assemble(plan, &target, Usage::Seldom))
+        let (rules, choices) = (rules(), Selections::default());
+        let lowered_within = |longest| {
+            let pace = CostModel { flops: 1e9, bytes: 1e12, time_budget: longest };
+            let target = LoweringTarget { pace, ..target(&Caps::MINIMAL, &rules, &choices) };
+            crate::engine::with_last_plan(|plan| lower_plan(plan, &target, CompileMode::Baseline))
         };
-        let whole = assemble(1.0).expect("a product");
+        let whole = lowered_within(1.0).expect("a product");
         // Two of its terms for every result, and a scale.
-        let parts = assemble((2 * 64 + 1) as f64 * 512.0 * 512.0 / 1e9 / 4.5).expect("a product");
-        let groups = |drafts: &[crate::gpu::lower::Draft]| -> Vec<u32> {
+        let parts = lowered_within((2 * 64 + 1) as f64 * 512.0 * 512.0 / 1e9 / 4.5).expect("a product");
+        let groups = |drafts: &[crate::gpu::lower::DispatchSpec]| -> Vec<u32> {
             drafts.iter().map(|draft| draft.groups[0] * draft.groups[1]).collect()
         };
         assert_eq!((whole.drafts.len(), parts.drafts.len()), (1, 5));
@@ -184,8 +185,9 @@ mod tests {
     #[test]
     fn slower_kinds_are_cut_more_often() {
         let submissions = |kind: AdapterKind| {
-            let pace = Pace::of(kind);
-            cuts(&[pace.seconds(&kernel(100_000_000_000)); 20], pace.longest, true).len() + 1
+            let pace = CostModel::of(kind);
+            submission_boundaries(&[pace.seconds(&kernel(100_000_000_000)); 20], pace.time_budget, true).len()
+                + 1
         };
         assert_eq!(submissions(AdapterKind::Software), 20);
         assert_eq!(submissions(AdapterKind::Integrated), 20);

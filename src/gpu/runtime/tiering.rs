@@ -4,7 +4,7 @@
 use super::program::GpuProgram;
 use crate::error::Result;
 use crate::gpu::device::context::Context;
-use crate::gpu::lower::Usage;
+use crate::gpu::lower::CompileMode;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Outcome, Program};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 /// Runs of a plan that will run as often again, and make up for the time that compiling takes.
-const MANY: u32 = 1024;
+const TIER_UP_RUNS: u32 = 1024;
 
 /// `VOLTA_MANY_RUNS` says after how many runs that is, to test what comes then. A browser refuses a shader too late for its plan
 /// to go on as before: there it never comes.
@@ -22,22 +22,22 @@ fn many() -> u32 {
     if cfg!(target_arch = "wasm32") {
         return u32::MAX;
     }
-    crate::environment::values().many_runs.unwrap_or(MANY)
+    crate::environment::values().tier_up_runs.unwrap_or(TIER_UP_RUNS)
 }
 
-pub(crate) struct Lasting {
+pub(crate) struct TieredProgram {
     context: Arc<Context>,
     program: Mutex<Arc<GpuProgram>>,
     runs: AtomicU32,
     many: u32,
 }
 
-impl Lasting {
-    pub fn new(context: Arc<Context>, plan: &Plan) -> Result<Lasting> {
+impl TieredProgram {
+    pub fn new(context: Arc<Context>, plan: &Plan) -> Result<TieredProgram> {
         let (choices, many) = (context.kept().choices.clone(), many());
-        let usage = if many == 0 { Usage::Often } else { Usage::Seldom };
+        let usage = if many == 0 { CompileMode::Optimized } else { CompileMode::Baseline };
         let program = GpuProgram::new(context.clone(), plan, usage, &choices)?;
-        Ok(Lasting { context, program: Mutex::new(Arc::new(program)), runs: AtomicU32::new(0), many })
+        Ok(TieredProgram { context, program: Mutex::new(Arc::new(program)), runs: AtomicU32::new(0), many })
     }
 
     fn program(&self) -> Arc<GpuProgram> {
@@ -45,10 +45,10 @@ impl Lasting {
     }
 
     /// Makes the program that is worth it by now.
-    fn settle(&self, plan: &Plan) {
+    fn recompile_optimized(&self, plan: &Plan) {
         static WARNED: Once = Once::new();
         let choices = self.context.kept().choices.clone();
-        match GpuProgram::new(self.context.clone(), plan, Usage::Often, &choices) {
+        match GpuProgram::new(self.context.clone(), plan, CompileMode::Optimized, &choices) {
             Ok(program) if program.dispatches() < self.program().dispatches() => {
                 *self.program.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(program);
             }
@@ -61,7 +61,7 @@ impl Lasting {
     }
 }
 
-impl Program for Lasting {
+impl Program for TieredProgram {
     fn is_lost(&self) -> bool {
         self.context.is_lost()
     }
@@ -74,7 +74,7 @@ impl Program for Lasting {
         begun: &Cell<bool>,
     ) -> Result<Outcome> {
         if self.many > 0 && self.runs.fetch_add(1, Relaxed) == self.many {
-            self.settle(plan);
+            self.recompile_optimized(plan);
         }
         self.program().run(plan, inputs, arguments, begun)
     }
@@ -100,7 +100,8 @@ mod tests {
         let result = x.cumsum(0).exp().cumsum(0);
         realize_all(&[&result].map(Tensor::clone));
         let plan = with_last_plan(Plan::clone);
-        let lasting = Lasting { many: 3, ..Lasting::new(context, &plan).expect("it is compiled") };
+        let lasting =
+            TieredProgram { many: 3, ..TieredProgram::new(context, &plan).expect("it is compiled") };
         let before = lasting.program().dispatches();
         for run in 0..8 {
             let compiled = counters().shaders_compiled;
@@ -122,7 +123,7 @@ mod tests {
         }
         let state = Tensor::full([16], 0.0f32).realize().assignable();
         let mut kept = Vec::new();
-        for step in 1..MANY + 40 {
+        for step in 1..TIER_UP_RUNS + 40 {
             let next = &state + 1.0;
             let (sum, first) = (next.sum(), next.cumsum(0).min());
             state.assign(&(first + &state * 0.0));

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::gpu::lower::dispatch::Caps;
 use crate::gpu::lower::kernel_select::{self, Variant};
 use crate::gpu::runtime::disk_cache::{checksum, folder, unwrap, wrap, write_whole};
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 use crate::regular_file::{self, MAX_HEADER_BYTES};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ pub(super) const DEFAULT: &str = "default";
 
 /// Names of ways, by problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::gpu) struct Choices(BTreeMap<String, String>);
+pub(in crate::gpu) struct Selections(BTreeMap<String, String>);
 
-impl Choices {
+impl Selections {
     /// One choice and no more.
-    pub fn only(problem: &str, variant: &str) -> Choices {
-        Choices([(problem.to_string(), variant.to_string())].into())
+    pub fn only(problem: &str, variant: &str) -> Selections {
+        Selections([(problem.to_string(), variant.to_string())].into())
     }
 
     /// The way that was chosen for a kernel; none if there is no choice, or it is not one of those that this adapter has.
-    pub fn of(&self, kernel: &SpecialKernel, caps: &Caps) -> Option<Variant> {
+    pub fn of(&self, kernel: &NativeKernel, caps: &Caps) -> Option<Variant> {
         if self.0.is_empty() {
             return None;
         }
@@ -52,25 +52,25 @@ impl Choices {
         format!("{owner}\n{}", lines.collect::<String>())
     }
 
-    fn from_text(text: &str, owner: &str) -> Option<Choices> {
+    fn from_text(text: &str, owner: &str) -> Option<Selections> {
         let mut lines = text.lines();
         if lines.next()? != owner {
             return None;
         }
         let pair = |line: &str| line.split_once('\t').map(|(p, v)| (p.to_string(), v.to_string()));
-        lines.map(pair).collect::<Option<_>>().map(Choices)
+        lines.map(pair).collect::<Option<_>>().map(Selections)
     }
 
     /// What a file holds: nothing if there is none; an error if it is not whole or not the owner's.
-    fn read(file: &Path, owner: &str) -> Result<Choices> {
+    fn read(file: &Path, owner: &str) -> Result<Selections> {
         let bytes = match regular_file::read(file, MAX_HEADER_BYTES) {
             Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Choices::default()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Selections::default()),
             Err(e) => return Err(unusable(file, &format!("cannot be read: {e}"))),
         };
         let text = unwrap(MAGIC, &bytes).and_then(|data| std::str::from_utf8(data).ok());
         let text = text.ok_or_else(|| unusable(file, "is damaged"))?;
-        Choices::from_text(text, owner).ok_or_else(|| unusable(file, "is of another device or version"))
+        Selections::from_text(text, owner).ok_or_else(|| unusable(file, "is of another device or version"))
     }
 }
 
@@ -83,8 +83,8 @@ fn unusable(file: &Path, why: &str) -> Error {
 }
 
 /// A device's choices and where they stay.
-pub(in crate::gpu) struct Kept {
-    pub choices: Choices,
+pub(in crate::gpu) struct TuningCache {
+    pub choices: Selections,
     /// Counts changes: programs made before are of no use then.
     pub revision: u64,
     owner: String,
@@ -92,32 +92,32 @@ pub(in crate::gpu) struct Kept {
     file: Option<PathBuf>,
 }
 
-impl Kept {
+impl TuningCache {
     /// The choices for an adapter with these abilities, as far as the disk has them.
-    pub fn open(info: &wgpu::AdapterInfo, caps: &Caps) -> Kept {
+    pub fn open(info: &wgpu::AdapterInfo, caps: &Caps) -> TuningCache {
         let owner = owner(info, caps);
         let name = format!("tuned-{:016x}", checksum(owner.as_bytes()));
         let file = folder(|name| std::env::var(name).ok()).map(|folder| folder.join(name));
-        Kept::of(owner, file)
+        TuningCache::of(owner, file)
     }
 
-    fn of(owner: String, file: Option<PathBuf>) -> Kept {
-        let mut kept = Kept { choices: Choices::default(), revision: 0, owner, file };
+    fn of(owner: String, file: Option<PathBuf>) -> TuningCache {
+        let mut kept = TuningCache { choices: Selections::default(), revision: 0, owner, file };
         kept.choices = kept.on_disk();
         kept
     }
 
-    fn on_disk(&self) -> Choices {
+    fn on_disk(&self) -> Selections {
         static WARNED: Once = Once::new();
-        let read = self.file.as_ref().map(|file| Choices::read(file, &self.owner));
-        read.unwrap_or_else(|| Ok(Choices::default())).unwrap_or_else(|error| {
+        let read = self.file.as_ref().map(|file| Selections::read(file, &self.owner));
+        read.unwrap_or_else(|| Ok(Selections::default())).unwrap_or_else(|error| {
             WARNED.call_once(|| crate::warn::warn(error.message()));
-            Choices::default()
+            Selections::default()
         })
     }
 
     /// Adds choices, here and in the file, which others may have added to meanwhile.
-    pub fn add(&mut self, new: Choices) -> Result<()> {
+    pub fn add(&mut self, new: Selections) -> Result<()> {
         let mut all = self.on_disk();
         all.0.extend(std::mem::take(&mut self.choices).0);
         all.0.extend(new.0);
@@ -152,43 +152,43 @@ mod tests {
     fn a_file_gives_back_what_was_written_to_its_owner_alone() {
         let folder = std::env::temp_dir().join(format!("volta-choices-{}", std::process::id()));
         let file = folder.join("tuned");
-        let open = |owner: &str| Kept::of(owner.into(), Some(file.clone()));
-        assert_eq!(open("me").choices, Choices::default());
-        open("me").add(Choices::only("a product", "tiled")).unwrap();
+        let open = |owner: &str| TuningCache::of(owner.into(), Some(file.clone()));
+        assert_eq!(open("me").choices, Selections::default());
+        open("me").add(Selections::only("a product", "tiled")).unwrap();
         // Whoever opened it before adds to what is there.
         let mut first = open("me");
-        open("me").add(Choices::only("another", DEFAULT)).unwrap();
-        first.add(Choices::only("a product", "plain")).unwrap();
+        open("me").add(Selections::only("another", DEFAULT)).unwrap();
+        first.add(Selections::only("a product", "plain")).unwrap();
         let again = open("me");
         assert_eq!(again.choices.get("a product"), Some("plain"));
         assert_eq!(again.choices.get("another"), Some(DEFAULT));
-        assert_eq!(open("you").choices, Choices::default());
-        assert!(Choices::read(&file, "you").unwrap_err().message().contains("another device"));
+        assert_eq!(open("you").choices, Selections::default());
+        assert!(Selections::read(&file, "you").unwrap_err().message().contains("another device"));
 
         let whole = std::fs::read(&file).unwrap();
         for cut in [0, 3, 8, 15, 16, 20, whole.len() - 1] {
             std::fs::write(&file, &whole[..cut]).unwrap();
             assert!(
-                Choices::read(&file, "me").unwrap_err().message().contains("damaged"),
+                Selections::read(&file, "me").unwrap_err().message().contains("damaged"),
                 "cut off at {cut}"
             );
             let mut scribbled = whole.clone();
             scribbled[cut] ^= 1;
             std::fs::write(&file, scribbled).unwrap();
-            assert!(Choices::read(&file, "me").is_err(), "scribbled on at {cut}");
+            assert!(Selections::read(&file, "me").is_err(), "scribbled on at {cut}");
         }
         // Tuning again mends it.
         let mut damaged = open("me");
-        assert_eq!(damaged.choices, Choices::default());
-        damaged.add(Choices::only("a product", "tiled")).unwrap();
-        assert_eq!(open("me").choices, Choices::only("a product", "tiled"));
+        assert_eq!(damaged.choices, Selections::default());
+        damaged.add(Selections::only("a product", "tiled")).unwrap();
+        assert_eq!(open("me").choices, Selections::only("a product", "tiled"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn without_a_file_choices_last_as_long_as_the_device() {
-        let mut kept = Kept::of("me".into(), None);
-        kept.add(Choices::only("a product", "tiled")).unwrap();
+        let mut kept = TuningCache::of("me".into(), None);
+        kept.add(Selections::only("a product", "tiled")).unwrap();
         assert_eq!((kept.choices.get("a product"), kept.revision), (Some("tiled"), 1));
     }
 }

@@ -11,7 +11,7 @@ mod tests;
 #[cfg(not(target_arch = "wasm32"))]
 mod trial;
 
-pub(super) use choices::{Choices, Kept};
+pub(super) use choices::{Selections, TuningCache};
 
 use std::fmt;
 use std::path::PathBuf;
@@ -111,7 +111,7 @@ pub fn tune(
     plans.iter().for_each(|plan| problems.add(plan.plan(), &context));
     problems.all.sort_by_key(|p| std::cmp::Reverse(p.kernel.flops * p.uses as u64));
     let mut tuning = Tuning { known: problems.known.len(), ..Tuning::default() };
-    let mut found = Choices::default();
+    let mut found = Selections::default();
     let (mut tried, all) = (0, problems.all.iter().map(|p| p.ways).sum());
     progress(0, all);
     let on_trial = context.try_pipelines();
@@ -121,7 +121,7 @@ pub fn tune(
             continue;
         }
         let before = tried;
-        let raced = trial::Trial::new(&context, kernel, special).and_then(|trial| {
+        let raced = trial::Candidate::new(&context, kernel, special).and_then(|trial| {
             trial::race(&trial, until, || {
                 tried += 1;
                 progress(tried, all);
@@ -167,7 +167,7 @@ pub fn tune(
 struct Problem {
     name: String,
     kernel: crate::plan::kernel::Kernel,
-    special: crate::plan::kernel::SpecialKernel,
+    special: crate::plan::kernel::NativeKernel,
     ways: usize,
     uses: usize,
 }
@@ -185,7 +185,7 @@ impl Problems {
     fn add(&mut self, plan: &crate::plan::Plan, context: &super::device::context::Context) {
         let kept = context.kept();
         for kernel in &plan.kernels {
-            let crate::plan::kernel::Work::Special(special) = &kernel.work else { continue };
+            let crate::plan::kernel::KernelBody::Native(special) = &kernel.work else { continue };
             let ways = super::lower::kernel_select::variants(special, &context.caps).len();
             if ways == 0 {
                 continue;

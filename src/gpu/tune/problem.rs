@@ -4,20 +4,20 @@
 use crate::dtype::DType;
 use crate::plan::Plan;
 use crate::plan::assertion::Sites;
-use crate::plan::kernel::{Kernel, Operand, Special, SpecialKernel, Work};
-use crate::plan::memory::{Layout, MemoryRules, Output, Place};
+use crate::plan::kernel::{Kernel, KernelBody, NativeKernel, NativeOp, Operand};
+use crate::plan::memory::{DeviceLimits, Layout, Output, Place};
 use std::fmt::Write;
 use std::sync::Arc;
 
 /// The name of a kernel's problem, which is the same in every run and every plan.
-pub(super) fn name(kernel: &SpecialKernel) -> String {
+pub(super) fn name(kernel: &NativeKernel) -> String {
     let mut text = match &kernel.special {
-        Special::Conv(kind, a) => format!(
+        NativeOp::Conv(kind, a) => format!(
             "{kind:?} stride {:?} padding {:?} dilation {:?} groups {}",
             a.stride, a.padding, a.dilation, a.groups
         ),
-        Special::Attention { causal, .. } => format!("Attention{}", if *causal { " causal" } else { "" }),
-        Special::AttentionGrad { causal, .. } => {
+        NativeOp::Attention { causal, .. } => format!("Attention{}", if *causal { " causal" } else { "" }),
+        NativeOp::AttentionGrad { causal, .. } => {
             format!("AttentionGrad{}", if *causal { " causal" } else { "" })
         }
         other => format!("{other:?}"),
@@ -36,8 +36,8 @@ pub(super) fn name(kernel: &SpecialKernel) -> String {
 }
 
 /// The kernel alone, its operands being inputs.
-pub(super) fn plan(kernel: &Kernel, special: &SpecialKernel, rules: &MemoryRules) -> Plan {
-    let mut special = SpecialKernel { prologues: Vec::new(), epilogue: None, ..special.clone() };
+pub(super) fn plan(kernel: &Kernel, special: &NativeKernel, rules: &DeviceLimits) -> Plan {
+    let mut special = NativeKernel { prologues: Vec::new(), epilogue: None, ..special.clone() };
     let mut slots: Vec<(usize, DType, usize)> = Vec::new();
     for operand in &mut special.operands {
         let needed = end(operand);
@@ -57,7 +57,7 @@ pub(super) fn plan(kernel: &Kernel, special: &SpecialKernel, rules: &MemoryRules
     let places = inputs.iter().map(|&k| Place::Input(k)).chain([Place::Output(0)]).collect();
     let peak_bytes = slot_bytes.iter().sum();
     Plan {
-        kernels: vec![Kernel { work: Work::Special(Box::new(special)), ..kernel.clone() }],
+        kernels: vec![Kernel { work: KernelBody::Native(Box::new(special)), ..kernel.clone() }],
         layout: Layout { places, arena: Vec::new(), inputs, outputs, peak_bytes },
         arguments: Vec::new(),
         slot_bytes,

@@ -2,21 +2,21 @@
 //! run where `VOLTA_DEVICE=gpu` picks a GPU; those for tensor cores, which no software adapter has, are validated and
 //! translated everywhere.
 
-use super::choices::{Choices, DEFAULT};
-use super::trial::Trial;
+use super::choices::{DEFAULT, Selections};
+use super::trial::Candidate;
 use super::{Problems, problem, tune};
 use crate::dtype::DType;
 use crate::engine::plans_of;
 use crate::gpu::device::context::{self, Context};
 use crate::gpu::lower::dispatch::Caps;
 use crate::gpu::lower::kernel_select::variants;
-use crate::gpu::lower::{Usage, assemble};
+use crate::gpu::lower::{CompileMode, lower_plan};
 use crate::gpu::memory::transfer;
 use crate::gpu::now;
 use crate::gpu::snapshots::{rules, target, translate};
 use crate::plan::Plan;
 use crate::plan::executor::Program;
-use crate::plan::kernel::{Kernel, SpecialKernel, Work};
+use crate::plan::kernel::{Kernel, KernelBody, NativeKernel};
 use crate::tensor::{AttentionOptions, ConvOptions, Tensor};
 use crate::{Device, default_device, with_device};
 use std::cell::Cell;
@@ -105,7 +105,7 @@ fn masked_attention() {
 }
 
 /// What a way of a trial computes.
-fn values(trial: &Trial, way: &str) -> Vec<f32> {
+fn values(trial: &Candidate, way: &str) -> Vec<f32> {
     let program = trial.program(way).unwrap_or_else(|e| panic!("{way}: {e}"));
     let output = &trial.special().output;
     let results = program
@@ -150,7 +150,7 @@ fn every_way_gives_what_the_default_one_gives() {
     assert!(problems.all.len() >= 11, "{} problems", problems.all.len());
     let mut compared = 0;
     for p in &problems.all {
-        let trial = Trial::new(&context, &p.kernel, &p.special).expect("there is memory");
+        let trial = Candidate::new(&context, &p.kernel, &p.special).expect("there is memory");
         let ways = trial.ways();
         assert!(ways.len() > 1 && ways[0] == DEFAULT, "{}: {ways:?}", p.name);
         trial.compile(&ways);
@@ -196,20 +196,20 @@ fn the_cpu_is_not_tuned() {
 }
 
 /// The shaders of a plan for a small adapter, with these choices.
-fn shaders(plan: &Plan, caps: &Caps, choices: &Choices) -> Vec<String> {
-    let rules = crate::plan::memory::MemoryRules { slots: 8, ..rules() };
+fn shaders(plan: &Plan, caps: &Caps, choices: &Selections) -> Vec<String> {
+    let rules = crate::plan::memory::DeviceLimits { slots: 8, ..rules() };
     let target = target(caps, &rules, choices);
-    let assembly = assemble(plan, &target, Usage::Seldom).expect("the plan has shaders");
+    let assembly = lower_plan(plan, &target, CompileMode::Baseline).expect("the plan has shaders");
     assembly.shaders.into_iter().map(|s| s.source).collect()
 }
 
 /// The kernels of a plan that are not generated from loops, each with a copy of the plan that has it alone.
-fn alone(plan: &Plan) -> Vec<(Plan, SpecialKernel)> {
+fn alone(plan: &Plan) -> Vec<(Plan, NativeKernel)> {
     let one = |kernel: &Kernel| {
-        let Work::Special(special) = &kernel.work else { return None };
+        let KernelBody::Native(special) = &kernel.work else { return None };
         let mut plan = plan.clone();
         plan.kernels = vec![kernel.clone()];
-        Some((plan, SpecialKernel::clone(special)))
+        Some((plan, NativeKernel::clone(special)))
     };
     plan.kernels.iter().filter_map(one).collect()
 }
@@ -232,7 +232,7 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
             masked_attention();
         })
     });
-    let (caps, rules) = (Caps::MOST, rules());
+    let (caps, rules) = (Caps::FULL, rules());
     let mut cooperative = [0; 3];
     for (mut plan, mut kernel) in plans.iter().flat_map(|prepared| alone(prepared.plan())) {
         let kind = match kernel.special.name() {
@@ -244,13 +244,13 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
         // A CPU computes attention of halves in f32; a GPU does not.
         if kind == 2 {
             kernel.operands.iter_mut().chain([&mut kernel.output]).for_each(|o| o.dtype = DType::F16);
-            plan.kernels[0].work = Work::Special(Box::new(kernel.clone()));
+            plan.kernels[0].work = KernelBody::Native(Box::new(kernel.clone()));
         }
         let name = problem::name(&kernel);
         for variant in variants(&kernel, &caps) {
-            let choices = Choices::only(&name, &variant.to_string());
+            let choices = Selections::only(&name, &variant.to_string());
             let target = target(&caps, &rules, &choices);
-            let assembly = assemble(&plan, &target, Usage::Seldom).expect("the plan has shaders");
+            let assembly = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
             for shader in &assembly.shaders {
                 translate(&format!("{variant} of {name}"), &shader.source);
                 cooperative[kind] += usize::from(shader.source.contains("coopMultiplyAdd"));
@@ -262,7 +262,7 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
 
 #[test]
 fn a_choice_changes_the_shader_of_its_problem_alone_and_only_if_it_fits() {
-    let least = Caps::LEAST;
+    let least = Caps::MINIMAL;
     let ((), plans) = with_device(Device::Cpu, || {
         plans_of(Device::Cpu, || {
             let (a, b, c) = (Tensor::rand([70, 80]), Tensor::rand([80, 90]), Tensor::rand([90, 60]));
@@ -274,15 +274,15 @@ fn a_choice_changes_the_shader_of_its_problem_alone_and_only_if_it_fits() {
     let specials: Vec<_> = plan
         .kernels
         .iter()
-        .filter_map(|k| if let Work::Special(s) = &k.work { Some(s) } else { None })
+        .filter_map(|k| if let KernelBody::Native(s) = &k.work { Some(s) } else { None })
         .collect();
     assert_eq!(specials.len(), 2);
     let name = problem::name(specials[0]);
     assert_ne!(name, problem::name(specials[1]));
-    let default = shaders(plan, &least, &Choices::default());
+    let default = shaders(plan, &least, &Selections::default());
     let mut different = 0;
     for variant in variants(specials[0], &least) {
-        let tuned = shaders(plan, &least, &Choices::only(&name, &variant.to_string()));
+        let tuned = shaders(plan, &least, &Selections::only(&name, &variant.to_string()));
         different += usize::from(tuned != default);
         assert_eq!(tuned.last(), default.last(), "{variant} changed another product");
     }
@@ -290,6 +290,6 @@ fn a_choice_changes_the_shader_of_its_problem_alone_and_only_if_it_fits() {
     for unknown in
         [DEFAULT, "tiled 1024x1024x16 by 8x8 of 1 in 1", "cooperative 256x128x32 by 4x4 with 1 in 1", ""]
     {
-        assert_eq!(shaders(plan, &least, &Choices::only(&name, unknown)), default, "{unknown}");
+        assert_eq!(shaders(plan, &least, &Selections::only(&name, unknown)), default, "{unknown}");
     }
 }

@@ -1,25 +1,25 @@
 //! One problem on the device: memory with numbers in it, and the time that each way takes.
 
-use super::choices::{Choices, DEFAULT};
+use super::choices::{DEFAULT, Selections};
 use super::problem;
 use crate::clock::Instant;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::device::context::Context;
 use crate::gpu::lower::kernel_select;
-use crate::gpu::lower::{Target, Usage, assemble};
+use crate::gpu::lower::{CompileMode, LoweringTarget, lower_plan};
 use crate::gpu::memory::pool::GpuBuffer;
-use crate::gpu::memory::storage_type::Stored;
+use crate::gpu::memory::storage_type::StorageType;
 use crate::gpu::runtime::pipeline::Shader;
 use crate::gpu::runtime::program::GpuProgram;
 use crate::graph::Storage;
 use crate::plan::Plan;
-use crate::plan::kernel::{Kernel, SpecialKernel, Work};
+use crate::plan::kernel::{Kernel, KernelBody, NativeKernel};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A problem with its memory.
-pub(super) struct Trial {
+pub(super) struct Candidate {
     context: Arc<Context>,
     plan: Plan,
     name: String,
@@ -27,8 +27,8 @@ pub(super) struct Trial {
     pub output: Storage,
 }
 
-impl Trial {
-    pub fn new(context: &Arc<Context>, kernel: &Kernel, special: &SpecialKernel) -> Result<Trial> {
+impl Candidate {
+    pub fn new(context: &Arc<Context>, kernel: &Kernel, special: &NativeKernel) -> Result<Candidate> {
         let plan = problem::plan(kernel, special, &context.rules);
         let buffer = |slot: usize| -> Result<Storage> {
             let buffer = GpuBuffer::new(context, plan.slot_bytes[slot])?;
@@ -37,7 +37,7 @@ impl Trial {
         };
         let inputs = plan.layout.inputs.iter().map(|&slot| buffer(slot)).collect::<Result<_>>()?;
         let output = buffer(plan.layout.outputs[0].slot)?;
-        Ok(Trial { context: context.clone(), plan, name: problem::name(special), inputs, output })
+        Ok(Candidate { context: context.clone(), plan, name: problem::name(special), inputs, output })
     }
 
     /// It alone.
@@ -46,10 +46,10 @@ impl Trial {
         &self.plan
     }
 
-    pub fn special(&self) -> &SpecialKernel {
+    pub fn special(&self) -> &NativeKernel {
         match &self.plan.kernels[0].work {
-            Work::Special(special) => special,
-            Work::Map(_) | Work::Rows(_) => unreachable!("a trial is of a kernel with variants"),
+            KernelBody::Native(special) => special,
+            KernelBody::Map(_) | KernelBody::Rows(_) => unreachable!("a trial is of a kernel with variants"),
         }
     }
 
@@ -64,7 +64,12 @@ impl Trial {
 
     /// The way of this name, ready to run.
     pub fn program(&self, way: &str) -> Result<GpuProgram> {
-        GpuProgram::new(self.context.clone(), &self.plan, Usage::Seldom, &Choices::only(&self.name, way))
+        GpuProgram::new(
+            self.context.clone(),
+            &self.plan,
+            CompileMode::Baseline,
+            &Selections::only(&self.name, way),
+        )
     }
 
     /// Compiles the shaders of some ways side by side, so that making their programs is quick.
@@ -72,11 +77,12 @@ impl Trial {
         let who = self.context.who();
         let mut shaders: Vec<Shader> = Vec::new();
         for way in ways {
-            let choices = Choices::only(&self.name, way);
+            let choices = Selections::only(&self.name, way);
             let Context { caps, rules, pace, .. } = &*self.context;
-            let target = Target { who, caps, rules, choices: &choices, pace: *pace };
-            shaders
-                .extend(assemble(&self.plan, &target, Usage::Seldom).map_or(Vec::new(), |all| all.shaders));
+            let target = LoweringTarget { who, caps, rules, choices: &choices, pace: *pace };
+            shaders.extend(
+                lower_plan(&self.plan, &target, CompileMode::Baseline).map_or(Vec::new(), |all| all.shaders),
+            );
         }
         // A way whose shader is refused says so when its program is made.
         let _ = self.context.pipelines(&shaders);
@@ -90,7 +96,7 @@ impl Trial {
 }
 
 /// How the ways of a problem did.
-pub(super) struct Race {
+pub(super) struct Benchmark {
     /// The default's time.
     pub default: Duration,
     /// The name of the fastest way, and its time.
@@ -121,7 +127,7 @@ const HOPELESS: f64 = 2.0;
 const TOGETHER: usize = 16;
 
 /// Tries all ways until the time is up; `None` if not even the default was measured.
-pub(super) fn race(trial: &Trial, until: Instant, mut tried: impl FnMut()) -> Result<Option<Race>> {
+pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -> Result<Option<Benchmark>> {
     let ways = trial.ways();
     let mut known: Vec<(&String, GpuProgram, Duration)> = Vec::new();
     let mut count = 0;
@@ -162,7 +168,7 @@ pub(super) fn race(trial: &Trial, until: Instant, mut tried: impl FnMut()) -> Re
         if gains { known.iter().position(|k| std::ptr::eq(k, best)).unwrap_or(0) } else { 0 }
     });
     let best = (known[best].0.clone(), known[best].2);
-    Ok(Some(Race { default, best, tried: count, complete: count == ways.len() }))
+    Ok(Some(Benchmark { default, best, tried: count, complete: count == ways.len() }))
 }
 
 /// How many runs of such a time make a measurement.
@@ -171,7 +177,7 @@ fn runs(time: Duration) -> u32 {
 }
 
 /// A way's program, and the time of its second run: the first one pays for what is new.
-fn first_time(trial: &Trial, way: &str) -> Result<(GpuProgram, Duration)> {
+fn first_time(trial: &Candidate, way: &str) -> Result<(GpuProgram, Duration)> {
     let program = trial.program(way)?;
     trial.time(&program, 1)?;
     let time = trial.time(&program, 2)?;
@@ -183,12 +189,12 @@ fn first_time(trial: &Trial, way: &str) -> Result<(GpuProgram, Duration)> {
 fn fill(context: &Context, buffer: &GpuBuffer, dtype: DType) -> Result<()> {
     /// Threads of all workgroups.
     const GROUPS: u32 = 1024;
-    let (keep, set) = match Stored::of(dtype, context.caps.f16) {
-        Stored::F32 => (0x807f_ffffu32, 0x3f00_0000u32),
-        Stored::F16 => (0x83ff_83ff, 0x2000_2000),
-        Stored::F16Word => (0x83ff, 0x2000),
-        Stored::Bf16Word => (0x807f, 0x3f00),
-        Stored::I32 | Stored::I64 | Stored::U32 | Stored::Word => (0, 0),
+    let (keep, set) = match StorageType::of(dtype, context.caps.f16) {
+        StorageType::F32 => (0x807f_ffffu32, 0x3f00_0000u32),
+        StorageType::F16 => (0x83ff_83ff, 0x2000_2000),
+        StorageType::F16Word => (0x83ff, 0x2000),
+        StorageType::Bf16Word => (0x807f, 0x3f00),
+        StorageType::I32 | StorageType::I64 | StorageType::U32 | StorageType::Word => (0, 0),
     };
     let source =
         include_str!("fill.wgsl").replace("KEEP", &keep.to_string()).replace("SET", &set.to_string());

@@ -5,7 +5,7 @@ mod read;
 mod write;
 
 pub(super) use read::read;
-pub(super) use write::Writing;
+pub(super) use write::SafetensorsFile;
 
 use std::collections::BTreeMap;
 

@@ -12,17 +12,17 @@ use std::cmp::Reverse;
 use std::future::Future;
 
 /// A file that is about to be written.
-pub(in crate::io) struct Writing<'a> {
+pub(in crate::io) struct SafetensorsFile<'a> {
     header: Vec<u8>,
     /// In the order in which they lie in the file.
     tensors: Vec<&'a Tensor>,
     bytes: usize,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> SafetensorsFile<'a> {
     /// Plans the file. Names keep the order of `state`; elements lie in the order of their size, the largest first,
     /// so that every tensor begins at a multiple of its element's size.
-    pub fn new(state: &'a StateDict, metadata: &Metadata) -> Result<Writing<'a>> {
+    pub fn new(state: &'a StateDict, metadata: &Metadata) -> Result<SafetensorsFile<'a>> {
         if state.get(METADATA).is_some() {
             bail!(
                 Argument,
@@ -56,7 +56,7 @@ impl<'a> Writing<'a> {
         }
         let mut header = Json::Object(members).to_string().into_bytes();
         header.resize(header.len().next_multiple_of(8), b' ');
-        Ok(Writing { header, tensors: order.into_iter().map(|k| all[k].1).collect(), bytes: end })
+        Ok(SafetensorsFile { header, tensors: order.into_iter().map(|k| all[k].1).collect(), bytes: end })
     }
 
     /// Gives the file to `sink`, piece by piece.

@@ -5,11 +5,11 @@
 
 use super::output_lse;
 use super::problem::Problem;
-use super::view::{Piece, View, bindings, result};
+use super::view::{OperandTile, View, bindings, result};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Lane, Memory};
+use crate::gpu::lower::dispatch::{Binding, ComputeType, Memory};
 use crate::op::attention::Place;
-use crate::plan::kernel::{Operand, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, Operand};
 
 pub(super) struct Gradient<'a> {
     pub problem: &'a Problem,
@@ -19,23 +19,23 @@ pub(super) struct Gradient<'a> {
     pub lse: View,
     /// The gradient that flows into the result.
     pub grad: View,
-    pub dq: Piece,
-    pub dk: Piece,
-    pub dv: Piece,
+    pub dq: OperandTile,
+    pub dk: OperandTile,
+    pub dv: OperandTile,
     /// Of the whole matrix of scores, whatever the mask's strides.
-    pub dmask: Option<Piece>,
+    pub dmask: Option<OperandTile>,
     /// Whether keys do not wait for queries.
     pub at_once: bool,
 }
 
 impl<'a> Gradient<'a> {
-    pub fn of(problem: &'a Problem, kernel: &'a SpecialKernel) -> Gradient<'a> {
+    pub fn of(problem: &'a Problem, kernel: &'a NativeKernel) -> Gradient<'a> {
         let (p, o) = (problem, &kernel.operands);
         let [out, lse] = output_lse::views(p, 3, &o[3]);
         let start = kernel.output.offset as usize;
         let places = Place::of([0, 1, 2].map(|k| o[k].shape));
         let [dq, dk, dv] = places.map(|place| {
-            let piece = Piece::new("result", start + place.first(), place.rows, place.width);
+            let piece = OperandTile::new("result", start + place.first(), place.rows, place.width);
             piece.side_by_side(place.across())
         });
         let dmask = start + places[2].end();
@@ -49,7 +49,7 @@ impl<'a> Gradient<'a> {
             dq,
             dk,
             dv,
-            dmask: (dmask < end).then(|| Piece::new("result", dmask, p.queries, p.keys)),
+            dmask: (dmask < end).then(|| OperandTile::new("result", dmask, p.queries, p.keys)),
             at_once: false,
         }
     }
@@ -61,10 +61,10 @@ impl<'a> Gradient<'a> {
     }
 
     /// Where these two stand.
-    pub fn statistics(&self) -> [Piece; 2] {
+    pub fn statistics(&self) -> [OperandTile; 2] {
         let p = self.problem;
         let count = p.items() * p.queries;
-        [0, count].map(|first| Piece::new("statistics", first, p.queries, 1))
+        [0, count].map(|first| OperandTile::new("statistics", first, p.queries, 1))
     }
 
     pub fn statistics_binding(&self, writes: bool) -> Binding {
@@ -72,7 +72,7 @@ impl<'a> Gradient<'a> {
             name: "statistics",
             memory: Memory::Scratch(0),
             dtype: DType::F32,
-            lane: Lane::F32,
+            lane: ComputeType::F32,
             width: 1,
             reads: !writes,
             writes,

@@ -1,7 +1,7 @@
 //! The gradients of keys and values: a workgroup owns keys and goes through the queries that see them.
 
 use super::backward::Gradient;
-use super::block::{Block, Program, Spread};
+use super::block::{Block, BlockMapping, Program};
 use super::product::declare_sums;
 use super::view::View;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ pub(super) fn program(g: &Gradient, block: &Block) -> Program {
     let slices = block.width.count.div_ceil(runs[0]).max(block.value.count.div_ceil(runs[1])).max(1);
     let statements = Pass { block, gradient: g, runs }.statements();
     let all = g.key_bindings();
-    let spread = Spread { tiles: p.keys.div_ceil(tiling.own), slices, heavy_last: false };
+    let spread = BlockMapping { tiles: p.keys.div_ceil(tiling.own), slices, heavy_last: false };
     block.program(spread, &statements, all)
 }
 

@@ -1,7 +1,7 @@
 //! The gradients of queries and mask: a workgroup owns queries and goes through the keys they see.
 
 use super::backward::Gradient;
-use super::block::{Block, Program, Spread};
+use super::block::{Block, BlockMapping, Program};
 use super::product::declare_sums;
 use super::view::View;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ pub(super) fn program(g: &Gradient, block: &Block) -> Program {
     let slices = block.width.count.div_ceil(run).max(1);
     let statements = Pass { block, gradient: g, run }.statements();
     let all = g.query_bindings();
-    let spread = Spread { tiles: p.queries.div_ceil(tiling.own), slices, heavy_last: true };
+    let spread = BlockMapping { tiles: p.queries.div_ceil(tiling.own), slices, heavy_last: true };
     block.program(spread, &statements, all)
 }
 

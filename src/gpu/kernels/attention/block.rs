@@ -23,7 +23,7 @@ pub(super) struct Block<'a> {
 
 /// How the work of a dispatch is cut: for every matrix of scores, `tiles` of own rows, each as often as there
 /// are `slices` of the result's width. The heaviest come first, which causality makes the last or the first.
-pub(super) struct Spread {
+pub(super) struct BlockMapping {
     pub tiles: usize,
     pub slices: usize,
     pub heavy_last: bool,
@@ -122,7 +122,7 @@ impl<'a> Block<'a> {
     /// The shader around `main`'s statements, given the workgroup memory they use.
     pub fn dispatch(
         &self,
-        spread: Spread,
+        spread: BlockMapping,
         memory: String,
         statements: &str,
         bindings: Vec<Binding>,
@@ -131,9 +131,9 @@ impl<'a> Block<'a> {
     }
 
     /// What the workgroups of a dispatch do, or some of them: `group` is their number.
-    pub fn program(&self, spread: Spread, statements: &str, bindings: Vec<Binding>) -> Program {
+    pub fn program(&self, spread: BlockMapping, statements: &str, bindings: Vec<Binding>) -> Program {
         let (p, t) = (self.problem, &self.tiling);
-        let Spread { tiles, slices, heavy_last } = spread;
+        let BlockMapping { tiles, slices, heavy_last } = spread;
         let (items, heads) = (p.only.len(), p.heads);
         let from = if p.only.start == 0 { String::new() } else { format!("{}u + ", p.only.start) };
         let count = tiles * slices * items;

@@ -9,7 +9,7 @@ use super::block::Block;
 use super::problem::Problem;
 use super::tile::{Tile, half_pitch};
 use super::tiling::{Parts, Tiling};
-use super::view::{Piece, View};
+use super::view::{OperandTile, View};
 use crate::dtype::DType;
 use crate::gpu::lower::dispatch::Caps;
 use std::fmt::Write;
@@ -364,7 +364,7 @@ let a_{r}_{n} = coopLoad<coop_mat16x16<f16, A>>(&{}[at_{r}_{n}], {pitch}u);\n",
     }
 
     /// Stores the sums, times `factor`, as rows of `to`. All must have finished with `scores`.
-    pub fn finish(&self, parts: Parts, sums: &str, to: &Piece, factor: &str) -> String {
+    pub fn finish(&self, parts: Parts, sums: &str, to: &OperandTile, factor: &str) -> String {
         let row = "(first + lane / 2u)";
         let mut text = String::new();
         for run in self.runs(parts) {

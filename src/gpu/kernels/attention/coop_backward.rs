@@ -2,18 +2,18 @@
 //! be kept, one for what is known of every query, and two for every part of the matrices of scores.
 
 use super::backward::Gradient;
-use super::block::Spread;
+use super::block::BlockMapping;
 use super::coop::Coop;
 use super::online_exp::Exponent;
 use super::problem::Problem;
-use super::stored_dscores::{self, Kept};
+use super::stored_dscores::{self, StoredScoreGradients};
 use super::tiling::Tiling;
 use super::view::View;
 use crate::gpu::lower::dispatch::{Caps, Dispatch, Lowered};
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 use std::fmt::Write;
 
-pub(super) fn lower(p: &Problem, kernel: &SpecialKernel, tiling: Tiling, caps: &Caps) -> Lowered {
+pub(super) fn lower(p: &Problem, kernel: &NativeKernel, tiling: Tiling, caps: &Caps) -> Lowered {
     let g = Gradient::of(p, kernel);
     let Some(items) = stored_dscores::items_at_once(&g, tiling) else {
         let of_keys = Gradient { grad: g.grad.of_halves(), ..Gradient::of(p, kernel) };
@@ -25,7 +25,7 @@ pub(super) fn lower(p: &Problem, kernel: &SpecialKernel, tiling: Tiling, caps: &
     for first in p.only.clone().step_by(items) {
         let part = Problem { only: first..p.only.end.min(first + items), ..p.clone() };
         let g = Gradient { grad: g.grad.of_halves(), ..Gradient::of(&part, kernel) };
-        let kept = Kept::new(&part, tiling);
+        let kept = StoredScoreGradients::new(&part, tiling);
         dispatches.extend([keys(&g, tiling, caps, Some(&kept)), kept.queries(&g, caps)]);
         scratch[1] = scratch[1].max(kept.bytes());
     }
@@ -69,12 +69,12 @@ fn queries(g: &Gradient, tiling: Tiling, caps: &Caps) -> Dispatch {
     text += &g.clear_mask_gradient(b);
     text += "workgroupBarrier();\n";
     text += &coop.finish(b.width, "dq", &g.dq, &p.scale);
-    let spread = Spread { tiles: p.queries.div_ceil(tiling.own), slices: 1, heavy_last: true };
+    let spread = BlockMapping { tiles: p.queries.div_ceil(tiling.own), slices: 1, heavy_last: true };
     b.dispatch(spread, coop.memory(), &text, g.query_bindings())
 }
 
 /// The gradients of keys and values, and of the scores where they are kept.
-fn keys(g: &Gradient, tiling: Tiling, caps: &Caps, kept: Option<&Kept>) -> Dispatch {
+fn keys(g: &Gradient, tiling: Tiling, caps: &Caps, kept: Option<&StoredScoreGradients>) -> Dispatch {
     let p = g.problem;
     let coop = Coop::new(p, tiling, caps);
     let b = &coop.block;
@@ -119,7 +119,7 @@ fn keys(g: &Gradient, tiling: Tiling, caps: &Caps, kept: Option<&Kept>) -> Dispa
     text += "workgroupBarrier();\n";
     text += &coop.finish(b.width, "dk", &g.dk, &p.scale);
     text += &coop.finish(b.value, "dv", &g.dv, "1.0");
-    let spread = Spread { tiles: p.keys.div_ceil(tiling.own), slices: 1, heavy_last: false };
+    let spread = BlockMapping { tiles: p.keys.div_ceil(tiling.own), slices: 1, heavy_last: false };
     let mut bindings = g.key_bindings();
     bindings.extend(kept.map(|kept| kept.binding(true)));
     b.dispatch(spread, coop.memory(), &text, bindings)

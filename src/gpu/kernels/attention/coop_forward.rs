@@ -5,7 +5,7 @@
 //! A turn of the loop multiplies the weights of the block before and their values, and then the queries and the keys of
 //! its own block: between them they take as long as the next keys and values need to arrive.
 
-use super::block::Spread;
+use super::block::BlockMapping;
 use super::coop::Coop;
 use super::forward::{HIDDEN, LOWEST};
 use super::online_exp::Exponent;
@@ -23,7 +23,7 @@ pub(super) fn dispatch(p: &Problem, output: &Operand, tiling: Tiling, caps: &Cap
     let packed = Packed::new(p, output);
     let mut all = bindings(p.views());
     all.push(packed.binding());
-    let spread = Spread { tiles: p.queries.div_ceil(tiling.own), slices: 1, heavy_last: true };
+    let spread = BlockMapping { tiles: p.queries.div_ceil(tiling.own), slices: 1, heavy_last: true };
     let (keys, values) = (coop.near(coop.block.width), coop.far(coop.block.value));
     let pass = Pass { coop: &coop, exponent: Exponent::of(p), keys, values };
     coop.block.dispatch(spread, coop.memory(), &pass.statements(&packed), all)

@@ -1,7 +1,7 @@
 //! The forward pass: a workgroup owns queries and goes through the keys once, with a running maximum and sum
 //! for every query.
 
-use super::block::{Block, Spread};
+use super::block::{Block, BlockMapping};
 use super::output_lse::Packed;
 use super::problem::Problem;
 use super::product::declare_sums;
@@ -24,7 +24,7 @@ pub(super) fn dispatch(p: &Problem, output: &Operand, tiling: Tiling, caps: &Cap
     let statements = Pass { block: &block, run, packed: &packed }.statements();
     let mut all = bindings(p.views());
     all.push(packed.binding());
-    let spread = Spread { tiles: p.queries.div_ceil(tiling.own), slices, heavy_last: true };
+    let spread = BlockMapping { tiles: p.queries.div_ceil(tiling.own), slices, heavy_last: true };
     block.dispatch(spread, block.memory(), &statements, all)
 }
 

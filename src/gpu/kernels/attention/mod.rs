@@ -23,8 +23,8 @@ mod tiling;
 mod variant;
 mod view;
 
-use crate::gpu::lower::dispatch::{Caps, Lowered, PROCESSORS};
-use crate::plan::kernel::{Special, SpecialKernel};
+use crate::gpu::lower::dispatch::{COMPUTE_UNITS, Caps, Lowered};
+use crate::plan::kernel::{NativeKernel, NativeOp};
 use backward::Gradient;
 use block::Block;
 pub(crate) use operand_range::reach;
@@ -38,23 +38,23 @@ pub(crate) use variant::Variant;
 const FEW_QUERIES: usize = 256;
 
 /// The ways to compute it.
-pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
+pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
     variant::all(&problem(kernel), is_forward(kernel), caps)
 }
 
 /// The dispatches, in the way that is `wanted` or else the one that suits it.
-pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
+pub(crate) fn lower(kernel: &NativeKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
     lower_items(kernel, caps, wanted, 0..items(kernel))
 }
 
 /// Matrices of scores.
-pub(crate) fn items(kernel: &SpecialKernel) -> usize {
+pub(crate) fn items(kernel: &NativeKernel) -> usize {
     problem(kernel).items()
 }
 
 /// The same for some of the matrices of scores alone.
 pub(crate) fn lower_items(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     caps: &Caps,
     wanted: Option<Variant>,
     only: Range<usize>,
@@ -69,19 +69,19 @@ pub(crate) fn lower_items(
     }
 }
 
-fn is_forward(kernel: &SpecialKernel) -> bool {
-    matches!(kernel.special, Special::Attention { .. })
+fn is_forward(kernel: &NativeKernel) -> bool {
+    matches!(kernel.special, NativeOp::Attention { .. })
 }
 
-fn problem(kernel: &SpecialKernel) -> Problem {
+fn problem(kernel: &NativeKernel) -> Problem {
     match kernel.special {
-        Special::Attention { causal, scale } => Problem::of(kernel, causal, scale, 3),
-        Special::AttentionGrad { causal, scale } => Problem::of(kernel, causal, scale, 5),
+        NativeOp::Attention { causal, scale } => Problem::of(kernel, causal, scale, 3),
+        NativeOp::AttentionGrad { causal, scale } => Problem::of(kernel, causal, scale, 5),
         ref other => unreachable!("{other:?} is not attention"),
     }
 }
 
-fn forward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
+fn forward_pass(kernel: &NativeKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
     if p.items() * p.queries == 0 {
         return Lowered::default();
     }
@@ -96,7 +96,7 @@ fn forward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Va
     Lowered { dispatches: vec![dispatch], scratch: Vec::new() }
 }
 
-fn backward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
+fn backward_pass(kernel: &NativeKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
     if let Some(Variant::Coop(tiling)) = way {
         return coop_backward::lower(&p.with_halves(), kernel, tiling, caps);
     }
@@ -106,7 +106,7 @@ fn backward_pass(kernel: &SpecialKernel, p: &Problem, caps: &Caps, way: Option<V
     g.at_once = can_run_at_once(p, &of_queries, &of_keys, caps);
     if g.at_once {
         let programs = [backward_queries::program(&g, &of_queries), backward_keys::program(&g, &of_keys)];
-        if programs.iter().map(|program| program.groups).sum::<usize>() <= PROCESSORS {
+        if programs.iter().map(|program| program.groups).sum::<usize>() <= COMPUTE_UNITS {
             let dispatch = of_keys.shader(of_keys.memory() + &Gradient::memory_of_sums(&of_keys), &programs);
             return Lowered { dispatches: vec![dispatch], scratch: Vec::new() };
         }

@@ -5,7 +5,7 @@ use super::problem::Problem;
 use std::f32::consts::LOG2_E;
 
 /// How far the level of the forward pass may lag behind the largest score: f16 holds exp(8) with room to spare.
-const LAG: f32 = 8.0;
+const RESCALE_THRESHOLD: f32 = 8.0;
 
 pub(super) struct Exponent {
     /// The scale, where products serve as scores.
@@ -15,7 +15,8 @@ pub(super) struct Exponent {
 impl Exponent {
     pub fn of(p: &Problem) -> Exponent {
         // A factor below 0 would turn the order of scores round, and one that is very large or small leaves the range of f32.
-        let is_usual = p.factor > 0.0 && (p.factor * LOG2_E).is_finite() && (LAG / p.factor).is_finite();
+        let is_usual =
+            p.factor > 0.0 && (p.factor * LOG2_E).is_finite() && (RESCALE_THRESHOLD / p.factor).is_finite();
         Exponent { products: (p.mask.is_none() && is_usual).then_some(p.factor) }
     }
 
@@ -26,7 +27,7 @@ impl Exponent {
 
     /// How far a peak of scores may lag behind.
     pub fn lag(&self) -> String {
-        format!("{:?}f", LAG / self.products.unwrap_or(1.0))
+        format!("{:?}f", RESCALE_THRESHOLD / self.products.unwrap_or(1.0))
     }
 
     /// The level of a score.

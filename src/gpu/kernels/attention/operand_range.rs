@@ -2,11 +2,11 @@
 
 use super::{is_forward, problem};
 use crate::op::attention::Place;
-use crate::plan::kernel::{Operand, Slot, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, Operand, Slot};
 use std::ops::Range;
 
 /// The first and the last element, by slot, of everything that belongs to these items.
-pub(crate) fn reach(kernel: &SpecialKernel, items: Range<usize>) -> Vec<(Slot, (isize, isize))> {
+pub(crate) fn reach(kernel: &NativeKernel, items: Range<usize>) -> Vec<(Slot, (isize, isize))> {
     let (p, o) = (problem(kernel), &kernel.operands);
     let mut all = Vec::new();
     for item in items {

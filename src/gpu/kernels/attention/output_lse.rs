@@ -4,15 +4,15 @@
 //! where a mask hides a whole row by a large number: the log-sum-exp has no digits left then for the logarithm of the sum.
 
 use super::problem::Problem;
-use super::view::{Piece, View, result};
+use super::view::{OperandTile, View, result};
 use crate::dtype::DType;
 use crate::gpu::lower::dispatch::Binding;
 use crate::plan::kernel::Operand;
 
 /// Where the forward pass writes.
 pub(super) struct Packed {
-    pub rows: Piece,
-    lse: Piece,
+    pub rows: OperandTile,
+    lse: OperandTile,
     dtype: DType,
     masked: bool,
 }
@@ -32,8 +32,8 @@ impl Packed {
         let start = output.offset as usize;
         let behind = start + p.items() * p.queries * p.value_width;
         Packed {
-            rows: Piece::new("result", start, p.queries, p.value_width).side_by_side(p.heads),
-            lse: Piece::new("result", behind, p.queries, each(p, output.dtype)),
+            rows: OperandTile::new("result", start, p.queries, p.value_width).side_by_side(p.heads),
+            lse: OperandTile::new("result", behind, p.queries, each(p, output.dtype)),
             dtype: output.dtype,
             masked: p.mask.is_some(),
         }

@@ -1,14 +1,14 @@
 //! Some of the heads as a kernel of its own.
 
 use super::{is_forward, problem};
-use crate::gpu::chunking::staging::{self, Detached};
+use crate::gpu::chunking::staging::{self, ExtractedKernel};
 use crate::op::attention::Place;
-use crate::plan::kernel::{Operand, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, Operand};
 use crate::shape::Shape;
 use std::ops::Range;
 
 /// The attention of some heads in some of the batch, and the views that its operands and results are copies of.
-pub(crate) fn detached(whole: &SpecialKernel, [batch, heads]: [Range<usize>; 2]) -> Detached {
+pub(crate) fn detached(whole: &NativeKernel, [batch, heads]: [Range<usize>; 2]) -> ExtractedKernel {
     let p = problem(whole);
     let (items, all_rows) = (batch.len() * heads.len(), p.items() * p.queries * p.value_width);
     // Elements of a flat operand from `first` on, of the chosen ones along two of its axes.
@@ -63,5 +63,5 @@ pub(crate) fn detached(whole: &SpecialKernel, [batch, heads]: [Range<usize>; 2])
     );
     let output = alone(&whole.output, &results);
     views.push(results);
-    (SpecialKernel { operands, output, ..whole.clone() }, views)
+    (NativeKernel { operands, output, ..whole.clone() }, views)
 }

@@ -1,7 +1,7 @@
 //! What an attention kernel is asked for: its extents, options and operands.
 
 use super::view::View;
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 use std::ops::Range;
 
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub(super) struct Problem {
 
 impl Problem {
     /// The operands begin with q, k and v; the mask, if there is one, is operand `mask`.
-    pub fn of(kernel: &SpecialKernel, causal: bool, scale: f64, mask: usize) -> Problem {
+    pub fn of(kernel: &NativeKernel, causal: bool, scale: f64, mask: usize) -> Problem {
         let o = &kernel.operands;
         let (q, k, v) = (View::of("q", 0, &o[0]), View::of("k", 1, &o[1]), View::of("v", 2, &o[2]));
         Problem {

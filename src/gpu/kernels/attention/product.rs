@@ -3,7 +3,7 @@
 
 use super::block::{Block, Incoming};
 use super::tiling::Parts;
-use super::view::{Piece, View};
+use super::view::{OperandTile, View};
 use std::fmt::Write;
 
 /// Declares quads of sums `name_i_n`, all 0.
@@ -133,7 +133,7 @@ impl Block<'_> {
     }
 
     /// Stores the sums of this slice, times `scale`, as rows of `to`.
-    pub fn finish_sums(&self, parts: Parts, run: usize, sums: &str, to: &Piece, scale: &str) -> String {
+    pub fn finish_sums(&self, parts: Parts, run: usize, sums: &str, to: &OperandTile, scale: &str) -> String {
         let rows = self.tiling.thread_rows;
         let mut text = String::new();
         for i in 0..rows {

@@ -6,14 +6,14 @@
 //! the diagonal.
 
 use super::backward::Gradient;
-use super::block::{Block, Spread};
+use super::block::{Block, BlockMapping};
 use super::coop::{Carried, Coop, OWN};
 use super::problem::Problem;
 use super::tile::Tile;
 use super::tiling::Tiling;
 use super::view::{View, bindings, result};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Caps, Dispatch, Lane, Memory};
+use crate::gpu::lower::dispatch::{Binding, Caps, ComputeType, Dispatch, Memory};
 use std::fmt::Write;
 
 /// The most that is kept at once: little enough for any device, and much of it is still in the cache when it is read.
@@ -35,7 +35,7 @@ const ROWS: Tiling =
 /// Of how many matrices of scores gradients can be kept at once, if of any. A mask's gradient is written by queries that
 /// compute them.
 pub(super) fn items_at_once(g: &Gradient, tiling: Tiling) -> Option<usize> {
-    let one = Kept::new(&Problem { only: 0..1, ..g.problem.clone() }, tiling).bytes();
+    let one = StoredScoreGradients::new(&Problem { only: 0..1, ..g.problem.clone() }, tiling).bytes();
     let all = g.problem.only.len();
     let parts = all.div_ceil(((MOST_BYTES / one) as usize).max(1));
     let fits = one <= MOST_BYTES_OF_ONE && parts <= MOST_PARTS;
@@ -50,18 +50,18 @@ pub(super) fn statistics(g: &Gradient, caps: &Caps) -> Dispatch {
     let text = views.map(View::start).concat() + &g.statistics_of_rows(&b);
     let mut all = bindings(views);
     all.push(g.statistics_binding(true));
-    let spread = Spread { tiles: p.queries.div_ceil(ROWS.own), slices: 1, heavy_last: false };
+    let spread = BlockMapping { tiles: p.queries.div_ceil(ROWS.own), slices: 1, heavy_last: false };
     b.dispatch(spread, String::new(), &text, all)
 }
 
-pub(super) struct Kept<'a> {
+pub(super) struct StoredScoreGradients<'a> {
     problem: &'a Problem,
     tiling: Tiling,
 }
 
-impl<'a> Kept<'a> {
-    pub fn new(problem: &'a Problem, tiling: Tiling) -> Kept<'a> {
-        Kept { problem, tiling }
+impl<'a> StoredScoreGradients<'a> {
+    pub fn new(problem: &'a Problem, tiling: Tiling) -> StoredScoreGradients<'a> {
+        StoredScoreGradients { problem, tiling }
     }
 
     /// Blocks side by side in as many rows as a workgroup owns.
@@ -100,7 +100,7 @@ impl<'a> Kept<'a> {
             name: "kept",
             memory: Memory::Scratch(1),
             dtype: DType::F16,
-            lane: Lane::F16,
+            lane: ComputeType::F16,
             width: if writes { 4 } else { 8 },
             reads: !writes,
             writes,
@@ -162,7 +162,7 @@ impl<'a> Kept<'a> {
         );
         let mut all = bindings([&p.k]);
         all.extend([result(g.output.dtype, &[&g.dq]), self.binding(false)]);
-        let spread = Spread { tiles: p.queries.div_ceil(OWN), slices: 1, heavy_last: true };
+        let spread = BlockMapping { tiles: p.queries.div_ceil(OWN), slices: 1, heavy_last: true };
         b.dispatch(spread, memory, &text, all)
     }
 

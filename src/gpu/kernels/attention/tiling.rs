@@ -2,7 +2,7 @@
 //! memory.
 
 use super::tile::pitch;
-use crate::gpu::lower::dispatch::{Caps, PROCESSORS};
+use crate::gpu::lower::dispatch::{COMPUTE_UNITS, Caps};
 
 /// A workgroup owns `own` rows of scores and goes through their columns `other` at a time. A thread has
 /// `thread_rows` × (4 · `thread_quads`) of such a block.
@@ -72,7 +72,7 @@ impl Tiling {
 
     /// For so many matrices of scores: where there are few, as many threads as for the gradient.
     pub fn forward(items: usize, rows: usize, widths: [usize; 2], caps: &Caps) -> Tiling {
-        let few = items * rows.div_ceil(FORWARD[0].own) <= PROCESSORS / 2;
+        let few = items * rows.div_ceil(FORWARD[0].own) <= COMPUTE_UNITS / 2;
         Tiling::choose(if few { &BACKWARD } else { &FORWARD }, rows, widths, caps)
     }
 

@@ -2,7 +2,7 @@
 //! that a negative stride is a large number like any other.
 
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Lane, Memory};
+use crate::gpu::lower::dispatch::{Binding, ComputeType, Memory};
 use crate::plan::kernel::Operand;
 
 /// A number as a WGSL literal.
@@ -170,7 +170,7 @@ impl View {
             name: self.name,
             memory: Memory::Operand(self.operand),
             dtype: self.dtype,
-            lane: if self.half { Lane::F16 } else { Lane::F32 },
+            lane: if self.half { ComputeType::F16 } else { ComputeType::F32 },
             width: match (self.aligned, self.eights) {
                 (false, _) => 1,
                 (true, false) => 4,
@@ -198,7 +198,7 @@ pub(super) fn bindings<'a>(views: impl IntoIterator<Item = &'a View>) -> Vec<Bin
 /// A matrix for every (batch, head) in memory that is written: all one behind the other, or with the rows of all heads
 /// side by side.
 #[derive(Clone)]
-pub(super) struct Piece {
+pub(super) struct OperandTile {
     pub name: &'static str,
     first: usize,
     pub rows: usize,
@@ -208,20 +208,20 @@ pub(super) struct Piece {
     heads: Option<usize>,
 }
 
-impl Piece {
-    pub fn new(name: &'static str, first: usize, rows: usize, cols: usize) -> Piece {
+impl OperandTile {
+    pub fn new(name: &'static str, first: usize, rows: usize, cols: usize) -> OperandTile {
         let aligned = first.is_multiple_of(4) && cols.is_multiple_of(4);
-        Piece { name, first, rows, cols, aligned, heads: None }
+        OperandTile { name, first, rows, cols, aligned, heads: None }
     }
 
     /// The same with the rows of `heads` heads side by side.
-    pub fn side_by_side(self, heads: usize) -> Piece {
-        Piece { heads: Some(heads), ..self }
+    pub fn side_by_side(self, heads: usize) -> OperandTile {
+        OperandTile { heads: Some(heads), ..self }
     }
 
     /// The position of an element of the matrix of `item`.
     pub fn at(&self, row: &str, col: &str) -> String {
-        let Piece { first, rows, cols, .. } = self;
+        let OperandTile { first, rows, cols, .. } = self;
         match self.heads {
             None => format!("{first}u + (item * {rows}u + {row}) * {cols}u + {col}"),
             Some(heads) => {
@@ -248,12 +248,12 @@ impl Piece {
 }
 
 /// The binding of a kernel's result, wide if one of its pieces is.
-pub(super) fn result(dtype: DType, pieces: &[&Piece]) -> Binding {
+pub(super) fn result(dtype: DType, pieces: &[&OperandTile]) -> Binding {
     Binding {
         name: "result",
         memory: Memory::Output,
         dtype,
-        lane: Lane::F32,
+        lane: ComputeType::F32,
         width: if pieces.iter().any(|p| p.aligned) { 4 } else { 1 },
         reads: false,
         writes: true,

@@ -1,14 +1,14 @@
 //! Convolutions as matrix products whose operands are windows of images.
 
 use super::im2col::{Role, Taps, Window};
-use super::output_view::{Columns, Target};
+use super::output_view::{Columns, OutputView};
 use super::product::{Layout, Phase, Product, Source, Steps, Strided};
 use super::variant::{self, Variant};
 use super::wgsl::Digits;
 use super::{coop, direct_conv, naive, pack, tile, tiled};
 use crate::gpu::lower::dispatch::{Caps, Lowered, Memory};
 use crate::op::{ConvAttrs, ConvKind};
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 
 /// The sizes of a convolution; channels are those of a group.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    pub fn new(kernel: &SpecialKernel, kind: ConvKind, attrs: &ConvAttrs) -> Geometry {
+    pub fn new(kernel: &NativeKernel, kind: ConvKind, attrs: &ConvAttrs) -> Geometry {
         let (first, second) = (&kernel.operands[0].shape, &kernel.operands[1].shape);
         let result = &kernel.output.shape;
         let (input, weight, output) = kind.roles(first, second, result);
@@ -92,7 +92,7 @@ impl Geometry {
 const FEW_CHANNELS: usize = 8;
 
 pub(super) fn lower(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     kind: ConvKind,
     attrs: &ConvAttrs,
     caps: &Caps,
@@ -113,7 +113,7 @@ pub(super) fn lower(
         return variant.lower(&product, dtype, caps, before);
     }
     if let Some((tile, parts)) = coop::choose(&product, caps, kernel.epilogue.as_ref()) {
-        return coop::lower(&product, tile, parts, dtype, caps, before, &coop::Terms::Halves);
+        return coop::lower(&product, tile, parts, dtype, caps, before, &coop::OperandType::Halves);
     }
     let (tile, parts) = tile::choose(&[&product], caps);
     tiled::lower(&product, tile, parts, dtype, before)
@@ -121,7 +121,7 @@ pub(super) fn lower(
 
 /// The product that a convolution is, after what is done `before` it.
 fn product(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     kind: ConvKind,
     g: &Geometry,
     caps: &Caps,
@@ -136,7 +136,7 @@ fn product(
 
 /// The ways to compute a convolution as a product.
 pub(super) fn variants(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     kind: ConvKind,
     attrs: &ConvAttrs,
     caps: &Caps,
@@ -146,12 +146,12 @@ pub(super) fn variants(
     variant::all(&product, kernel.output.dtype, caps)
 }
 
-fn source(kernel: &SpecialKernel, number: usize, layout: Layout) -> Source {
+fn source(kernel: &NativeKernel, number: usize, layout: Layout) -> Source {
     Source { memory: Memory::Operand(number), dtype: kernel.operands[number].dtype, layout, largest: None }
 }
 
 /// Rows are output channels, columns the pixels of all images.
-fn forward(kernel: &SpecialKernel, g: &Geometry, caps: &Caps, before: &mut Lowered) -> Product {
+fn forward(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Lowered) -> Product {
     let offset = |k: usize| kernel.operands[k].offset as i64;
     let (m, taps, pixels) = (g.outputs, g.taps(), g.out_pixels());
     let depth = g.inputs * taps;
@@ -186,7 +186,7 @@ fn forward(kernel: &SpecialKernel, g: &Geometry, caps: &Caps, before: &mut Lower
         steps,
         a,
         b: source(kernel, 0, Layout::Window(g.input_window(offset(0), items, role))),
-        target: Target {
+        target: OutputView {
             items: Digits::line(g.groups, (m * pixels) as i64),
             row: pixels as i64,
             columns: Columns::Strided(Digits::new([(g.batch, g.out_image() as i64), (pixels, 1)])),
@@ -196,7 +196,7 @@ fn forward(kernel: &SpecialKernel, g: &Geometry, caps: &Caps, before: &mut Lower
 
 /// Rows are input channels, columns the pixels of the input: each sums the outputs that read it. With a
 /// stride, pixels of equal remainder meet the same taps; they make a phase.
-fn input_grad(kernel: &SpecialKernel, g: &Geometry, caps: &Caps, before: &mut Lowered) -> Product {
+fn input_grad(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Lowered) -> Product {
     let offset = |k: usize| kernel.operands[k].offset as i64;
     let (m, taps, pixels) = (g.inputs, g.taps(), g.in_pixels());
     let phases = phases(g);
@@ -237,7 +237,7 @@ fn input_grad(kernel: &SpecialKernel, g: &Geometry, caps: &Caps, before: &mut Lo
         items: phases.len() * g.groups,
         m,
         n: g.batch * grid[0] * grid[1],
-        target: Target { items: per_group(m * pixels), row: pixels as i64, columns },
+        target: OutputView { items: per_group(m * pixels), row: pixels as i64, columns },
         steps: Steps::Taps { channels: g.outputs, kernel_width: g.kernel[1], phases },
         a,
         b: source(kernel, 0, Layout::Window(window)),
@@ -278,7 +278,7 @@ pub(super) fn phases(g: &Geometry) -> Vec<Phase> {
 
 /// Rows are output channels, columns input channels, sums run over the pixels of all images; a product for
 /// every tap, or with few channels one for all taps.
-fn weight_grad(kernel: &SpecialKernel, g: &Geometry) -> Product {
+fn weight_grad(kernel: &NativeKernel, g: &Geometry) -> Product {
     let offset = |k: usize| kernel.operands[k].offset as i64;
     let (m, taps, pixels) = (g.outputs, g.taps(), g.out_pixels());
     let by_tap = g.inputs.is_multiple_of(64) || g.inputs >= 256;
@@ -305,6 +305,6 @@ fn weight_grad(kernel: &SpecialKernel, g: &Geometry) -> Product {
         steps: Steps::Flat(g.batch * pixels),
         a: source(kernel, 1, Layout::Strided(a)),
         b: source(kernel, 0, Layout::Window(window)),
-        target: Target { items, row: weights, columns: Columns::Strided(Digits::line(n, column)) },
+        target: OutputView { items, row: weights, columns: Columns::Strided(Digits::line(n, column)) },
     }
 }

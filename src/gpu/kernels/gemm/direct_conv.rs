@@ -2,14 +2,14 @@
 //! every thread walks the window of its own pixel.
 
 use super::conv::Geometry;
-use super::output_view::{Columns, Target};
+use super::output_view::{Columns, OutputView};
 use super::product::{Results, output};
 use super::split_k;
 use super::wgsl::{Digits, indented, main};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Dispatch, Lane, Lowered, Memory, PROCESSORS};
+use crate::gpu::lower::dispatch::{Binding, COMPUTE_UNITS, ComputeType, Dispatch, Lowered, Memory};
 use crate::op::ConvKind;
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 use std::fmt::Write;
 
 const THREADS: usize = 256;
@@ -29,19 +29,19 @@ pub(super) fn suits(kind: ConvKind, g: &Geometry) -> bool {
     }
 }
 
-pub(super) fn lower(kernel: &SpecialKernel, kind: ConvKind, g: &Geometry) -> Lowered {
+pub(super) fn lower(kernel: &NativeKernel, kind: ConvKind, g: &Geometry) -> Lowered {
     match kind {
         ConvKind::WeightGrad => weight_grad(kernel, g),
         _ => Lowered { dispatches: vec![gather(kernel, kind, g)], scratch: vec![] },
     }
 }
 
-fn operand(kernel: &SpecialKernel, number: usize, name: &'static str) -> Binding {
+fn operand(kernel: &NativeKernel, number: usize, name: &'static str) -> Binding {
     Binding {
         name,
         memory: Memory::Operand(number),
         dtype: kernel.operands[number].dtype,
-        lane: Lane::F32,
+        lane: ComputeType::F32,
         width: 1,
         reads: true,
         writes: false,
@@ -49,7 +49,7 @@ fn operand(kernel: &SpecialKernel, number: usize, name: &'static str) -> Binding
 }
 
 /// Forward, and the input gradient: sums over the taps that meet a pixel, and over channels.
-fn gather(kernel: &SpecialKernel, kind: ConvKind, g: &Geometry) -> Dispatch {
+fn gather(kernel: &NativeKernel, kind: ConvKind, g: &Geometry) -> Dispatch {
     let (taps, [kernel_rows, kernel_columns]) = (g.taps(), g.kernel);
     let per_output = g.inputs * taps;
     let forward = kind == ConvKind::Forward;
@@ -141,27 +141,30 @@ let base = (image * {sets}u + section) * {per_group}u + {offset}u;
         weight_offset = kernel.operands[1].offset,
         terms = indented(&terms, 4),
     );
-    let bindings =
-        vec![operand(kernel, 0, "a"), operand(kernel, 1, "b"), output(kernel.output.dtype, Lane::F32, 1)];
+    let bindings = vec![
+        operand(kernel, 0, "a"),
+        operand(kernel, 1, "b"),
+        output(kernel.output.dtype, ComputeType::F32, 1),
+    ];
     Dispatch { body: main(THREADS, groups, &text), bindings, groups }
 }
 
 /// A workgroup sums over pixels for one pair of channels and some taps.
-fn weight_grad(kernel: &SpecialKernel, g: &Geometry) -> Lowered {
+fn weight_grad(kernel: &NativeKernel, g: &Geometry) -> Lowered {
     let (taps, pixels) = (g.taps(), g.out_pixels());
     let each = taps.min(TAPS);
     let chunks = taps.div_ceil(each);
     let weights = g.groups * g.outputs * g.inputs * taps;
     let tasks = g.groups * g.outputs * g.inputs * chunks;
     let depth = g.batch * pixels;
-    let parts = (PROCESSORS * 8 / tasks).min(depth / (THREADS * 8)).max(1);
+    let parts = (COMPUTE_UNITS * 8 / tasks).min(depth / (THREADS * 8)).max(1);
     let per_part = depth.div_ceil(parts);
     let groups = (tasks * parts) as u64;
     let results = Results {
         items: 1,
         m: 1,
         n: weights,
-        target: Target {
+        target: OutputView {
             items: Digits::line(1, 0),
             row: weights as i64,
             columns: Columns::Strided(Digits::line(weights, 1)),
@@ -247,7 +250,7 @@ if (tid == 0u) {{
     let result = if parts > 1 {
         Binding { width: 1, ..split_k::binding(&mut lowered, &results, parts) }
     } else {
-        output(dtype, Lane::F32, 1)
+        output(dtype, ComputeType::F32, 1)
     };
     let memory = format!("var<workgroup> sums: array<f32, {}>;\n\n", THREADS * each);
     lowered.dispatches.push(Dispatch {

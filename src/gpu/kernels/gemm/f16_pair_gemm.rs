@@ -1,12 +1,12 @@
 //! f32 products on cooperative matrices: with every operand a sum of two halves, `high + low`, a product is
 //! `high · high + high · low + low · high`, and what is left out is under the precision of f32.
 
-use super::coop::{self, CoopTile, Split, Terms};
+use super::coop::{self, CoopTile, OperandType, Split};
 use super::f16_pairs;
 use super::product::{Product, Steps};
 use super::tile::{cost, count};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Caps, Lowered, PROCESSORS};
+use crate::gpu::lower::dispatch::{COMPUTE_UNITS, Caps, Lowered};
 
 /// Lanes and terms under which operands are not worth the splitting, and multiplications likewise.
 const FEWEST_LANES: usize = 128;
@@ -17,7 +17,7 @@ const FEWEST: usize = 1_000_000_000;
 const SIDE: usize = 64;
 
 /// Positions of halves must be u32.
-const MOST: usize = 1 << 31;
+const MAX_F16_ELEMENTS: usize = 1 << 31;
 
 /// Shapes and their speed, relative to the fastest one when the machine is full of them. Their `k` counts
 /// halves: two for an element.
@@ -51,8 +51,8 @@ impl Choice {
     }
 
     /// Of which operands the largest magnitudes of lanes are asked for.
-    pub fn asks(&self, product: &Product) -> [bool; 2] {
-        f16_pairs::asks(product, self.tile.k / 2, self.later)
+    pub fn needs_absmax(&self, product: &Product) -> [bool; 2] {
+        f16_pairs::needs_absmax(product, self.tile.k / 2, self.later)
     }
 }
 
@@ -68,12 +68,12 @@ pub(super) fn tiles(product: &Product, dtype: DType, caps: &Caps) -> Vec<(CoopTi
     let large = lanes >= FEWEST_LANES
         && 4 * lanes >= 3 * lanes.next_multiple_of(SIDE)
         && product.steps.depth() >= SHORTEST;
-    if !floats || !large || !coop::able(caps) {
+    if !floats || !large || !coop::is_supported(caps) {
         return Vec::new();
     }
     let counted = |tile: &CoopTile| {
         let numbers = f16_pairs::numbers(product, tile.k / 2, later(product, tile));
-        numbers.is_some_and(|numbers| numbers.iter().all(|&n| n < MOST))
+        numbers.is_some_and(|numbers| numbers.iter().all(|&n| n < MAX_F16_ELEMENTS))
     };
     TILES.into_iter().filter(|(tile, _)| tile.fits(caps) && counted(tile)).collect()
 }
@@ -87,7 +87,7 @@ pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Cho
     let twice = Product { steps: Steps::Flat(2 * depth), ..product.clone() };
     let choices = tiles(product, dtype, caps).into_iter().flat_map(|(tile, speed)| {
         let most = 2 * depth / (tile.k * LEAST_STEPS);
-        let busy = PROCESSORS / count(product, [tile.m, tile.n]);
+        let busy = COMPUTE_UNITS / count(product, [tile.m, tile.n]);
         let parts = PARTS.into_iter().chain([busy]).filter(move |&p| p == 1 || p <= most && p > 1);
         parts.map(move |parts| (tile, speed, parts))
     });
@@ -105,5 +105,13 @@ pub(super) fn lower(product: &Product, choice: Choice, dtype: DType, caps: &Caps
     let ([a, b], scales) = f16_pairs::split(product, depth, later, &mut lowered);
     let steps = Steps::Flat(2 * terms.next_multiple_of(depth));
     let twice = Product { steps, a, b, ..product.clone() };
-    coop::lower(&twice, tile, parts, dtype, caps, lowered, &Terms::Split(Split { scales, later, terms }))
+    coop::lower(
+        &twice,
+        tile,
+        parts,
+        dtype,
+        caps,
+        lowered,
+        &OperandType::Split(Split { scales, later, terms }),
+    )
 }

@@ -7,7 +7,7 @@ use super::thread_mapping::Unit;
 use super::wgsl::{indented, main, sum, times, unsigned};
 use super::write::Writer;
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Dispatch, Lane, Lowered, PROCESSORS};
+use crate::gpu::lower::dispatch::{COMPUTE_UNITS, ComputeType, Dispatch, Lowered};
 use std::fmt::Write;
 
 const THREADS: usize = 256;
@@ -62,14 +62,14 @@ pub(super) fn lower(product: &Product, dtype: DType) -> Lowered {
     let tiles = product.items * lanes.div_ceil(shape.tile());
     // A part should be worth its share of a second dispatch.
     let most = k / (shape.depth * shape.unit.depth() * AHEAD * 4);
-    let parts = (PROCESSORS * 4 / tiles).min(most).max(1);
+    let parts = (COMPUTE_UNITS * 4 / tiles).min(most).max(1);
     let mut lowered = Lowered::default();
     let (writer, result) = if parts > 1 {
         let mut binding = split_k::binding(&mut lowered, &product.results(), parts);
         binding.width = 1;
         (Writer::partial(product), binding)
     } else {
-        (Writer::finish(product), output(dtype, Lane::F32, 1))
+        (Writer::finish(product), output(dtype, ComputeType::F32, 1))
     };
     let quad_vector = shape.unit == Unit::QuadK && vector.quads_along_k(few);
     let groups = (tiles * parts) as u64;
@@ -79,8 +79,8 @@ pub(super) fn lower(product: &Product, dtype: DType) -> Lowered {
     let body = format!("var<workgroup> sums: array<{ty}, {sums}>;\n\n{}", main(THREADS, groups, &text));
     let width = |wide: bool| if wide { 4 } else { 1 };
     let bindings = vec![
-        long.binding("a", Lane::F32, width(shape.unit != Unit::One)),
-        short.binding("b", Lane::F32, width(quad_vector)),
+        long.binding("a", ComputeType::F32, width(shape.unit != Unit::One)),
+        short.binding("b", ComputeType::F32, width(quad_vector)),
         result,
     ];
     lowered.dispatches.push(Dispatch { body, bindings, groups });

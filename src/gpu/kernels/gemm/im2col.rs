@@ -1,8 +1,8 @@
 //! The windows of a convolution as an operand: elements of an image that a pixel of another one, the grid,
 //! meets with a tap of the kernel. Nothing is copied; positions are computed where elements are read.
 
-use super::load::{Loader, Part, only_active};
-use super::thread_mapping::{Order, Spread, Unit};
+use super::load::{LoadTile, Loader, only_active};
+use super::thread_mapping::{Order, ThreadMapping, Unit};
 use super::wgsl::{Digits, scalar, sum, times, unsigned};
 
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
         )
     }
 
-    pub fn loader(&self, part: Part) -> Loader {
+    pub fn loader(&self, part: LoadTile) -> Loader {
         match self.role {
             Role::PixelsByTap => self.pixels_by_tap(part),
             Role::Pixels(taps) => self.pixels_flat(part, taps),
@@ -100,7 +100,7 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
         format!("let {name}_base = {base};\n")
     }
 
-    fn unit(part: &Part) -> Unit {
+    fn unit(part: &LoadTile) -> Unit {
         if part.gather { Unit::QuadK } else { Unit::One }
     }
 
@@ -108,8 +108,8 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
     /// something else that is there, and becomes zero when it is stored: nothing waits for memory before
     /// that. `flag` names the variable that tells of an element, by unit and place.
     fn finished(
-        part: Part,
-        spread: Spread,
+        part: LoadTile,
+        spread: ThreadMapping,
         setup: String,
         [fetch, guarded]: [String; 2],
         flag: impl Fn(usize, usize) -> String,
@@ -134,7 +134,7 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
     }
 
     /// Reads an element, in a step that may not have it only if it does.
-    fn read(part: &Part, j: usize, s: usize, position: &str, k: usize, guarded: bool) -> String {
+    fn read(part: &LoadTile, j: usize, s: usize, position: &str, k: usize, guarded: bool) -> String {
         let name = part.name;
         let read = format!("{name}_raw{j}_{s} = load_{name}({position});");
         if !guarded {
@@ -146,7 +146,7 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
     }
 
     /// A thread's lanes stay the same, so each step asks once a lane whether its pixel is inside.
-    fn pixels_by_tap(&self, part: Part) -> Loader {
+    fn pixels_by_tap(&self, part: LoadTile) -> Loader {
         let spread = part.spread(Self::unit(&part), Order::LanesFirst);
         let name = part.name;
         let (mut setup, lanes, ks) = part.places(&spread);
@@ -179,7 +179,7 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
     }
 
     /// Every element finds its own tap.
-    fn pixels_flat(&self, part: Part, taps: Taps) -> Loader {
+    fn pixels_flat(&self, part: LoadTile, taps: Taps) -> Loader {
         let spread = part.spread(Self::unit(&part), Order::LanesFirst);
         let name = part.name;
         let (mut setup, lanes, ks) = part.places(&spread);
@@ -218,7 +218,7 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
     }
 
     /// A thread's ks stay the same within a step, so the pixel is found once a step.
-    fn channels(&self, part: Part, taps: Taps, by_tap: bool) -> Loader {
+    fn channels(&self, part: LoadTile, taps: Taps, by_tap: bool) -> Loader {
         let spread = part.spread(Self::unit(&part), Order::KFirst);
         let name = part.name;
         let (mut setup, lanes, ks) = part.places(&spread);
@@ -288,7 +288,7 @@ let {pixel}_x = {quad}_x + {}i;
 }
 
 /// Elements of a thread's units, as (unit, place in it).
-fn elements(spread: &Spread) -> impl Iterator<Item = (usize, usize)> {
+fn elements(spread: &ThreadMapping) -> impl Iterator<Item = (usize, usize)> {
     let depth = spread.unit.depth();
     (0..spread.count()).flat_map(move |j| (0..depth).map(move |s| (j, s)))
 }

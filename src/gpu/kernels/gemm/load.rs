@@ -5,18 +5,18 @@
 //! are zero.
 
 use super::product::{Layout, Source, Strided};
-use super::thread_mapping::{ACROSS, Order, Places, Spread, Unit};
+use super::thread_mapping::{ACROSS, Order, Places, ThreadMapping, Unit};
 use super::wgsl::{scalar, sum, times, unsigned};
-use crate::gpu::lower::dispatch::{Binding, Lane};
+use crate::gpu::lower::dispatch::{Binding, ComputeType};
 
 /// Threads of a workgroup that leave few registers to each.
-pub(super) const MANY: usize = 512;
+pub(super) const REGISTER_BOUND_THREADS: usize = 512;
 
 /// A tile of an operand as a workgroup reads it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct LoadTile {
     pub name: &'static str,
-    pub lane: Lane,
+    pub lane: ComputeType,
     /// Lanes there are, and lanes and depth of the tile.
     pub lanes: usize,
     pub tile: [usize; 2],
@@ -32,8 +32,8 @@ pub(super) struct Part {
 /// WGSL of the reads, and how they are spread.
 #[derive(Clone, Debug)]
 pub(super) struct Loader {
-    pub part: Part,
-    pub spread: Spread,
+    pub part: LoadTile,
+    pub spread: ThreadMapping,
     pub width: u32,
     /// Before the loop.
     pub setup: String,
@@ -50,7 +50,7 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    pub fn new(source: &Source, part: Part) -> Loader {
+    pub fn new(source: &Source, part: LoadTile) -> Loader {
         match &source.layout {
             Layout::Strided(strided) => strided_loader(strided, part),
             Layout::Window(window) => window.loader(part),
@@ -62,7 +62,7 @@ impl Loader {
     }
 }
 
-impl Part {
+impl LoadTile {
     /// The type of a unit in registers: eights are still as they lie in memory.
     pub fn register(&self, unit: Unit) -> String {
         let scalar = scalar(self.lane);
@@ -73,13 +73,13 @@ impl Part {
         }
     }
 
-    pub fn spread(&self, unit: Unit, order: Order) -> Spread {
-        Spread { unit, order, lanes: self.tile[0], depth: self.tile[1], threads: self.threads }
+    pub fn spread(&self, unit: Unit, order: Order) -> ThreadMapping {
+        ThreadMapping { unit, order, lanes: self.tile[0], depth: self.tile[1], threads: self.threads }
     }
 
     /// Declares where a thread's units begin, and the lanes there: `NAME_lane`, `NAME_k` and
     /// `NAME_lane_at<added>`.
-    pub fn places(&self, spread: &Spread) -> (String, Places, Places) {
+    pub fn places(&self, spread: &ThreadMapping) -> (String, Places, Places) {
         let (lanes, ks) = spread.places();
         let name = self.name;
         let mut text = format!("let {name}_lane = {};\nlet {name}_k = {};\n", lanes.first, ks.first);
@@ -94,7 +94,7 @@ impl Part {
     }
 }
 
-fn strided_loader(strided: &Strided, part: Part) -> Loader {
+fn strided_loader(strided: &Strided, part: LoadTile) -> Loader {
     let (unit, order) = if let Some(eights) = eights(strided, &part) {
         eights
     } else if strided.quads_along_k(part.lanes) {
@@ -171,8 +171,8 @@ let {name}_next{j} = halves_of_words({name}{j}.zw);
 
 /// Halves that are to be gathered for cooperative matrices come eight at a time, which takes half of the loads, if they
 /// lie so and all threads have as many to read.
-fn eights(strided: &Strided, part: &Part) -> Option<(Unit, Order)> {
-    if !part.gather || part.lane != Lane::F16 || part.threads >= MANY {
+fn eights(strided: &Strided, part: &LoadTile) -> Option<(Unit, Order)> {
+    if !part.gather || part.lane != ComputeType::F16 || part.threads >= REGISTER_BOUND_THREADS {
         return None;
     }
     let found = if strided.runs_along_k(part.lanes, 8) {
@@ -188,7 +188,12 @@ fn eights(strided: &Strided, part: &Part) -> Option<(Unit, Order)> {
 }
 
 /// One assignment a unit, in two forms: for steps with all ks, and for others.
-fn per_unit(part: &Part, spread: &Spread, ks: &Places, load: impl Fn(usize) -> String) -> (String, String) {
+fn per_unit(
+    part: &LoadTile,
+    spread: &ThreadMapping,
+    ks: &Places,
+    load: impl Fn(usize) -> String,
+) -> (String, String) {
     let name = part.name;
     let zero = format!("{}()", part.register(spread.unit));
     let (mut fetch, mut guarded) = (String::new(), String::new());
@@ -202,7 +207,7 @@ fn per_unit(part: &Part, spread: &Spread, ks: &Places, load: impl Fn(usize) -> S
 }
 
 /// Where there is less to read than there are threads, some have nothing to do.
-pub(super) fn only_active(spread: &Spread, text: String) -> String {
+pub(super) fn only_active(spread: &ThreadMapping, text: String) -> String {
     match spread.active() {
         Some(active) => format!("if ({active}) {{\n{text}}}\n"),
         None => text,

@@ -28,32 +28,32 @@ mod variant;
 mod wgsl;
 mod write;
 
-use crate::gpu::lower::dispatch::{Caps, Largest, Lowered};
-use crate::plan::kernel::{Special, SpecialKernel};
+use crate::gpu::lower::dispatch::{AbsMax, Caps, Lowered};
+use crate::plan::kernel::{NativeKernel, NativeOp};
 use product::Product;
 pub(crate) use variant::Variant;
 pub(in crate::gpu) use wgsl::Digits;
 
 /// The ways to compute a matrix product or a convolution.
-pub(crate) fn variants(kernel: &SpecialKernel, caps: &Caps) -> Vec<Variant> {
+pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
     if is_empty(kernel) {
         return Vec::new();
     }
     match &kernel.special {
-        Special::Conv(kind, attrs) => conv::variants(kernel, *kind, attrs, caps),
+        NativeOp::Conv(kind, attrs) => conv::variants(kernel, *kind, attrs, caps),
         _ => variant::all(&matmul::product(kernel), kernel.output.dtype, caps),
     }
 }
 
 /// Whether there is nothing to multiply.
-fn is_empty(kernel: &SpecialKernel) -> bool {
+fn is_empty(kernel: &NativeKernel) -> bool {
     kernel.operands.iter().chain([&kernel.output]).any(|o| o.shape.numel() == 0)
 }
 
 /// The way for all of these products, where one dispatch for them takes less time than one for each.
-pub(crate) fn variant_together(kernels: &[&SpecialKernel], caps: &Caps) -> Option<Variant> {
-    let alone = |k: &SpecialKernel| k.epilogue.is_none() && k.prologues.is_empty();
-    let plain = |k: &&SpecialKernel| k.special == Special::Matmul && alone(k) && !is_empty(k);
+pub(crate) fn variant_together(kernels: &[&NativeKernel], caps: &Caps) -> Option<Variant> {
+    let alone = |k: &NativeKernel| k.epilogue.is_none() && k.prologues.is_empty();
+    let plain = |k: &&NativeKernel| k.special == NativeOp::Matmul && alone(k) && !is_empty(k);
     let products: Vec<_> = kernels.iter().filter(|k| plain(k)).map(|k| matmul::product(k)).collect();
     if products.len() < kernels.len() {
         return None;
@@ -64,11 +64,11 @@ pub(crate) fn variant_together(kernels: &[&SpecialKernel], caps: &Caps) -> Optio
 
 /// The ways of kernels that run side by side, where it makes a difference that they do: several small products with sums of one
 /// length get tiles that would be too few for a device if each were alone.
-pub(crate) fn variants_beside(kernels: &[&SpecialKernel], caps: &Caps) -> Vec<Option<Variant>> {
+pub(crate) fn variants_beside(kernels: &[&NativeKernel], caps: &Caps) -> Vec<Option<Variant>> {
     /// Fewer do not fill a device.
     const SEVERAL: usize = 3;
-    let tiled = |k: &&SpecialKernel| match k.special {
-        Special::Matmul if !is_empty(k) => matmul::tiled(k, caps),
+    let tiled = |k: &&NativeKernel| match k.special {
+        NativeOp::Matmul if !is_empty(k) => matmul::tiled(k, caps),
         _ => None,
     };
     let products: Vec<Option<Product>> = kernels.iter().map(tiled).collect();
@@ -83,27 +83,27 @@ pub(crate) fn variants_beside(kernels: &[&SpecialKernel], caps: &Caps) -> Vec<Op
 
 /// Of which operands a matrix product asks for the largest magnitudes of lanes: they need not be looked for where whoever
 /// wrote an operand noted them.
-pub(crate) fn asks(kernel: &SpecialKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
-    if kernel.special != Special::Matmul || is_empty(kernel) {
+pub(crate) fn needs_absmax(kernel: &NativeKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
+    if kernel.special != NativeOp::Matmul || is_empty(kernel) {
         return [false; 2];
     }
-    matmul::asks(kernel, caps, wanted)
+    matmul::needs_absmax(kernel, caps, wanted)
 }
 
 /// The dispatches of a matrix product or a convolution, in the way that is `wanted` or else the one that suits it.
 /// `largest` are what is known of the operands.
 pub(crate) fn lower(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     caps: &Caps,
     wanted: Option<Variant>,
-    largest: [Option<Largest>; 2],
+    largest: [Option<AbsMax>; 2],
 ) -> Lowered {
     let count = kernel.output.shape.numel();
     if count == 0 {
         return Lowered::default();
     }
     match &kernel.special {
-        Special::Conv(kind, attrs) => conv::lower(kernel, *kind, attrs, caps, wanted),
+        NativeOp::Conv(kind, attrs) => conv::lower(kernel, *kind, attrs, caps, wanted),
         _ if kernel.operands.iter().any(|o| o.shape.numel() == 0) => {
             Lowered { dispatches: vec![naive::zeros(count, kernel.output.dtype)], scratch: vec![] }
         }

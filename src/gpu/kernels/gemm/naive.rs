@@ -3,17 +3,17 @@
 use super::product::{Layout, Product, Source, output};
 use super::wgsl::{main, scalar, sum, times, unsigned};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Dispatch, Lane};
+use crate::gpu::lower::dispatch::{ComputeType, Dispatch};
 
 const THREADS: usize = 256;
 
 /// The lane that sums of a type run in.
-pub(super) fn lane(dtype: DType) -> Lane {
+pub(super) fn lane(dtype: DType) -> ComputeType {
     match dtype {
-        DType::I32 => Lane::I32,
-        DType::I64 => Lane::I64,
-        DType::U32 | DType::U8 | DType::Bool => Lane::U32,
-        _ => Lane::F32,
+        DType::I32 => ComputeType::I32,
+        DType::I64 => ComputeType::I64,
+        DType::U32 | DType::U8 | DType::Bool => ComputeType::U32,
+        _ => ComputeType::F32,
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn lower(product: &Product, dtype: DType) -> Dispatch {
     let (a_start, a) = start(&product.a, "a", "m");
     let (b_start, b) = start(&product.b, "b", "n");
     let scalar = scalar(lane);
-    let term = if lane == Lane::F32 {
+    let term = if lane == ComputeType::F32 {
         format!("total = fma({a}, {b}, total);")
     } else {
         format!("total += {a} * {b};")

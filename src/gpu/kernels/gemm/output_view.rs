@@ -3,7 +3,7 @@
 use super::wgsl::{Digits, sum, times};
 
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct OutputView {
     pub items: Digits,
     /// From one row to the next.
     pub row: i64,
@@ -22,7 +22,7 @@ pub(super) enum Columns {
     },
 }
 
-impl Target {
+impl OutputView {
     /// Whether runs of four columns are neighbours.
     pub fn quads(&self) -> bool {
         self.has_runs(4)

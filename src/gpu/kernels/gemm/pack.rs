@@ -5,9 +5,9 @@ use super::conv::Geometry;
 use super::product::{Layout, Source, Strided};
 use super::wgsl::{Digits, main, sum, times, unsigned};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Caps, Dispatch, Lane, Lowered, Memory};
+use crate::gpu::lower::dispatch::{Binding, Caps, ComputeType, Dispatch, Lowered, Memory};
 use crate::op::ConvKind;
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 
 const THREADS: usize = 256;
 
@@ -18,7 +18,7 @@ pub(super) fn row(channels: usize) -> usize {
 
 /// Adds the dispatch that packs the weights, and gives what it makes as an operand.
 pub(super) fn weights(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     kind: ConvKind,
     g: &Geometry,
     caps: &Caps,
@@ -58,7 +58,7 @@ for (var tap = 0u; tap < {taps}u; tap++) {{
         depth * padded
     );
     // Halves stay halves where shaders have them; all else is widened.
-    let lane = Lane::F32;
+    let lane = ComputeType::F32;
     let dtype = if weights.dtype == DType::F16 && caps.f16 { DType::F16 } else { DType::F32 };
     let scratch = before.scratch.len();
     before.scratch.push((g.groups * taps * depth * padded * dtype.size()) as u64);

@@ -2,10 +2,10 @@
 //! lies.
 
 use super::im2col::Window;
-use super::output_view::{Columns, Target};
+use super::output_view::{Columns, OutputView};
 use super::wgsl::Digits;
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Lane, Largest, Memory};
+use crate::gpu::lower::dispatch::{AbsMax, Binding, ComputeType, Memory};
 
 #[derive(Clone, Debug)]
 pub(super) struct Product {
@@ -15,7 +15,7 @@ pub(super) struct Product {
     pub steps: Steps,
     pub a: Source,
     pub b: Source,
-    pub target: Target,
+    pub target: OutputView,
 }
 
 /// The results of a product.
@@ -24,7 +24,7 @@ pub(super) struct Results {
     pub items: usize,
     pub m: usize,
     pub n: usize,
-    pub target: Target,
+    pub target: OutputView,
 }
 
 impl Product {
@@ -108,7 +108,7 @@ pub(super) struct Source {
     pub dtype: DType,
     pub layout: Layout,
     /// Of its lanes, if they are known.
-    pub largest: Option<Largest>,
+    pub largest: Option<AbsMax>,
 }
 
 #[derive(Clone, Debug)]
@@ -162,12 +162,12 @@ impl Strided {
 }
 
 impl Source {
-    pub fn binding(&self, name: &'static str, lane: Lane, width: u32) -> Binding {
+    pub fn binding(&self, name: &'static str, lane: ComputeType, width: u32) -> Binding {
         Binding { name, memory: self.memory, dtype: self.dtype, lane, width, reads: true, writes: false }
     }
 }
 
 /// The binding of results.
-pub(super) fn output(dtype: DType, lane: Lane, width: u32) -> Binding {
+pub(super) fn output(dtype: DType, lane: ComputeType, width: u32) -> Binding {
     Binding { name: "c", memory: Memory::Output, dtype, lane, width, reads: false, writes: true }
 }

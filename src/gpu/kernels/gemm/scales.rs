@@ -9,12 +9,12 @@ const TOP: i32 = 14;
 /// What is added to exponents in the bits of an f32, and the least that scales are made for: with less, they
 /// and their inverses would not be normal numbers.
 const BIAS: i32 = 127;
-const LEAST: i32 = 15;
+const MIN_EXPONENT: i32 = 15;
 
 /// Declares `exponent`, the scale of a lane whose largest magnitude has the bits `most`; or those of four.
 pub(super) fn exponent(most: &str, four: bool) -> String {
     let (ty, places) = if four { ("vec4<i32>", "vec4<u32>(23u)") } else { ("i32", "23u") };
-    format!("let exponent = max({most} >> {places}, {ty}({LEAST})) - {ty}({});\n", BIAS + TOP)
+    format!("let exponent = max({most} >> {places}, {ty}({MIN_EXPONENT})) - {ty}({});\n", BIAS + TOP)
 }
 
 /// What elements of a lane with scale `exponent` are multiplied by; or those of four lanes.

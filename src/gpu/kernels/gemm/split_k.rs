@@ -4,7 +4,7 @@
 use super::product::{Results, output};
 use super::wgsl::{indented, main, sum as terms};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Dispatch, Lane, Lowered, Memory};
+use crate::gpu::lower::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
 use std::fmt::Write;
 
 const THREADS: usize = 256;
@@ -25,7 +25,7 @@ fn partial(scratch: usize, writes: bool) -> Binding {
         name: "partial",
         memory: Memory::Scratch(scratch),
         dtype: DType::F32,
-        lane: Lane::F32,
+        lane: ComputeType::F32,
         width: 4,
         reads: !writes,
         writes,
@@ -82,6 +82,6 @@ for (; part < {parts}u; part++) {{
             indented(&body, 2)
         );
     }
-    let bindings = vec![partial(scratch, false), output(dtype, Lane::F32, if quads { 4 } else { 1 })];
+    let bindings = vec![partial(scratch, false), output(dtype, ComputeType::F32, if quads { 4 } else { 1 })];
     Dispatch { body: main(THREADS, groups, &text), bindings, groups }
 }

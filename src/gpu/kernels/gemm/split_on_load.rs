@@ -4,7 +4,7 @@
 //! Threads take fours along k, with one load where memory allows it, and else with four: these then are of
 //! neighbouring lanes for neighbouring threads, if lanes are neighbours in memory.
 
-use super::load::{Loader, Part};
+use super::load::{LoadTile, Loader};
 use super::product::Strided;
 use super::scales;
 use super::thread_mapping::{Order, Unit};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 /// Its loader, for `terms` along k. `first_scale` is where the scales of the lanes begin. What it declares
 /// when it settles is `high_NAME<unit>` and `low_NAME<unit>`.
-pub(super) fn loader(strided: &Strided, part: Part, terms: usize, first_scale: &str) -> Loader {
+pub(super) fn loader(strided: &Strided, part: LoadTile, terms: usize, first_scale: &str) -> Loader {
     let wide = strided.quads_along_k(part.lanes);
     let order = if strided.k_is_inner() { Order::Staggered } else { Order::LanesFirst };
     let spread = part.spread(Unit::QuadK, order);

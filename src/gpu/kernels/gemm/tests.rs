@@ -7,11 +7,11 @@ use super::{Variant, variants_beside};
 use crate::dtype::DType;
 use crate::gpu::lower::dispatch::{Caps, Dispatch, Lowered, Memory};
 use crate::op::{ConvAttrs, ConvKind};
-use crate::plan::kernel::{Operand, Special, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, NativeOp, Operand};
 use crate::shape::Shape;
 
 /// In the way that is chosen.
-fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
+fn lower(kernel: &NativeKernel, caps: &Caps) -> Lowered {
     super::lower(kernel, caps, None, [None; 2])
 }
 
@@ -20,9 +20,9 @@ fn contiguous(slot: usize, dtype: DType, shape: &[usize]) -> Operand {
     Operand { slot, dtype, shape, strides: shape.strides()[..shape.rank()].to_vec(), offset: 0 }
 }
 
-fn matmul(dtype: DType, batch: usize, [m, n, k]: [usize; 3]) -> SpecialKernel {
-    SpecialKernel {
-        special: Special::Matmul,
+fn matmul(dtype: DType, batch: usize, [m, n, k]: [usize; 3]) -> NativeKernel {
+    NativeKernel {
+        special: NativeOp::Matmul,
         operands: vec![contiguous(0, dtype, &[batch, m, k]), contiguous(1, dtype, &[batch, k, n])],
         output: contiguous(2, dtype, &[batch, m, n]),
         prologues: vec![],
@@ -36,7 +36,7 @@ fn conv(
     dtype: DType,
     channels: [usize; 2],
     [size, kernel, stride, groups]: [usize; 4],
-) -> SpecialKernel {
+) -> NativeKernel {
     let padding = kernel / 2;
     let out = (size + 2 * padding - kernel) / stride + 1;
     let x = [8, channels[0], size, size];
@@ -48,8 +48,8 @@ fn conv(
         ConvKind::WeightGrad => (x, y, w),
     };
     let attrs = ConvAttrs { stride: [stride; 2], padding: [padding; 2], dilation: [1; 2], groups };
-    SpecialKernel {
-        special: Special::Conv(kind, attrs),
+    NativeKernel {
+        special: NativeOp::Conv(kind, attrs),
         operands: vec![contiguous(0, dtype, &a), contiguous(1, dtype, &b)],
         output: contiguous(2, dtype, &c),
         prologues: vec![],
@@ -57,7 +57,7 @@ fn conv(
     }
 }
 
-fn kernels(dtype: DType) -> Vec<SpecialKernel> {
+fn kernels(dtype: DType) -> Vec<NativeKernel> {
     let sizes = [
         [4096, 4096, 4096],
         [1000, 1001, 1003],
@@ -68,7 +68,7 @@ fn kernels(dtype: DType) -> Vec<SpecialKernel> {
         [5, 6, 7],
         [1, 1, 1],
     ];
-    let mut all: Vec<SpecialKernel> =
+    let mut all: Vec<NativeKernel> =
         sizes.iter().flat_map(|&size| [1, 7].map(|batch| matmul(dtype, batch, size))).collect();
     if dtype.is_float() {
         for kind in [ConvKind::Forward, ConvKind::InputGrad, ConvKind::WeightGrad] {
@@ -102,7 +102,7 @@ fn workgroup_bytes(dispatch: &Dispatch) -> usize {
 
 #[test]
 fn limits_are_kept_and_results_are_finished() {
-    for caps in [Caps::LEAST, Caps::MOST] {
+    for caps in [Caps::MINIMAL, Caps::FULL] {
         for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::U32, DType::U8] {
             for kernel in kernels(dtype) {
                 let Lowered { dispatches, scratch } = lower(&kernel, &caps);
@@ -129,8 +129,8 @@ fn limits_are_kept_and_results_are_finished() {
 fn small_products_side_by_side_share_a_device() {
     let sizes = [[128, 384, 1024], [512, 128, 1024], [128, 512, 1024], [128, 512, 512], [0, 512, 1024]];
     let kernels = sizes.map(|size| matmul(DType::F32, 1, size));
-    let all: Vec<&SpecialKernel> = kernels.iter().collect();
-    for caps in [Caps::LEAST, Caps::MOST] {
+    let all: Vec<&NativeKernel> = kernels.iter().collect();
+    for caps in [Caps::MINIMAL, Caps::FULL] {
         // Those with sums of one length have one way; alone, or with one other, each has its own.
         let ways = variants_beside(&all, &caps);
         assert!(ways[0].is_some() && ways[..3].iter().all(|way| *way == ways[0]), "{ways:?}");
@@ -138,9 +138,9 @@ fn small_products_side_by_side_share_a_device() {
         assert!(variants_beside(&all[1..], &caps).iter().all(Option::is_none));
     }
     // Each of many has larger tiles than one that has to fill the device.
-    let many: Vec<&SpecialKernel> = [&kernels[1]; 12].to_vec();
-    let Some(Variant::Tiled(tile, _)) = variants_beside(&many, &Caps::MOST)[0] else { panic!("no tiles") };
-    let (alone, _) = super::tile::choose(&[&super::matmul::product(&kernels[1])], &Caps::MOST);
+    let many: Vec<&NativeKernel> = [&kernels[1]; 12].to_vec();
+    let Some(Variant::Tiled(tile, _)) = variants_beside(&many, &Caps::FULL)[0] else { panic!("no tiles") };
+    let (alone, _) = super::tile::choose(&[&super::matmul::product(&kernels[1])], &Caps::FULL);
     assert!(tile.m * tile.n > alone.m * alone.n, "{tile:?} {alone:?}");
 }
 
@@ -169,7 +169,7 @@ fn hidden(body: &str) -> Option<String> {
 
 #[test]
 fn no_name_hides_another() {
-    for caps in [Caps::LEAST, Caps::MOST] {
+    for caps in [Caps::MINIMAL, Caps::FULL] {
         for dtype in [DType::F32, DType::F16] {
             let thin = [[8191, 128, 1021], [128, 8190, 1022], [1027, 1030, 1029], [1500, 1502, 516]];
             let thin = thin.iter().map(|&size| matmul(dtype, 1, size));
@@ -186,15 +186,15 @@ fn no_name_hides_another() {
 
 #[test]
 fn no_results_are_no_work_and_no_terms_are_zeros() {
-    assert_eq!(lower(&matmul(DType::F32, 2, [0, 5, 3]), &Caps::LEAST), Lowered::default());
-    let zeros = lower(&matmul(DType::F32, 2, [4, 5, 0]), &Caps::LEAST);
+    assert_eq!(lower(&matmul(DType::F32, 2, [0, 5, 3]), &Caps::MINIMAL), Lowered::default());
+    let zeros = lower(&matmul(DType::F32, 2, [4, 5, 0]), &Caps::MINIMAL);
     assert_eq!(zeros.dispatches.len(), 1);
     assert!(zeros.dispatches[0].bindings.iter().all(|b| b.memory == Memory::Output));
 }
 
 #[test]
 fn long_sums_are_cut_into_parts() {
-    let lowered = lower(&matmul(DType::F32, 1, [64, 64, 100_000]), &Caps::LEAST);
+    let lowered = lower(&matmul(DType::F32, 1, [64, 64, 100_000]), &Caps::MINIMAL);
     assert_eq!(lowered.dispatches.len(), 2);
     let parts = lowered.scratch[0] / (64 * 64 * 4);
     assert!(parts > 8, "{parts}");
@@ -203,7 +203,7 @@ fn long_sums_are_cut_into_parts() {
 
 #[test]
 fn two_steps_a_turn_are_taken_where_every_part_has_an_even_number() {
-    let product = |k| lower(&matmul(DType::F16, 1, [768, 3072, k]), &Caps::MOST);
+    let product = |k| lower(&matmul(DType::F16, 1, [768, 3072, k]), &Caps::FULL);
     let even = product(4096);
     assert_eq!(even.dispatches.len(), 2, "the sums are cut into parts");
     let body = &even.dispatches[0].body;
@@ -219,9 +219,9 @@ fn cooperative_matrices_need_halves_and_an_adapter_that_has_them() {
         let lowered = lower(&matmul(dtype, 1, [512, 512, 512]), caps);
         lowered.dispatches[0].body.contains("coopMultiplyAdd")
     };
-    assert!(cooperates(DType::F16, &Caps::MOST));
-    assert!(!cooperates(DType::F32, &Caps::MOST));
-    assert!(!cooperates(DType::F16, &Caps { cooperative: false, ..Caps::MOST }));
+    assert!(cooperates(DType::F16, &Caps::FULL));
+    assert!(!cooperates(DType::F32, &Caps::FULL));
+    assert!(!cooperates(DType::F16, &Caps { cooperative: false, ..Caps::FULL }));
 }
 
 #[test]
@@ -230,24 +230,24 @@ fn large_products_are_split_into_halves() {
         let lowered = lower(&matmul(dtype, batch, size), caps);
         lowered.dispatches.iter().any(|d| d.body.contains("fn split_a("))
     };
-    assert!(splits(DType::F32, 1, [1024, 1024, 1024], &Caps::MOST));
-    assert!(splits(DType::F32, 1, [4097, 4099, 4101], &Caps::MOST));
-    assert!(splits(DType::F32, 16, [512, 512, 512], &Caps::MOST));
-    assert!(splits(DType::F32, 1, [1024, 128, 33278], &Caps::MOST));
+    assert!(splits(DType::F32, 1, [1024, 1024, 1024], &Caps::FULL));
+    assert!(splits(DType::F32, 1, [4097, 4099, 4101], &Caps::FULL));
+    assert!(splits(DType::F32, 16, [512, 512, 512], &Caps::FULL));
+    assert!(splits(DType::F32, 1, [1024, 128, 33278], &Caps::FULL));
     // Too little to do, too thin, of another type, or on another adapter.
-    assert!(!splits(DType::F32, 1, [512, 512, 512], &Caps::MOST));
-    assert!(!splits(DType::F32, 1, [130, 16384, 4096], &Caps::MOST));
-    assert!(!splits(DType::F32, 1, [64, 16384, 4096], &Caps::MOST));
-    assert!(!splits(DType::BF16, 1, [4096, 4096, 4096], &Caps::MOST));
-    assert!(!splits(DType::F16, 1, [4096, 4096, 4096], &Caps::MOST));
-    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps::LEAST));
-    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { cooperative: false, ..Caps::MOST }));
-    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { subgroup: Some(64), ..Caps::MOST }));
+    assert!(!splits(DType::F32, 1, [512, 512, 512], &Caps::FULL));
+    assert!(!splits(DType::F32, 1, [130, 16384, 4096], &Caps::FULL));
+    assert!(!splits(DType::F32, 1, [64, 16384, 4096], &Caps::FULL));
+    assert!(!splits(DType::BF16, 1, [4096, 4096, 4096], &Caps::FULL));
+    assert!(!splits(DType::F16, 1, [4096, 4096, 4096], &Caps::FULL));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps::MINIMAL));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { cooperative: false, ..Caps::FULL }));
+    assert!(!splits(DType::F32, 1, [4096, 4096, 4096], &Caps { subgroup: Some(64), ..Caps::FULL }));
 }
 
 #[test]
 fn split_operands_are_scaled_and_multiplied_three_times() {
-    let lowered = lower(&matmul(DType::F32, 1, [4096, 4096, 4000]), &Caps::MOST);
+    let lowered = lower(&matmul(DType::F32, 1, [4096, 4096, 4000]), &Caps::FULL);
     let [largest, split, product] = &lowered.dispatches[..] else { panic!("three dispatches") };
     assert!(largest.bindings.iter().any(|b| b.name == "largest" && b.writes));
     assert!(split.bindings.iter().any(|b| b.name == "largest" && b.reads));
@@ -263,7 +263,7 @@ fn split_operands_are_scaled_and_multiplied_three_times() {
     // One operand for all items is split once.
     let mut shared = matmul(DType::F32, 16, [512, 512, 512]);
     shared.operands[1].strides[0] = 0;
-    let scratch = lower(&shared, &Caps::MOST).scratch;
+    let scratch = lower(&shared, &Caps::FULL).scratch;
     assert_eq!(scratch[0], 16 * scratch[1]);
 }
 
@@ -271,7 +271,7 @@ fn split_operands_are_scaled_and_multiplied_three_times() {
 fn phases_share_all_taps_and_all_pixels() {
     for [size, kernel, stride, groups] in [[32, 3, 2, 1], [9, 5, 3, 1], [8, 1, 2, 1], [7, 3, 1, 1]] {
         let special = conv(ConvKind::InputGrad, DType::F32, [16, 16], [size, kernel, stride, groups]);
-        let Special::Conv(kind, attrs) = &special.special else { unreachable!() };
+        let NativeOp::Conv(kind, attrs) = &special.special else { unreachable!() };
         let all = phases(&Geometry::new(&special, *kind, attrs));
         assert_eq!(all.len(), stride * stride);
         assert_eq!(all.iter().map(|p| p.taps[0] * p.taps[1]).sum::<usize>(), kernel * kernel);

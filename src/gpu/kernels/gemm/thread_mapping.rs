@@ -65,7 +65,7 @@ pub(super) enum Order {
 pub(super) const ACROSS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spread {
+pub(super) struct ThreadMapping {
     pub unit: Unit,
     pub order: Order,
     pub lanes: usize,
@@ -90,7 +90,7 @@ impl Places {
     }
 }
 
-impl Spread {
+impl ThreadMapping {
     fn units(&self) -> [usize; 2] {
         [self.lanes / self.unit.lanes(), self.depth / self.unit.depth()]
     }

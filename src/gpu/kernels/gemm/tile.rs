@@ -1,7 +1,7 @@
 //! Shapes of tiles, and which of them suits a product.
 
 use super::product::Product;
-use crate::gpu::lower::dispatch::{Caps, PROCESSORS};
+use crate::gpu::lower::dispatch::{COMPUTE_UNITS, Caps};
 
 /// What a workgroup computes: a tile of `m × n` results, `k` terms at a time, `per_thread` of them by each
 /// thread.
@@ -23,13 +23,13 @@ pub(crate) struct Tile {
     /// steps to wait for, where there are few tiles.
     pub slices: usize,
     /// Whether threads may write parts of one vector in workgroup memory.
-    pub parts_of_vectors: bool,
+    pub component_stores: bool,
 }
 
 impl Tile {
     pub const fn new(m: usize, n: usize, k: usize, per_thread: [usize; 2]) -> Tile {
         let (padding, band, unroll, slices) = (4, 8, 8, 1);
-        Tile { m, n, k, per_thread, padding, band, unroll, straight: false, slices, parts_of_vectors: false }
+        Tile { m, n, k, per_thread, padding, band, unroll, straight: false, slices, component_stores: false }
     }
 
     /// Threads of a slice along rows and columns.
@@ -71,7 +71,7 @@ impl Tile {
             [self, Tile { padding: 0, ..self }, Tile { k: half, padding: 0, ..self }]
         };
         let form = forms.into_iter().find(|tile| tile.fits(caps))?;
-        Some(Tile { parts_of_vectors: caps.parts_of_vectors, ..form })
+        Some(Tile { component_stores: caps.component_stores, ..form })
     }
 }
 
@@ -89,7 +89,7 @@ const TILES: [(Tile, f64); 9] = [
 ];
 
 /// Threads that keep a processor busy.
-const BUSY: f64 = 128.0;
+const BUSY_THREADS: f64 = 128.0;
 
 /// What a further dispatch costs, in multiplications of one processor.
 const DISPATCH: f64 = 500_000.0;
@@ -158,7 +158,7 @@ const ROUNDS: [usize; 3] = [2, 3, 4];
 pub(super) fn parts(products: &[&Product], form: &Form) -> Vec<usize> {
     let steps = products[0].steps.depth().div_ceil(form.k);
     let tiles: usize = products.iter().map(|product| count(product, [form.m, form.n])).sum();
-    let slots = 2 * PROCESSORS;
+    let slots = 2 * COMPUTE_UNITS;
     let mut all = vec![1];
     if products.iter().all(|product| product.can_be_cut()) {
         let most = steps / 8;
@@ -173,23 +173,23 @@ pub(super) fn parts(products: &[&Product], form: &Form) -> Vec<usize> {
 /// Estimated time, in multiplications of one processor.
 pub(super) fn cost(products: &[&Product], form: &Form, parts: usize, pace: f64) -> f64 {
     let groups = products.iter().map(|product| count(product, [form.m, form.n]) * parts).sum::<usize>();
-    let rounds = groups as f64 / (PROCESSORS * form.together) as f64;
+    let rounds = groups as f64 / (COMPUTE_UNITS * form.together) as f64;
     // How full the last one of a crowd's rounds is depends on how many processors there really are.
     let rounds = if products.len() > 2 { rounds.max(1.0) + 0.5 } else { rounds.ceil() };
     let each = rounds * form.together as f64;
-    let busy = (each * form.threads as f64 / BUSY).min(1.0);
+    let busy = (each * form.threads as f64 / BUSY_THREADS).min(1.0);
     let depth = products[0].steps.depth().div_ceil(form.k * parts) * form.k;
     // Starting and ending a tile costs about as much as some steps.
     let work = (form.m * form.n) as f64 * (depth as f64 + 48.0);
     let sums = if parts > 1 {
         // Partial sums are written and read: memory moves a number in the time of about 30 multiplications.
         let numbers = products.iter().map(|p| p.items * p.m * p.n * parts).sum::<usize>() as f64;
-        numbers * 2.0 * 30.0 / PROCESSORS as f64 + DISPATCH
+        numbers * 2.0 * 30.0 / COMPUTE_UNITS as f64 + DISPATCH
     } else {
         0.0
     };
     let arithmetic = each * work / (form.speed * busy.sqrt());
-    let waves = (groups * form.threads).div_ceil(PROCESSORS * TOGETHER) as f64;
+    let waves = (groups * form.threads).div_ceil(COMPUTE_UNITS * TOGETHER) as f64;
     let waiting = waves * (depth / form.k) as f64 * form.wait;
     arithmetic.max(waiting) + sums * pace
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// A product cut into tiles of `m × n`, and steps of `k` terms into `parts`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
+pub(super) struct TileGrid {
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -18,7 +18,7 @@ pub(super) struct Cut {
     pub even: bool,
 }
 
-impl Cut {
+impl TileGrid {
     pub fn groups(&self, product: &Product) -> u64 {
         count(product, [self.m, self.n]) as u64 * self.parts as u64
     }
@@ -139,7 +139,7 @@ let k0 = weight * {channels}u + c0;
 
 /// How the loop over steps goes.
 #[derive(Clone, Copy)]
-pub(super) struct Turns {
+pub(super) struct AccumulationPasses {
     /// Without branches: the last step is read once more rather than asked for.
     pub straight: bool,
     /// Two steps a turn, of which there is an even number.
@@ -153,14 +153,14 @@ pub(super) struct Turns {
 /// Buffers have these `sizes`, of which a thread reads from `own` on. While a step is multiplied, the next
 /// one is on its way.
 pub(super) fn pipeline(
-    turns: Turns,
+    turns: AccumulationPasses,
     sizes: [usize; 2],
     own: [&str; 2],
     fetch: &str,
     multiply: &str,
     deposit: &str,
 ) -> String {
-    let Turns { straight, twice, buffers } = turns;
+    let AccumulationPasses { straight, twice, buffers } = turns;
     let places = |verb: &str, buffer: &str, own: [&str; 2]| {
         let one = |name: &str, size: usize, own: &str| {
             if buffers == 1 {

@@ -2,27 +2,27 @@
 //! tiles are multiplied out of workgroup memory, the next step's come from memory; two buffers, so that a
 //! step takes one barrier.
 
-use super::load::{Loader, Part, only_active};
+use super::load::{LoadTile, Loader, only_active};
 use super::product::{Product, output};
 use super::split_k;
 use super::thread_mapping::Unit;
 use super::tile::Tile;
-use super::tile_raster::{Cut, Turns, pipeline};
+use super::tile_raster::{AccumulationPasses, TileGrid, pipeline};
 use super::wgsl::{indented, main};
 use super::write::{Writer, write};
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Dispatch, Lane, Lowered};
+use crate::gpu::lower::dispatch::{ComputeType, Dispatch, Lowered};
 use std::fmt::Write;
 
 const PARTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// The dispatches of a product with this tile, its sums cut into `parts`.
 pub(super) fn lower(product: &Product, tile: Tile, parts: usize, dtype: DType, before: Lowered) -> Lowered {
-    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even: false };
+    let cut = TileGrid { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even: false };
     let threads = tile.threads();
-    let part = |name, lanes, extent, origin| Part {
+    let part = |name, lanes, extent, origin| LoadTile {
         name,
-        lane: Lane::F32,
+        lane: ComputeType::F32,
         lanes,
         tile: [extent, tile.k],
         threads,
@@ -35,7 +35,7 @@ pub(super) fn lower(product: &Product, tile: Tile, parts: usize, dtype: DType, b
     let writer = if parts == 1 { Writer::finish(product) } else { Writer::partial(product) };
     let mut lowered = before;
     let result = if parts == 1 {
-        output(dtype, Lane::F32, writer.width())
+        output(dtype, ComputeType::F32, writer.width())
     } else {
         split_k::binding(&mut lowered, &product.results(), parts)
     };
@@ -66,7 +66,7 @@ struct Shared {
 
 impl Shared {
     fn of(tile: &Tile, loader: &Loader, extent: usize) -> Shared {
-        let vectors = tile.parts_of_vectors || loader.spread.unit == Unit::QuadLane;
+        let vectors = tile.component_stores || loader.spread.unit == Unit::QuadLane;
         Shared { name: loader.part.name, fours: 2 * tile.k * row(tile, extent), vectors }
     }
 
@@ -108,7 +108,7 @@ impl Shared {
 fn body(
     product: &Product,
     tile: &Tile,
-    cut: &Cut,
+    cut: &TileGrid,
     [a, b]: [&Loader; 2],
     shared: &[Shared; 2],
     writer: &Writer,
@@ -156,7 +156,7 @@ fn body(
         [deposit(a, &shared[0], row(tile, tile.m)), deposit(b, &shared[1], row(tile, tile.n))].concat();
     let fetch = cut.step(product) + &fetch;
     let multiply = multiply(tile, shared, [rows, columns], [swizzled(tile, a), swizzled(tile, b)]);
-    let turns = Turns { straight: tile.straight, twice: false, buffers: 2 };
+    let turns = AccumulationPasses { straight: tile.straight, twice: false, buffers: 2 };
     text += &pipeline(turns, [quads_a, quads_b], ["0u"; 2], &fetch, &multiply, &deposit);
     if tile.slices > 1 {
         return text + &finish_slices(product, tile, &shared[0], writer);

@@ -1,7 +1,7 @@
 //! The ways to compute a product: which kernel, with which tile, its sums cut into how many parts. One of them is chosen
 //! at once from the sizes; the tuner tries them all.
 
-use super::coop::{self, CoopTile, Terms};
+use super::coop::{self, CoopTile, OperandType};
 use super::product::Product;
 use super::tile::{self, Tile};
 use super::{f16_pair_gemm, gemv, naive, tiled};
@@ -10,7 +10,7 @@ use crate::gpu::lower::dispatch::{Caps, Lowered};
 use std::fmt;
 
 /// Multiplications up to which a thread for every result is worth a try.
-const FEW: usize = 1 << 28;
+const MAX_NAIVE_MULTIPLICATIONS: usize = 1 << 28;
 
 /// Parts that sums are cut into besides what the sizes suggest, and the steps that each has at least.
 const PARTS: [usize; 4] = [2, 3, 4, 8];
@@ -58,7 +58,7 @@ pub(super) fn all(product: &Product, dtype: DType, caps: &Caps) -> Vec<Variant> 
     let mut all = Vec::new();
     let depth = product.steps.depth();
     let strided = product.is_strided();
-    if strided && product.items * product.m * product.n <= FEW / depth.max(1) {
+    if strided && product.items * product.m * product.n <= MAX_NAIVE_MULTIPLICATIONS / depth.max(1) {
         all.push(Variant::Plain);
     }
     if strided && product.m.min(product.n) <= gemv::LANES {
@@ -102,7 +102,7 @@ impl Variant {
             }
             Variant::Coop(tile, parts) => {
                 let tile = tile.for_steps(depth / parts);
-                coop::lower(product, tile, parts, dtype, caps, before, &Terms::Halves)
+                coop::lower(product, tile, parts, dtype, caps, before, &OperandType::Halves)
             }
             Variant::Split(tile, parts) => {
                 f16_pair_gemm::lower(product, f16_pair_gemm::Choice::new(product, tile, parts), dtype, caps)

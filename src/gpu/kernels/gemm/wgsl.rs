@@ -1,6 +1,6 @@
 //! Writing WGSL: literals, and positions as expressions of indices.
 
-use crate::gpu::lower::dispatch::Lane;
+use crate::gpu::lower::dispatch::ComputeType;
 
 /// A literal of positions, which are counted modulo 2³²: so negative strides need no signs.
 pub(super) fn unsigned(value: i64) -> String {
@@ -23,13 +23,13 @@ pub(super) fn sum<S: AsRef<str>>(terms: &[S]) -> String {
 }
 
 /// WGSL's name of a lane.
-pub(super) fn scalar(lane: Lane) -> &'static str {
+pub(super) fn scalar(lane: ComputeType) -> &'static str {
     match lane {
-        Lane::F32 => "f32",
-        Lane::F16 => "f16",
-        Lane::I32 => "i32",
-        Lane::U32 => "u32",
-        Lane::I64 => "i64",
+        ComputeType::F32 => "f32",
+        ComputeType::F16 => "f16",
+        ComputeType::I32 => "i32",
+        ComputeType::U32 => "u32",
+        ComputeType::I64 => "i64",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writing a tile's results: through `finish`, or as partial sums.
 
 use super::output_view::Columns;
-use super::output_view::Target;
+use super::output_view::OutputView;
 use super::product::Product;
 use super::split_k;
 use super::wgsl::{Digits, indented, sum};
@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// How results are written.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
-    target: Target,
+    target: OutputView,
     /// Columns that may be written, and how many at a time: 1, 4 or 8.
     columns: usize,
     width: u32,
@@ -36,7 +36,7 @@ impl Writer {
     /// As the sums of one part; its rows are padded to whole fours.
     pub fn partial(product: &Product) -> Writer {
         let columns = product.n.next_multiple_of(4);
-        let target = Target {
+        let target = OutputView {
             items: Digits::line(product.items, (product.m * columns) as i64),
             row: columns as i64,
             columns: Columns::Strided(Digits::line(columns, 1)),

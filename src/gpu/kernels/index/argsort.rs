@@ -7,12 +7,12 @@ use super::merge;
 use super::view::Lines;
 use super::workgroup::{POSITIONS, SIZE, dispatch, dispatch_each, operand, output, scratch_out};
 use crate::gpu::lower::dispatch::{Dispatch, Lowered};
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 
 /// Bytes of workgroup memory for pairs: every adapter has as many.
 const BYTES: usize = 16384;
 
-pub(super) fn lower(kernel: &SpecialKernel, axis: usize, descending: bool, sorted: usize) -> Lowered {
+pub(super) fn lower(kernel: &NativeKernel, axis: usize, descending: bool, sorted: usize) -> Lowered {
     let lines = Lines::of(&kernel.operands[0], axis);
     let order = Number::of(kernel.operands[0].dtype).order();
     let most = if order.size == 4 { BYTES / 8 } else { BYTES / 16 };
@@ -28,7 +28,7 @@ pub(super) fn lower(kernel: &SpecialKernel, axis: usize, descending: bool, sorte
 }
 
 /// Writes keys and positions as they are: in runs that are in order.
-fn keys(kernel: &SpecialKernel, lines: &Lines, order: &Order, descending: bool) -> Dispatch {
+fn keys(kernel: &NativeKernel, lines: &Lines, order: &Order, descending: bool) -> Dispatch {
     let (count, behind) = (lines.count, lines.behind);
     let bindings = vec![
         operand(kernel, 0, "x"),
@@ -50,7 +50,7 @@ fn keys(kernel: &SpecialKernel, lines: &Lines, order: &Order, descending: bool) 
 }
 
 /// Sorts runs of a power of two of elements: whole lines into the output, parts of them into scratch memory.
-fn runs(kernel: &SpecialKernel, lines: &Lines, order: &Order, run: usize, descending: bool) -> Dispatch {
+fn runs(kernel: &NativeKernel, lines: &Lines, order: &Order, run: usize, descending: bool) -> Dispatch {
     let (count, behind) = (lines.count, lines.behind);
     let whole = count <= run;
     let runs = count.div_ceil(run);

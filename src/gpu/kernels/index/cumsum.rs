@@ -7,16 +7,16 @@ use super::element_type::Number;
 use super::view::Lines;
 use super::workgroup::{SIZE, dispatch, dispatch_each, operand, output, scratch_in, scratch_out};
 use crate::gpu::lower::dispatch::{Dispatch, Lowered};
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 
 /// Elements that an invocation sums before the workgroup scans.
 const OWN: usize = 8;
 /// Lines side by side that a workgroup takes.
 const COLUMNS: usize = 32;
 /// Workgroups that keep an adapter busy.
-const BUSY: usize = 256;
+const BUSY_WORKGROUPS: usize = 256;
 
-pub(super) fn lower(kernel: &SpecialKernel, axis: usize) -> Lowered {
+pub(super) fn lower(kernel: &NativeKernel, axis: usize) -> Lowered {
     let lines = Lines::of(&kernel.operands[0], axis);
     let number = Number::of(kernel.operands[0].dtype);
     let many = lines.number() >= 8192;
@@ -31,7 +31,7 @@ pub(super) fn lower(kernel: &SpecialKernel, axis: usize) -> Lowered {
     Lowered { dispatches: vec![scan.totals(), scan.sums()], scratch: vec![scratch] }
 }
 
-fn serial(kernel: &SpecialKernel, lines: &Lines, number: &Number) -> Dispatch {
+fn serial(kernel: &NativeKernel, lines: &Lines, number: &Number) -> Dispatch {
     let (count, behind) = (lines.count, lines.behind);
     let statements = format!(
         "    let before = at / {behind}u;
@@ -54,7 +54,7 @@ fn serial(kernel: &SpecialKernel, lines: &Lines, number: &Number) -> Dispatch {
 
 /// The workgroups: `columns` lines side by side, `rows` invocations along each, and `parts` of a line.
 struct Scan<'a> {
-    kernel: &'a SpecialKernel,
+    kernel: &'a NativeKernel,
     lines: Lines<'a>,
     number: Number,
     columns: usize,
@@ -65,11 +65,11 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn of(kernel: &'a SpecialKernel, lines: Lines<'a>, number: Number) -> Scan<'a> {
+    fn of(kernel: &'a NativeKernel, lines: Lines<'a>, number: Number) -> Scan<'a> {
         let columns = lines.behind.next_power_of_two().min(COLUMNS);
         let rows = SIZE / columns;
         let (chunk, groups) = (rows * OWN, lines.number().div_ceil(columns));
-        let parts = (BUSY / groups).min(lines.count / (4 * chunk)).max(1);
+        let parts = (BUSY_WORKGROUPS / groups).min(lines.count / (4 * chunk)).max(1);
         let part = lines.count.div_ceil(parts).next_multiple_of(chunk);
         let parts = lines.count.div_ceil(part);
         Scan { kernel, lines, number, columns, rows, parts, part }

@@ -1,17 +1,17 @@
 //! What the shaders must know of an element type: the lane it is read in, its sums, and its order.
 
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::Lane;
+use crate::gpu::lower::dispatch::ComputeType;
 
 pub(super) struct Number {
-    pub lane: Lane,
+    pub lane: ComputeType,
     /// The lane, and what sums are kept in, in WGSL.
     pub name: &'static str,
     pub zero: &'static str,
     /// Bytes of a sum.
     pub size: u64,
     /// How sums lie in scratch memory.
-    pub scratch: (DType, Lane),
+    pub scratch: (DType, ComputeType),
     /// Whether sums keep a byte of what they come to.
     byte: bool,
 }
@@ -27,10 +27,10 @@ impl Number {
             byte: matches!(dtype, DType::U8 | DType::Bool),
         };
         match dtype {
-            DType::F32 | DType::F16 | DType::BF16 => number(Lane::F32, "f32", "0.0f", 4, DType::F32),
-            DType::I32 => number(Lane::I32, "i32", "0i", 4, DType::I32),
-            DType::I64 => number(Lane::I64, "i64", "0li", 8, DType::I64),
-            DType::U32 | DType::U8 | DType::Bool => number(Lane::U32, "u32", "0u", 4, DType::U32),
+            DType::F32 | DType::F16 | DType::BF16 => number(ComputeType::F32, "f32", "0.0f", 4, DType::F32),
+            DType::I32 => number(ComputeType::I32, "i32", "0i", 4, DType::I32),
+            DType::I64 => number(ComputeType::I64, "i64", "0li", 8, DType::I64),
+            DType::U32 | DType::U8 | DType::Bool => number(ComputeType::U32, "u32", "0u", 4, DType::U32),
             DType::F64 => unreachable!("f64 is computed on the CPU"),
         }
     }
@@ -42,16 +42,16 @@ impl Number {
 
     pub fn order(&self) -> Order {
         match self.lane {
-            Lane::I64 => Order {
+            ComputeType::I64 => Order {
                 name: "i64",
                 last: "9223372036854775807li",
-                scratch: (DType::I64, Lane::I64),
+                scratch: (DType::I64, ComputeType::I64),
                 size: 8,
                 function: "fn order_of(x: i64) -> i64 {\n    return x;\n}\n",
                 lowest: "(-9223372036854775807li - 1li)",
             },
             // Bits tell NaN where arithmetic need not: shaders may assume that there is none.
-            Lane::F32 | Lane::F16 => Order {
+            ComputeType::F32 | ComputeType::F16 => Order {
                 function: "\
 fn order_of(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
@@ -64,11 +64,11 @@ fn order_of(x: f32) -> u32 {
                 lowest: "0x007fffffu",
                 ..Order::UNSIGNED
             },
-            Lane::I32 => Order {
+            ComputeType::I32 => Order {
                 function: "fn order_of(x: i32) -> u32 {\n    return bitcast<u32>(x) ^ 0x80000000u;\n}\n",
                 ..Order::UNSIGNED
             },
-            Lane::U32 => Order::UNSIGNED,
+            ComputeType::U32 => Order::UNSIGNED,
         }
     }
 }
@@ -79,7 +79,7 @@ pub(super) struct Order {
     /// The largest key there is.
     pub last: &'static str,
     /// How keys lie in scratch memory.
-    pub scratch: (DType, Lane),
+    pub scratch: (DType, ComputeType),
     /// Bytes of a key.
     pub size: u64,
     /// `order_of`, from a lane to its key.
@@ -92,7 +92,7 @@ impl Order {
     const UNSIGNED: Order = Order {
         name: "u32",
         last: "0xffffffffu",
-        scratch: (DType::U32, Lane::U32),
+        scratch: (DType::U32, ComputeType::U32),
         size: 4,
         function: "fn order_of(x: u32) -> u32 {\n    return x;\n}\n",
         lowest: "0u",

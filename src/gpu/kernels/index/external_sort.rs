@@ -5,10 +5,12 @@
 //! neighbours: so the order of the line is stable, too.
 
 use crate::dtype::DType;
-use crate::gpu::chunking::loops::GRAIN;
-use crate::gpu::chunking::staging::{Detour, copied, written};
-use crate::plan::kernel::{Access, Instruction, Operand, Rank, Slot, Special, SpecialKernel, Step, Work};
-use crate::plan::memory::MemoryRules;
+use crate::gpu::chunking::loops::CHUNK_ALIGNMENT;
+use crate::gpu::chunking::staging::{KernelSequence, copied, written};
+use crate::plan::kernel::{
+    Access, Instruction, KernelBody, LoopLevel, NativeKernel, NativeOp, Operand, Slot, Step,
+};
+use crate::plan::memory::DeviceLimits;
 use crate::plan::view::Affine;
 use crate::shape::Shape;
 use std::ops::Range;
@@ -17,22 +19,22 @@ use std::ops::Range;
 const SEEN: usize = 4;
 
 /// The most elements of a type that a kernel sorts at once in memory of its own.
-pub(crate) fn longest(dtype: DType, rules: &MemoryRules) -> usize {
+pub(crate) fn longest(dtype: DType, rules: &DeviceLimits) -> usize {
     let pieces = (rules.slots / SEEN).max(1);
     let elements = pieces * (rules.block / dtype.size().max(4));
-    (elements / (2 * GRAIN) * 2 * GRAIN).max(2 * GRAIN)
+    (elements / (2 * CHUNK_ALIGNMENT) * 2 * CHUNK_ALIGNMENT).max(2 * CHUNK_ALIGNMENT)
 }
 
 /// The positions that put the single line of `x` in order, into the single line of `output`, by kernels that sort at most
 /// `longest` elements. Slots are added from `first` on.
-pub(crate) fn detour(
+pub(crate) fn lower_external_sort(
     x: &Operand,
     output: &Operand,
     axis: usize,
     descending: bool,
     longest: usize,
     first: Slot,
-) -> Detour {
+) -> KernelSequence {
     let (x, output) = (line(x, axis), line(output, axis));
     let blocks = blocks(x.shape[0], longest / 2);
     let most = blocks.windows(2).map(|pair| pair[1].end - pair[0].start).max().unwrap_or(0);
@@ -48,8 +50,8 @@ pub(crate) fn detour(
             [&some_values, &some_positions, &order].map(|two| two.narrowed(0, 0..range.len()));
         let [values, output] = [&values, &output].map(|all| all.narrowed(0, range.clone()));
         let sorted = if round < 2 { 1 } else { blocks[one].len() };
-        let sort = SpecialKernel {
-            special: Special::ArgSort { axis: 0, descending, sorted },
+        let sort = NativeKernel {
+            special: NativeOp::ArgSort { axis: 0, descending, sorted },
             operands: vec![some_values.clone()],
             output: order.clone(),
             prologues: Vec::new(),
@@ -58,12 +60,12 @@ pub(crate) fn detour(
         works.extend([
             copied(&values, &some_values),
             copied(&output, &some_positions),
-            Work::Special(Box::new(sort)),
+            KernelBody::Native(Box::new(sort)),
             taken(&some_values, &order, &values),
             taken(&some_positions, &order, &output),
         ]);
     }
-    Detour { works, slots: [(values.dtype, x.shape[0])].into_iter().chain(slots).collect() }
+    KernelSequence { works, slots: [(values.dtype, x.shape[0])].into_iter().chain(slots).collect() }
 }
 
 /// A view that is long along one axis only, as a line.
@@ -74,7 +76,7 @@ fn line(operand: &Operand, axis: usize) -> Operand {
 
 /// The ranges of about equal blocks of at most so many elements.
 fn blocks(count: usize, most: usize) -> Vec<Range<usize>> {
-    let each = count.div_ceil(count.div_ceil(most).max(1)).next_multiple_of(GRAIN);
+    let each = count.div_ceil(count.div_ceil(most).max(1)).next_multiple_of(CHUNK_ALIGNMENT);
     (0..count).step_by(each.max(1)).map(|start| start..(start + each).min(count)).collect()
 }
 
@@ -85,17 +87,17 @@ fn rounds(blocks: usize) -> impl Iterator<Item = (usize, [usize; 2])> {
 }
 
 /// What writes to every element its position.
-fn counted(to: &Operand) -> Work {
+fn counted(to: &Operand) -> KernelBody {
     let step = Step::Iota(Affine::index(1, 0));
-    written(vec![Instruction { step, dtype: to.dtype, rank: Rank::Full }], to)
+    written(vec![Instruction { step, dtype: to.dtype, rank: LoopLevel::Full }], to)
 }
 
 /// What takes elements of a line, in an order, to another.
-fn taken(from: &Operand, order: &Operand, to: &Operand) -> Work {
+fn taken(from: &Operand, order: &Operand, to: &Operand) -> KernelBody {
     let mut code = order.as_map().code;
     let access = Access { slot: from.slot, position: Affine::constant(1, from.offset) };
     let step = Step::Gather { access, index: 0, stride: from.strides[0], extent: from.shape[0] };
-    code.push(Instruction { step, dtype: from.dtype, rank: Rank::Full });
+    code.push(Instruction { step, dtype: from.dtype, rank: LoopLevel::Full });
     written(code, to)
 }
 
@@ -108,7 +110,10 @@ mod tests {
         for (count, most) in [(1000, 64), (12_000, 1024), (12_001, 1024), (257, 128), (1 << 20, 65_536)] {
             let blocks = blocks(count, most);
             assert_eq!(blocks.iter().cloned().flatten().count(), count);
-            assert!(blocks.iter().all(|b| b.len() <= most && b.start.is_multiple_of(GRAIN)), "{blocks:?}");
+            assert!(
+                blocks.iter().all(|b| b.len() <= most && b.start.is_multiple_of(CHUNK_ALIGNMENT)),
+                "{blocks:?}"
+            );
             assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
             assert!(blocks.len() <= count.div_ceil(most));
         }
@@ -136,7 +141,7 @@ mod tests {
     #[test]
     fn a_kernel_sorts_as_much_as_it_sees() {
         let sizes = DType::ALL.map(DType::size);
-        let rules = MemoryRules { slots: 8, block: 4096, sizes, ..crate::gpu::snapshots::rules() };
+        let rules = DeviceLimits { slots: 8, block: 4096, sizes, ..crate::gpu::snapshots::rules() };
         assert_eq!(longest(DType::F32, &rules), 2048);
         assert_eq!(longest(DType::F16, &rules), 2048);
         assert_eq!(longest(DType::I64, &rules), 1024);

@@ -2,19 +2,19 @@
 //! smallest of each in workgroup memory.
 
 use super::element_type::{OUTSIDE, place_at};
-use super::scatter_radix_sort::{BUSY, MOST_PLACES};
+use super::scatter_radix_sort::{BUSY_WORKGROUPS, MAX_PLACES_PER_WORKGROUP};
 use super::view::Lines;
 use super::workgroup::{SIZE, dispatch, operand, output};
 use crate::gpu::lower::dispatch::Lowered;
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 
 /// Positions that an invocation reads before it looks at the first.
 const HELD: usize = 4;
 
-pub(super) fn lower(kernel: &SpecialKernel) -> Lowered {
+pub(super) fn lower(kernel: &NativeKernel) -> Lowered {
     let index = Lines::of(&kernel.operands[0], 0);
     let (count, extent) = (index.count, kernel.output.shape[0]);
-    let places = extent.div_ceil(BUSY).next_power_of_two().min(MOST_PLACES);
+    let places = extent.div_ceil(BUSY_WORKGROUPS).next_power_of_two().min(MAX_PLACES_PER_WORKGROUP);
     let all = |each: &dyn Fn(usize) -> String| (0..HELD).map(each).collect::<String>();
     let read = all(&|h| {
         format!(

@@ -5,9 +5,9 @@ use super::view::literal;
 use super::workgroup::{dispatch_each, operand, output};
 use crate::gpu::lower::dispatch::Lowered;
 use crate::op::PoolAttrs;
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 
-pub(super) fn lower(kernel: &SpecialKernel, attrs: PoolAttrs) -> Lowered {
+pub(super) fn lower(kernel: &NativeKernel, attrs: PoolAttrs) -> Lowered {
     let (x, out) = (&kernel.operands[0], &kernel.output.shape);
     let order = Number::of(x.dtype).order();
     let [s0, s1, s2, s3] = [0, 1, 2, 3].map(|k| literal(x.strides[k]));

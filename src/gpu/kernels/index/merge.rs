@@ -5,12 +5,12 @@ use super::element_type::Order;
 use super::view::Lines;
 use super::workgroup::{POSITIONS, dispatch_each, output, scratch_in, scratch_out};
 use crate::gpu::lower::dispatch::{Binding, Dispatch};
-use crate::plan::kernel::SpecialKernel;
+use crate::plan::kernel::NativeKernel;
 
 /// Adds the passes over runs of `run` elements, which lie in scratch 0 (keys) and 1 (positions); says the
 /// bytes of scratch memory. Passes go from 0 and 1 to 2 and 3, and back.
 pub(super) fn lower(
-    kernel: &SpecialKernel,
+    kernel: &NativeKernel,
     lines: &Lines,
     order: &Order,
     mut run: usize,

@@ -19,19 +19,19 @@ mod view;
 mod workgroup;
 
 use crate::gpu::lower::dispatch::{Caps, Lowered};
-use crate::plan::kernel::{Special, SpecialKernel};
+use crate::plan::kernel::{NativeKernel, NativeOp};
 
 /// The dispatches of one of these kernels; none where the output has no elements.
-pub(crate) fn lower(kernel: &SpecialKernel, caps: &Caps) -> Lowered {
+pub(crate) fn lower(kernel: &NativeKernel, caps: &Caps) -> Lowered {
     if kernel.output.shape.numel() == 0 {
         return Lowered::default();
     }
     match kernel.special {
-        Special::ScatterAdd { axis } => scatter::lower(kernel, axis, caps),
-        Special::ArgSort { axis, descending, sorted } => argsort::lower(kernel, axis, descending, sorted),
-        Special::Cumsum { axis } => cumsum::lower(kernel, axis),
-        Special::FirstPosition => first_position::lower(kernel),
-        Special::MaxPoolIndex(attrs) => max_pool::lower(kernel, attrs),
+        NativeOp::ScatterAdd { axis } => scatter::lower(kernel, axis, caps),
+        NativeOp::ArgSort { axis, descending, sorted } => argsort::lower(kernel, axis, descending, sorted),
+        NativeOp::Cumsum { axis } => cumsum::lower(kernel, axis),
+        NativeOp::FirstPosition => first_position::lower(kernel),
+        NativeOp::MaxPoolIndex(attrs) => max_pool::lower(kernel, attrs),
         ref other => unreachable!("{} is no kernel of indices", other.name()),
     }
 }

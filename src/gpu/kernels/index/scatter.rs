@@ -14,11 +14,11 @@ use super::scatter_radix_sort::Lists;
 use super::scatter_sorted;
 use super::scatter_tile::{self, Tile};
 use super::view::Lines;
-use crate::gpu::lower::dispatch::{Caps, Lane, Lowered};
-use crate::plan::kernel::SpecialKernel;
+use crate::gpu::lower::dispatch::{Caps, ComputeType, Lowered};
+use crate::plan::kernel::NativeKernel;
 
 /// Values a line that are looked at by each of its sums.
-const FEW: usize = 32;
+const MAX_SCANNED_VALUES: usize = 32;
 /// The same where a sorted list would serve a whole row of sums.
 const FEW_SHARED: usize = 4;
 /// Elements of scratch memory that any adapter binds.
@@ -26,7 +26,7 @@ const MOST_SCRATCH: usize = 1 << 25;
 
 /// The operands as lines along the axis: places, values and sums.
 pub(super) struct Scatter<'a> {
-    pub kernel: &'a SpecialKernel,
+    pub kernel: &'a NativeKernel,
     pub index: Lines<'a>,
     pub values: Lines<'a>,
     /// Sums a line.
@@ -36,17 +36,17 @@ pub(super) struct Scatter<'a> {
 impl Scatter<'_> {
     /// Neighbouring columns that an invocation can sum, if all lines behind the axis have the same places.
     pub fn width(&self) -> usize {
-        let fours = Number::of(self.kernel.output.dtype).lane == Lane::F32 && self.values.in_fours();
+        let fours = Number::of(self.kernel.output.dtype).lane == ComputeType::F32 && self.values.in_fours();
         if fours { 4 } else { 1 }
     }
 }
 
-pub(super) fn lower(kernel: &SpecialKernel, axis: usize, caps: &Caps) -> Lowered {
+pub(super) fn lower(kernel: &NativeKernel, axis: usize, caps: &Caps) -> Lowered {
     let (index, values) = (Lines::of(&kernel.operands[0], axis), Lines::of(&kernel.operands[1], axis));
     let s = Scatter { kernel, index, values, extent: kernel.output.shape[axis] };
     let (lines, count) = (s.values.number(), s.values.count);
     let shared = s.index.same_behind() && s.values.behind >= 8;
-    if count <= if shared { FEW_SHARED } else { FEW } {
+    if count <= if shared { FEW_SHARED } else { MAX_SCANNED_VALUES } {
         return scatter_direct::lower(&s);
     }
     if shared && scatter_full_scan::suits(&s) {

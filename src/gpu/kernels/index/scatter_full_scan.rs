@@ -7,7 +7,7 @@ use super::workgroup::{SIZE, dispatch, operand, output};
 use crate::gpu::lower::dispatch::{Binding, Lowered};
 
 /// Positions, workgroups, and positions that all of these look at, at most: beyond that, sorting is less work.
-const MOST: usize = 1024;
+const MAX_POSITIONS: usize = 1024;
 const MOST_GROUPS: usize = 1 << 14;
 const MOST_LOOKS: usize = 1 << 22;
 /// Columns, or fours of them, that a workgroup sums.
@@ -25,7 +25,7 @@ fn columns(s: &Scatter) -> (usize, usize) {
 /// Whether that is less work than sorting, if all lines behind the axis have the same places.
 pub(super) fn suits(s: &Scatter) -> bool {
     let groups = s.values.before * s.extent * columns(s).1;
-    s.values.count <= MOST && groups <= MOST_GROUPS && groups * s.values.count <= MOST_LOOKS
+    s.values.count <= MAX_POSITIONS && groups <= MOST_GROUPS && groups * s.values.count <= MOST_LOOKS
 }
 
 pub(super) fn lower(s: &Scatter) -> Lowered {

@@ -12,9 +12,9 @@ pub(super) const BEGINS: usize = 1;
 /// Positions that a workgroup looks at together.
 const CHUNK: usize = 1024;
 /// Places that a workgroup owns, at most.
-pub(super) const MOST_PLACES: usize = 2048;
+pub(super) const MAX_PLACES_PER_WORKGROUP: usize = 2048;
 /// Workgroups that keep an adapter busy.
-pub(super) const BUSY: usize = 256;
+pub(super) const BUSY_WORKGROUPS: usize = 256;
 
 /// What the lists are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,11 @@ impl Lists {
     pub fn sort(self, s: &Scatter) -> Dispatch {
         let lists = self.number(s);
         let (count, extent) = (s.values.count, s.extent);
-        let places = (lists * extent).div_ceil(BUSY).min(extent).next_power_of_two().min(MOST_PLACES);
+        let places = (lists * extent)
+            .div_ceil(BUSY_WORKGROUPS)
+            .min(extent)
+            .next_power_of_two()
+            .min(MAX_PLACES_PER_WORKGROUP);
         if places == 1 {
             return scatter_one_bin::sort(s, self);
         }

@@ -2,8 +2,8 @@
 
 use super::element_type::Number;
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Dispatch, Lane, Memory};
-use crate::plan::kernel::SpecialKernel;
+use crate::gpu::lower::dispatch::{Binding, ComputeType, Dispatch, Memory};
+use crate::plan::kernel::NativeKernel;
 
 /// Invocations of a workgroup: every adapter has as many.
 pub(super) const SIZE: usize = 256;
@@ -60,32 +60,32 @@ pub(super) fn scan() -> String {
     )
 }
 
-fn binding(name: &'static str, memory: Memory, dtype: DType, lane: Lane) -> Binding {
+fn binding(name: &'static str, memory: Memory, dtype: DType, lane: ComputeType) -> Binding {
     Binding { name, memory, dtype, lane, width: 1, reads: false, writes: false }
 }
 
 /// An operand, in the lane of its type.
-pub(super) fn operand(kernel: &SpecialKernel, number: usize, name: &'static str) -> Binding {
+pub(super) fn operand(kernel: &NativeKernel, number: usize, name: &'static str) -> Binding {
     let dtype = kernel.operands[number].dtype;
     let lane = Number::of(dtype).lane;
     Binding { reads: true, ..binding(name, Memory::Operand(number), dtype, lane) }
 }
 
 /// The result, named `out`.
-pub(super) fn output(kernel: &SpecialKernel) -> Binding {
+pub(super) fn output(kernel: &NativeKernel) -> Binding {
     let dtype = kernel.output.dtype;
     Binding { writes: true, ..binding("out", Memory::Output, dtype, Number::of(dtype).lane) }
 }
 
 /// Scratch memory that is written.
-pub(super) fn scratch_out(number: usize, name: &'static str, (dtype, lane): (DType, Lane)) -> Binding {
+pub(super) fn scratch_out(number: usize, name: &'static str, (dtype, lane): (DType, ComputeType)) -> Binding {
     Binding { writes: true, ..binding(name, Memory::Scratch(number), dtype, lane) }
 }
 
 /// Scratch memory that is read.
-pub(super) fn scratch_in(number: usize, name: &'static str, (dtype, lane): (DType, Lane)) -> Binding {
+pub(super) fn scratch_in(number: usize, name: &'static str, (dtype, lane): (DType, ComputeType)) -> Binding {
     Binding { reads: true, ..binding(name, Memory::Scratch(number), dtype, lane) }
 }
 
 /// How positions lie in scratch memory.
-pub(super) const POSITIONS: (DType, Lane) = (DType::I32, Lane::I32);
+pub(super) const POSITIONS: (DType, ComputeType) = (DType::I32, ComputeType::I32);

@@ -1,6 +1,6 @@
 //! What becomes of the sums: they pass through workgroup memory, to be finished by position.
 
-use super::{BLOCK, CoopTile, SUBGROUP, Terms};
+use super::{BLOCK, CoopTile, OperandType, SUBGROUP};
 use crate::gpu::kernels::gemm::product::Product;
 use crate::gpu::kernels::gemm::wgsl::indented;
 use crate::gpu::kernels::gemm::write::Writer;
@@ -64,7 +64,7 @@ pub(super) fn finish(
     tile: &CoopTile,
     writer: &Writer,
     stage: &Stage,
-    terms: &Terms,
+    terms: &OperandType,
 ) -> String {
     let ([tall, broad], sharing) = (tile.blocks(), tile.subgroups[1]);
     let mut text = writer.begin(product);
@@ -98,7 +98,7 @@ let thread = tid % {}u;
 
 /// Writes blocks of results four or eight neighbours at a time. All of a thread's are written out one after the other, so
 /// that what the epilogue loads for them is on its way at once.
-fn write_runs(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Terms, row: &Row) -> String {
+fn write_runs(product: &Product, tile: &CoopTile, writer: &Writer, terms: &OperandType, row: &Row) -> String {
     let (row_edge, column_edge) = edges(product, tile);
     let Row { i, first, columns, threads } = *row;
     let width = writer.width() as usize;
@@ -115,11 +115,11 @@ let out_row = {};
             writer.row("m")
         );
         one += &match terms {
-            Terms::Halves if width == 8 => {
+            OperandType::Halves if width == 8 => {
                 writer.eight("out_row", "n", ["results[at]", "results[at + 1u]"], column_edge)
             }
-            Terms::Halves => writer.quad("out_row", "n", "results[at]", column_edge),
-            Terms::Split(split) => {
+            OperandType::Halves => writer.quad("out_row", "n", "results[at]", column_edge),
+            OperandType::Split(split) => {
                 split.scales.apply("results[at]") + &writer.quad("out_row", "n", "value", column_edge)
             }
         };
@@ -142,7 +142,13 @@ let out_row = {};
 
 /// The same one by one, where rows do not begin at fours: neighbours write neighbours. A thread
 /// stays in its column, and reads the results of some rows before it writes any.
-fn write_singly(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Terms, row: &Row) -> String {
+fn write_singly(
+    product: &Product,
+    tile: &CoopTile,
+    writer: &Writer,
+    terms: &OperandType,
+    row: &Row,
+) -> String {
     /// Rows that are read at once.
     const AT_ONCE: usize = 4;
     let (row_edge, column_edge) = edges(product, tile);
@@ -154,7 +160,7 @@ fn write_singly(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Ter
         let mut one = format!("let column_at = {side}u + thread % {across}u;\n");
         let _ = writeln!(one, "let n = n0 + {}u + column_at;", tile.column(first));
         let mut rows = String::new();
-        if let Terms::Split(split) = terms {
+        if let OperandType::Split(split) = terms {
             one += &split.scales.column();
         }
         let mut writes = String::new();
@@ -163,8 +169,8 @@ fn write_singly(product: &Product, tile: &CoopTile, writer: &Writer, terms: &Ter
             let _ = writeln!(rows, "let row_at{r} = m0 + own_m + {}u + down{r};", i * BLOCK);
             let sum = format!("results[stage + down{r} * stride + column_at / 4u][column_at % 4u]");
             rows += &match terms {
-                Terms::Halves => format!("let value{r} = {sum};\n"),
-                Terms::Split(split) => {
+                OperandType::Halves => format!("let value{r} = {sum};\n"),
+                OperandType::Split(split) => {
                     let last = product.m - 1;
                     let m = if row_edge { format!("min(row_at{r}, {last}u)") } else { format!("row_at{r}") };
                     split.scales.apply_one(&sum, &m, r)

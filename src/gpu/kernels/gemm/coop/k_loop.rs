@@ -1,10 +1,10 @@
 //! The loop over the steps of a sum.
 
 use super::shared_tile::Place;
-use super::{BLOCK, CoopTile, RUN, Terms};
+use super::{BLOCK, CoopTile, OperandType, RUN};
 use crate::gpu::kernels::gemm::load::Loader;
 use crate::gpu::kernels::gemm::product::Product;
-use crate::gpu::kernels::gemm::tile_raster::{Cut, Turns, pipeline};
+use crate::gpu::kernels::gemm::tile_raster::{AccumulationPasses, TileGrid, pipeline};
 use crate::gpu::kernels::gemm::wgsl::indented;
 use std::fmt::Write;
 use std::iter::once;
@@ -13,9 +13,9 @@ use std::iter::once;
 pub(super) fn steps(
     product: &Product,
     tile: &CoopTile,
-    cut: &Cut,
+    cut: &TileGrid,
     places: &[Place; 2],
-    terms: &Terms,
+    terms: &OperandType,
 ) -> String {
     let [a, b] = places;
     let joined = |f: &dyn Fn(&Loader) -> String| [f(a.loader), f(b.loader)].concat();
@@ -36,16 +36,20 @@ pub(super) fn steps(
         let deposit = [0, 1].map(|half| a.deposit_half(half) + &b.deposit_half(half));
         return in_two(tile, places, fetch, deposit);
     }
-    if tile.is_ahead() && matches!(terms, Terms::Halves) && cut.is_plain(product) && a.eights() && b.eights()
+    if tile.is_ahead()
+        && matches!(terms, OperandType::Halves)
+        && cut.is_plain(product)
+        && a.eights()
+        && b.eights()
     {
         return ahead(tile, places, &fetch, &deposit);
     }
     let own = ["first_a", "first_b"];
     let multiply = match terms {
-        Terms::Halves => multiply(tile, places),
-        Terms::Split(_) => multiply_split(tile, places),
+        OperandType::Halves => multiply(tile, places),
+        OperandType::Split(_) => multiply_split(tile, places),
     };
-    let turns = Turns { straight: tile.straight, twice: cut.even, buffers: tile.buffers };
+    let turns = AccumulationPasses { straight: tile.straight, twice: cut.even, buffers: tile.buffers };
     pipeline(turns, [a.quads, b.quads], own, &fetch, &multiply, &deposit)
 }
 

@@ -6,17 +6,17 @@ mod epilogue;
 mod k_loop;
 mod shared_tile;
 
-use super::load::{Loader, MANY, Part};
+use super::load::{LoadTile, Loader, REGISTER_BOUND_THREADS};
 use super::product::{Layout, Product, Source, output};
 use super::scales::Scales;
 use super::split_k;
 use super::split_on_load;
 use super::tile::{Form, best};
-use super::tile_raster::Cut;
+use super::tile_raster::TileGrid;
 use super::wgsl::main;
 use super::write::Writer;
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Caps, Dispatch, Lane, Lowered};
+use crate::gpu::lower::dispatch::{Caps, ComputeType, Dispatch, Lowered};
 use crate::plan::kernel::MapKernel;
 use epilogue::Stage;
 use shared_tile::Place;
@@ -62,7 +62,7 @@ impl CoopTile {
         CoopTile { m, n, k, subgroups, buffers, band: 8, together: 1, straight: false }
     }
 
-    const fn by_two(self) -> CoopTile {
+    const fn two_workgroups_per_compute_unit(self) -> CoopTile {
         CoopTile { together: 2, ..self }
     }
 
@@ -74,14 +74,17 @@ impl CoopTile {
     /// Whether to take two steps a turn. Drivers unroll a loop of known length by themselves, which that of a part has not;
     /// but not where threads have few registers each.
     fn unrolled(&self, parts: usize) -> bool {
-        self.straight && (parts > 1 || self.threads() >= MANY)
+        self.straight && (parts > 1 || self.threads() >= REGISTER_BOUND_THREADS)
     }
 
     /// Whether threads have registers for so many halves of a step: a block takes 8 for its sums, and 4 for its halves.
     fn has_room(&self, halves: usize) -> bool {
         let [tall, broad] = self.blocks();
         let registers = 8 * tall * broad + 4 * halves * (tall + broad);
-        self.k == 2 * BLOCK && self.buffers == 1 && self.threads() < MANY && registers <= ROOM
+        self.k == 2 * BLOCK
+            && self.buffers == 1
+            && self.threads() < REGISTER_BOUND_THREADS
+            && registers <= ROOM
     }
 
     /// Whether both halves of a step are in registers, and the next step is on its way.
@@ -137,7 +140,7 @@ impl CoopTile {
 }
 
 /// What the operands hold.
-pub(super) enum Terms {
+pub(super) enum OperandType {
     /// Halves.
     Halves,
     /// In every step halves and then as many rests, of f32 numbers without their scales.
@@ -152,9 +155,9 @@ pub(super) struct Split {
     pub terms: usize,
 }
 
-impl Terms {
+impl OperandType {
     fn later(&self, operand: usize) -> bool {
-        matches!(self, Terms::Split(split) if split.later[operand])
+        matches!(self, OperandType::Split(split) if split.later[operand])
     }
 }
 
@@ -165,7 +168,7 @@ const TILES: [(CoopTile, f64); 13] = [
     (CoopTile::new(256, 128, 32, [4, 2], 1), 1.04),
     (CoopTile::new(192, 192, 32, [4, 2], 1), 1.04),
     (CoopTile::new(128, 192, 32, [2, 4], 1), 1.01),
-    (CoopTile::new(128, 128, 32, [2, 2], 1).by_two(), 1.005),
+    (CoopTile::new(128, 128, 32, [2, 2], 1).two_workgroups_per_compute_unit(), 1.005),
     (CoopTile::new(256, 128, 32, [4, 4], 1), 1.0),
     (CoopTile::new(128, 256, 32, [2, 8], 1), 0.99),
     (CoopTile::new(192, 128, 32, [4, 2], 1), 0.95),
@@ -186,7 +189,7 @@ const FEW_FINISH: f64 = 0.85;
 const PACE: f64 = 5.0;
 
 /// Whether the adapter has these matrices.
-pub(super) fn able(caps: &Caps) -> bool {
+pub(super) fn is_supported(caps: &Caps) -> bool {
     caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32)
 }
 
@@ -194,7 +197,7 @@ pub(super) fn able(caps: &Caps) -> bool {
 pub(super) fn tiles(product: &Product, caps: &Caps) -> Vec<(CoopTile, f64)> {
     let halves = product.a.dtype == DType::F16 && product.b.dtype == DType::F16;
     let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < SMALLEST;
-    if !halves || !able(caps) || tiny {
+    if !halves || !is_supported(caps) || tiny {
         return Vec::new();
     }
     TILES.into_iter().filter(|(tile, _)| tile.fits(caps)).collect()
@@ -209,7 +212,8 @@ pub(super) fn choose(
 ) -> Option<(CoopTile, usize)> {
     let tiles = tiles(product, caps);
     let much = epilogue.is_some_and(|epilogue| epilogue.code.len() >= MUCH);
-    let pace = |tile: &CoopTile| if much && tile.threads() < MANY { FEW_FINISH } else { 1.0 };
+    let pace =
+        |tile: &CoopTile| if much && tile.threads() < REGISTER_BOUND_THREADS { FEW_FINISH } else { 1.0 };
     let forms: Vec<Form> = tiles.iter().map(|(tile, speed)| tile.form(speed * pace(tile))).collect();
     let (_, (number, parts)) = best(&[product], &forms, PACE)?;
     Some((tiles[number].0.for_steps(product.steps.depth() / parts), parts))
@@ -237,16 +241,16 @@ pub(super) fn lower(
     dtype: DType,
     caps: &Caps,
     before: Lowered,
-    terms: &Terms,
+    terms: &OperandType,
 ) -> Lowered {
     // A step that splits what it reads is long enough by itself.
     let later = terms.later(0) || terms.later(1);
     let even = tile.unrolled(parts) && !later && product.steps.are_even(tile.k);
-    let cut = Cut { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even };
+    let cut = TileGrid { m: tile.m, n: tile.n, k: tile.k, parts, band: tile.band, even };
     let threads = tile.threads();
-    let part = |name, lanes, extent, origin, in_two| Part {
+    let part = |name, lanes, extent, origin, in_two| LoadTile {
         name,
-        lane: Lane::F16,
+        lane: ComputeType::F16,
         lanes,
         tile: [extent, tile.k],
         threads,
@@ -260,7 +264,7 @@ pub(super) fn lower(
             loader(&product.b, part("b", product.n, tile.n, "n0", in_two), terms, 1),
         ]
     };
-    let in_two = tile.stores_in_two() && matches!(terms, Terms::Halves) && cut.is_plain(product);
+    let in_two = tile.stores_in_two() && matches!(terms, OperandType::Halves) && cut.is_plain(product);
     let mut loaders = load(in_two);
     if in_two && loaders.iter().any(|loader| loader.in_two.is_none()) {
         loaders = load(false);
@@ -269,9 +273,9 @@ pub(super) fn lower(
     let mut lowered = before;
     let (writer, result) = if parts == 1 {
         let writer = Writer::finish(product);
-        let writer = if matches!(terms, Terms::Halves) { writer.in_eights(dtype) } else { writer };
+        let writer = if matches!(terms, OperandType::Halves) { writer.in_eights(dtype) } else { writer };
         let width = writer.width();
-        (writer, output(dtype, Lane::F32, width))
+        (writer, output(dtype, ComputeType::F32, width))
     } else {
         (Writer::partial(product), split_k::binding(&mut lowered, &product.results(), parts))
     };
@@ -291,7 +295,7 @@ var<workgroup> results: array<vec4<f32>, {}>;
     );
     let body = memory + &main(threads, groups, &body(product, &tile, &cut, &places, &writer, &stage, terms));
     let mut bindings = vec![a.binding(&product.a), b.binding(&product.b), result];
-    if let Terms::Split(split) = terms {
+    if let OperandType::Split(split) = terms {
         bindings.push(split.scales.binding.clone());
     }
     lowered.dispatches.push(Dispatch { body, bindings, groups });
@@ -303,10 +307,10 @@ var<workgroup> results: array<vec4<f32>, {}>;
 }
 
 /// Reads operand `number`.
-fn loader(source: &Source, part: Part, terms: &Terms, number: usize) -> Loader {
+fn loader(source: &Source, part: LoadTile, terms: &OperandType, number: usize) -> Loader {
     match (terms, &source.layout) {
-        (Terms::Split(split), Layout::Strided(strided)) if split.later[number] => {
-            let part = Part { lane: Lane::F32, tile: [part.tile[0], part.tile[1] / 2], ..part };
+        (OperandType::Split(split), Layout::Strided(strided)) if split.later[number] => {
+            let part = LoadTile { lane: ComputeType::F32, tile: [part.tile[0], part.tile[1] / 2], ..part };
             let first = if number == 0 { &split.scales.rows } else { &split.scales.columns };
             split_on_load::loader(strided, part, split.terms, first)
         }
@@ -317,11 +321,11 @@ fn loader(source: &Source, part: Part, terms: &Terms, number: usize) -> Loader {
 fn body(
     product: &Product,
     tile: &CoopTile,
-    cut: &Cut,
+    cut: &TileGrid,
     places: &[Place; 2],
     writer: &Writer,
     stage: &Stage,
-    terms: &Terms,
+    terms: &OperandType,
 ) -> String {
     let [tall, _] = tile.blocks();
     let mut text = cut.begin(product);
@@ -335,7 +339,7 @@ fn body(
         let by = if place.lanes_are_rows { format!("{own} * {}u", place.row) } else { format!("{own} / 4u") };
         let _ = writeln!(text, "let first_{} = {by};", place.name());
     }
-    let split = matches!(terms, Terms::Split(_));
+    let split = matches!(terms, OperandType::Split(_));
     for (i, j) in tile.each_block() {
         let _ = writeln!(text, "var c{i}_{j}: coop_mat16x16<f32, C>;");
         if split {

@@ -10,8 +10,8 @@ use super::product::{Product, Source};
 use super::scales::Scales;
 use super::wgsl::main;
 use crate::dtype::DType;
-use crate::gpu::lower::dispatch::{Binding, Dispatch, Lane, Lowered, Memory};
-use splitter::{Splitter, THREADS, Way};
+use crate::gpu::lower::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
+use splitter::{OperandSplitter, THREADS, Way};
 use std::fmt::Write;
 
 /// Numbers of both operands as pairs of halves, where these are stored.
@@ -21,15 +21,15 @@ pub(super) fn numbers(product: &Product, depth: usize, later: [bool; 2]) -> Opti
 }
 
 /// Of which operands the largest magnitudes of lanes are asked for.
-pub(super) fn asks(product: &Product, depth: usize, later: [bool; 2]) -> [bool; 2] {
+pub(super) fn needs_absmax(product: &Product, depth: usize, later: [bool; 2]) -> [bool; 2] {
     splitters(product, depth, later).map_or([false; 2], |both| both.map(|s| s.way != Way::Once))
 }
 
-fn splitters(product: &Product, depth: usize, later: [bool; 2]) -> Option<[Splitter<'_>; 2]> {
+fn splitters(product: &Product, depth: usize, later: [bool; 2]) -> Option<[OperandSplitter<'_>; 2]> {
     let (items, k) = (product.items, product.steps.depth());
     Some([
-        Splitter::new(["a", "packed_a", "noted_a"], &product.a, items, product.m, k, depth, later[0])?,
-        Splitter::new(["b", "packed_b", "noted_b"], &product.b, items, product.n, k, depth, later[1])?,
+        OperandSplitter::new(["a", "packed_a", "noted_a"], &product.a, items, product.m, k, depth, later[0])?,
+        OperandSplitter::new(["b", "packed_b", "noted_b"], &product.b, items, product.n, k, depth, later[1])?,
     ])
 }
 
@@ -79,10 +79,10 @@ pub(super) fn split(
         reads: !writes,
         writes,
     };
-    let largest = |writes| scratch("largest", 2, DType::I32, Lane::I32, writes);
-    let scales = |writes| scratch("scales", 3, DType::I32, Lane::I32, writes);
+    let largest = |writes| scratch("largest", 2, DType::I32, ComputeType::I32, writes);
+    let scales = |writes| scratch("scales", 3, DType::I32, ComputeType::I32, writes);
     let starts = [(0, 0), (large[0], small[0])];
-    let job = |s: &Splitter, verb: &str, text: String, groups: usize| {
+    let job = |s: &OperandSplitter, verb: &str, text: String, groups: usize| {
         let (name, groups) = (format!("{verb}_{}", s.name), (s.items * groups) as u64);
         Job { text, name, groups }
     };
@@ -99,7 +99,8 @@ pub(super) fn split(
         };
         cut.push(job(s, "split", text, groups));
         if s.way != Way::Later {
-            split_bindings.extend([s.binding(), scratch(s.packed, number, DType::F16, Lane::F16, true)]);
+            split_bindings
+                .extend([s.binding(), scratch(s.packed, number, DType::F16, ComputeType::F16, true)]);
         }
     }
     if !look.is_empty() {

@@ -5,7 +5,7 @@ use crate::gpu::kernels::gemm::product::{Layout, Source, Strided};
 use crate::gpu::kernels::gemm::scales;
 use crate::gpu::kernels::gemm::thread_mapping::Unit;
 use crate::gpu::kernels::gemm::wgsl::{Digits, indented, sum, times, unsigned};
-use crate::gpu::lower::dispatch::{Binding, Lane, Largest, Memory};
+use crate::gpu::lower::dispatch::{AbsMax, Binding, ComputeType, Memory};
 use std::fmt::Write;
 
 pub(super) const THREADS: usize = 256;
@@ -21,7 +21,7 @@ const PART: usize = 512;
 const TOGETHER: usize = 8;
 
 /// Workgroups under which twice as many parts are worth it.
-const BUSY: usize = 128;
+const BUSY_WORKGROUPS: usize = 128;
 
 /// Threads of a subgroup, which has a short lane in its registers.
 const SUBGROUP: usize = 32;
@@ -38,7 +38,7 @@ pub(super) enum Way {
 }
 
 /// An operand that is split.
-pub(super) struct Splitter<'s> {
+pub(super) struct OperandSplitter<'s> {
     pub(super) name: &'static str,
     pub(super) packed: &'static str,
     noted: &'static str,
@@ -59,7 +59,7 @@ pub(super) struct Splitter<'s> {
     pub(super) way: Way,
 }
 
-impl<'s> Splitter<'s> {
+impl<'s> OperandSplitter<'s> {
     pub(super) fn new(
         [name, packed, noted]: [&'static str; 3],
         source: &'s Source,
@@ -68,7 +68,7 @@ impl<'s> Splitter<'s> {
         k: usize,
         depth: usize,
         later: bool,
-    ) -> Option<Splitter<'s>> {
+    ) -> Option<OperandSplitter<'s>> {
         let Layout::Strided(strided) = &source.layout else { return None };
         let items = if strided.items.stride() == Some(0) { 1 } else { items };
         let (unit, wide, threads, k_first) = if strided.quads_along_k(lanes) {
@@ -88,7 +88,7 @@ impl<'s> Splitter<'s> {
         } else {
             Way::Twice
         };
-        let splitter = Splitter {
+        let splitter = OperandSplitter {
             name,
             packed,
             noted,
@@ -119,7 +119,7 @@ impl<'s> Splitter<'s> {
             name: self.noted,
             memory: largest.memory,
             dtype: DType::I32,
-            lane: Lane::I32,
+            lane: ComputeType::I32,
             width: 4,
             reads: true,
             writes: false,
@@ -133,7 +133,7 @@ impl<'s> Splitter<'s> {
 
     /// Scales of an item.
     pub(super) fn row(&self) -> usize {
-        Largest::list(self.lanes)
+        AbsMax::list(self.lanes)
     }
 
     /// Numbers of the operand as pairs of halves, where these are stored.
@@ -152,7 +152,7 @@ impl<'s> Splitter<'s> {
 
     /// Turns of a workgroup that looks for the largest, and parts of a lane.
     pub(super) fn turns(&self) -> (usize, usize) {
-        let few = self.items * self.lane_tiles() * PARTS < BUSY;
+        let few = self.items * self.lane_tiles() * PARTS < BUSY_WORKGROUPS;
         let parts = (self.k / PART).clamp(1, if few { 2 * PARTS } else { PARTS });
         let turns = self.k.div_ceil(parts).div_ceil(self.tile()[1]).next_multiple_of(UNITS);
         (turns, self.k.div_ceil(turns * self.tile()[1]))
@@ -458,7 +458,7 @@ if (lane >= {}u) {{ return; }}
     }
 
     pub(super) fn binding(&self) -> Binding {
-        self.source.binding(self.name, Lane::F32, if self.wide { 4 } else { 1 })
+        self.source.binding(self.name, ComputeType::F32, if self.wide { 4 } else { 1 })
     }
 
     /// What was made, as an operand.
