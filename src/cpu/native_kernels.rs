@@ -40,7 +40,7 @@ pub(super) fn run(kernel: &NativeKernel, epilogue: Option<&Map>, bind: Bindings)
     let wide = if halves { Some(HostBuffer::new(count * 4)?) } else { None };
     let target = wide.as_ref().map_or(bind.slots[output.slot].0, |w| w.as_ptr());
     let fused = if halves { None } else { epilogue };
-    match kernel.special {
+    match kernel.op {
         NativeOp::Matmul => matmul(kernel, target, fused, bind),
         NativeOp::Conv(kind, attrs) => convolve(kernel, kind, attrs, target, fused, bind)?,
         NativeOp::Attention { causal, scale } => attend(kernel, causal, scale, bind),

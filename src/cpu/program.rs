@@ -36,7 +36,7 @@ impl CpuProgram {
             Place::Output(k) => plan.layout.outputs[k].over.is_some(),
             _ => false,
         };
-        let ready = |kernel: &Kernel| match &kernel.work {
+        let ready = |kernel: &Kernel| match &kernel.body {
             KernelBody::Map(maps) | KernelBody::Rows(maps) => {
                 PreparedKernel::Maps(maps.iter().map(|m| Map::new(m, overwrites)).collect())
             }
@@ -92,7 +92,7 @@ impl Program for CpuProgram {
                 check_interrupt()?;
             }
             let start = profiled.then(Instant::now);
-            match (ready, &kernel.work) {
+            match (ready, &kernel.body) {
                 (PreparedKernel::Maps(maps), _) => maps.iter().for_each(|m| m.run(bind)),
                 (PreparedKernel::NativeOp(epilogue), KernelBody::Native(s)) => {
                     native_kernels::run(s, (**epilogue).as_ref(), bind)?

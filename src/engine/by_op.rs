@@ -74,7 +74,7 @@ impl Group for Option<Layer> {
 /// The groups that a kernel computes, each with its share: of the elements it writes, or of the multiplications, of
 /// which a product has far more than elements.
 fn shares<G: Group>(kernel: &Kernel) -> Vec<(G, f64)> {
-    let product = match &kernel.work {
+    let product = match &kernel.body {
         KernelBody::Native(s) => Some(s.output.slot),
         KernelBody::Map(_) | KernelBody::Rows(_) => None,
     };

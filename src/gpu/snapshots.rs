@@ -87,8 +87,8 @@ pub(super) fn shaders_of(plan: &Plan, caps: &Caps, usage: CompileMode) -> Vec<Sh
 fn shaders_of_halves(backward: bool) -> Vec<Shader> {
     with_device(Device::Cpu, || attention(backward));
     let mut plan = with_last_plan(Plan::clone);
-    plan.kernels.retain_mut(|kernel| match &mut kernel.work {
-        KernelBody::Native(s) if s.special.name().starts_with("attention") => {
+    plan.kernels.retain_mut(|kernel| match &mut kernel.body {
+        KernelBody::Native(s) if s.op.name().starts_with("attention") => {
             s.operands.iter_mut().chain([&mut s.output]).for_each(|o| o.dtype = DType::F16);
             true
         }

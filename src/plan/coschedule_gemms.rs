@@ -110,7 +110,7 @@ fn narrow(body: &Body) -> Option<Narrow> {
     let Body::Native(s) = body else { return None };
     let halves = s.operands.iter().all(|operand| operand.dtype == DType::F16);
     let (results, terms) = (s.output.shape.numel(), s.operands[0].shape.last().copied().unwrap_or(1));
-    let fits = s.special == NativeOp::Matmul
+    let fits = s.op == NativeOp::Matmul
         && halves
         && s.epilogue.is_none()
         && s.prologues.is_empty()

@@ -96,7 +96,7 @@ impl<'a> Fusion<'a> {
 
     fn add_special(&mut self, n: usize) {
         let node = &self.graph.nodes[n];
-        let special = match &node.op {
+        let op = match &node.op {
             Op::Matmul => NativeOp::Matmul,
             Op::Conv(kind, attrs) => NativeOp::Conv(*kind, **attrs),
             Op::Attention { causal, scale } => NativeOp::Attention { causal: *causal, scale: *scale },
@@ -123,7 +123,7 @@ impl<'a> Fusion<'a> {
         };
         let slots: Vec<usize> = operands.iter().map(|o| o.slot).collect();
         let body = Body::Native(Box::new(NativeKernel {
-            special,
+            op,
             operands,
             output,
             prologues: Vec::new(),
@@ -351,7 +351,7 @@ impl<'a> Fusion<'a> {
     fn attach_epilogues(&mut self) {
         for g in 0..self.groups.len() {
             let Body::Native(s) = &self.groups[g].body else { continue };
-            if !matches!(s.special, NativeOp::Matmul | NativeOp::Conv(..)) {
+            if !matches!(s.op, NativeOp::Matmul | NativeOp::Conv(..)) {
                 continue;
             }
             let slot = s.output.slot;

@@ -362,7 +362,7 @@ pub(crate) enum NativeOp {
 /// One of these with its operands, elementwise work on what it reads, and on its result while it is hot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NativeKernel {
-    pub special: NativeOp,
+    pub op: NativeOp,
     pub operands: Vec<Operand>,
     pub output: Operand,
     pub prologues: Vec<Prologue>,
@@ -415,9 +415,9 @@ impl KernelBody {
 /// A kernel with what the reports and the guards say of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
-    pub work: KernelBody,
-    /// Kernels of one turn do not wait for each other.
-    pub turn: usize,
+    pub body: KernelBody,
+    /// Kernels of one wave do not wait for each other.
+    pub wave: usize,
     pub label: String,
     /// What it computes, in order.
     pub parts: Vec<FusedOp>,
@@ -441,11 +441,11 @@ pub(crate) struct FusedOp {
 impl Kernel {
     /// `map`, `reduce`, `matmul`, …
     pub fn kind(&self) -> &'static str {
-        match &self.work {
+        match &self.body {
             KernelBody::Map(maps) if maps[0].outer < maps[0].extents.len() => "reduce",
             KernelBody::Map(_) => "map",
             KernelBody::Rows(_) => "reduce",
-            KernelBody::Native(s) => s.special.name(),
+            KernelBody::Native(s) => s.op.name(),
         }
     }
 
@@ -457,7 +457,7 @@ impl Kernel {
 
     /// The programs it runs: those that write first.
     pub fn maps(&self) -> impl Iterator<Item = &MapKernel> {
-        let (maps, prologues): (&[MapKernel], &[Prologue]) = match &self.work {
+        let (maps, prologues): (&[MapKernel], &[Prologue]) = match &self.body {
             KernelBody::Map(maps) | KernelBody::Rows(maps) => (maps, &[]),
             KernelBody::Native(s) => (s.epilogue.as_slice(), &s.prologues),
         };
@@ -467,7 +467,7 @@ impl Kernel {
     /// Every slot it reads.
     pub fn reads(&self) -> Vec<Slot> {
         let mut slots: Vec<Slot> = self.maps().flat_map(|m| m.reads().map(|a| a.slot)).collect();
-        if let KernelBody::Native(s) = &self.work {
+        if let KernelBody::Native(s) = &self.body {
             slots.extend(s.operand_slots());
         }
         slots.sort_unstable();
@@ -478,7 +478,7 @@ impl Kernel {
     /// Every slot it writes.
     pub fn writes(&self) -> Vec<Slot> {
         let mut slots: Vec<Slot> = self.maps().flat_map(|m| m.stores.iter().map(|s| s.access.slot)).collect();
-        if let KernelBody::Native(s) = &self.work {
+        if let KernelBody::Native(s) = &self.body {
             slots.push(s.output.slot);
         }
         slots

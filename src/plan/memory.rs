@@ -76,19 +76,19 @@ impl DeviceLimits {
 
     /// From a block to the next one of its shelf: shelves take turns, those of plans first, then one for what kernels set
     /// aside.
-    pub fn turn(&self) -> usize {
+    pub fn region_period(&self) -> usize {
         self.regions + 1
     }
 
     /// Where byte `at` of a shelf is in the arena.
     pub fn address(&self, shelf: usize, at: usize) -> usize {
-        (at / self.block * self.turn() + shelf) * self.block + at % self.block
+        (at / self.block * self.region_period() + shelf) * self.block + at % self.block
     }
 
     /// Notes the blocks of a shelf of which `bytes` are needed.
     pub fn count_blocks(&self, shelf: usize, bytes: usize, blocks: &mut Vec<usize>) {
         for turn in 0..bytes.div_ceil(self.block) {
-            let number = turn * self.turn() + shelf;
+            let number = turn * self.region_period() + shelf;
             blocks.resize(blocks.len().max(number + 1), 0);
             blocks[number] = (bytes - turn * self.block).min(self.block);
         }
@@ -111,8 +111,8 @@ pub(crate) fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceL
     for kernel in kernels {
         for slot in kernel.reads() {
             let (last, readers) = &mut last_read[slot];
-            *readers = if *last == kernel.turn { *readers + 1 } else { 1 };
-            *last = kernel.turn;
+            *readers = if *last == kernel.wave { *readers + 1 } else { 1 };
+            *last = kernel.wave;
             if graph.nodes[slot].input && places[slot] == Place::Nowhere {
                 places[slot] = Place::Input(inputs.len());
                 inputs.push(slot);
@@ -132,7 +132,7 @@ pub(crate) fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceL
     inputs.iter().filter(|&slot| given(slot)).for_each(|&slot| dying.add(last_read[slot].0, slot));
     let mut idle = Idle::default();
     for kernel in kernels {
-        let now = kernel.turn;
+        let now = kernel.wave;
         for slot in dying.before(now) {
             if let Place::Input(input) = places[slot]
                 && !taken[input]
@@ -147,7 +147,7 @@ pub(crate) fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceL
         let mut over_of: HashMap<Slot, usize> = HashMap::new();
         let kept: Vec<Slot> =
             kernel.writes().into_iter().filter(|&s| graph.nodes[s].keep && new(&places, s)).collect();
-        if let KernelBody::Map(maps) = &kernel.work
+        if let KernelBody::Map(maps) = &kernel.body
             && !kept.is_empty()
         {
             let uses = Uses::of(maps);
@@ -156,9 +156,9 @@ pub(crate) fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceL
                     if over_of.contains_key(&slot) {
                         continue;
                     }
-                    let turn = kernel.turn;
+                    let wave = kernel.wave;
                     if let Some(input) =
-                        donor(graph, &uses, turn, slot, made_of_it, &places, &last_read, &taken)
+                        donor(graph, &uses, wave, slot, made_of_it, &places, &last_read, &taken)
                     {
                         taken[input] = true;
                         over_of.insert(slot, input);
@@ -283,7 +283,7 @@ impl Uses<'_> {
 
 /// Where a kernel's results belong: those of a product and its like on the first shelf that it does not read from.
 fn shelf(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -> usize {
-    if !matches!(kernel.work, KernelBody::Native(_)) {
+    if !matches!(kernel.body, KernelBody::Native(_)) {
         return 0;
     }
     let read: Vec<usize> = kernel.reads().into_iter().filter_map(|slot| regions[slot]).collect();
@@ -293,7 +293,7 @@ fn shelf(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -> us
 /// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements
 /// are as large; and no other result is a copy of it.
 fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> usize) -> Option<Slot> {
-    let KernelBody::Native(s) = &kernel.work else { return None };
+    let KernelBody::Native(s) = &kernel.body else { return None };
     let epilogue = s.epilogue.as_ref()?;
     let product = s.output.slot;
     let result = epilogue.stores.first()?.access.slot;

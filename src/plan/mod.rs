@@ -86,7 +86,7 @@ pub(crate) fn compile(
     let order = fusion.order(!fuse, age);
     let mut arguments = Arguments::default();
     let mut kernels = Vec::new();
-    for (turn, g) in order.into_iter().enumerate().flat_map(|(t, turn)| turn.into_iter().map(move |g| (t, g)))
+    for (wave, g) in order.into_iter().enumerate().flat_map(|(w, wave)| wave.into_iter().map(move |g| (w, g)))
     {
         let group = &fusion.groups[g];
         let mut work = match &group.body {
@@ -96,9 +96,9 @@ pub(crate) fn compile(
             Body::Merged => continue,
         };
         work.maps_mut().for_each(|m| arguments.number(m));
-        kernels.push(Kernel { turn, ..describe(graph, work, &group.members, &group.outputs) });
+        kernels.push(Kernel { wave, ..describe(graph, work, &group.members, &group.outputs) });
     }
-    let sites = Sites::number(kernels.iter_mut().flat_map(|k: &mut Kernel| k.work.maps_mut()), graph);
+    let sites = Sites::number(kernels.iter_mut().flat_map(|k: &mut Kernel| k.body.maps_mut()), graph);
     let layout = memory::plan_memory(graph, &kernels, rules);
     let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(graph, n)).collect();
     let slot_dtypes = graph.nodes.iter().map(|n| n.dtype).collect();
@@ -128,7 +128,7 @@ impl Arguments {
 }
 
 /// Adds what reports and guards say of a kernel.
-fn describe(graph: &PlanGraph, work: KernelBody, members: &[usize], outputs: &[usize]) -> Kernel {
+fn describe(graph: &PlanGraph, body: KernelBody, members: &[usize], outputs: &[usize]) -> Kernel {
     let written: HashSet<usize> = outputs.iter().copied().collect();
     let part = |n: usize| {
         let node = &graph.nodes[n];
@@ -145,7 +145,7 @@ fn describe(graph: &PlanGraph, work: KernelBody, members: &[usize], outputs: &[u
     let computed = computed_inside(graph, members);
     let parts: Vec<FusedOp> = computed.into_iter().map(part).collect();
     let mut kernel =
-        Kernel { work, turn: 0, label: String::new(), parts, flops: 0, bytes_read: 0, bytes_written: 0 };
+        Kernel { body, wave: 0, label: String::new(), parts, flops: 0, bytes_read: 0, bytes_written: 0 };
     let bytes = |slots: Vec<usize>| -> u64 {
         slots.iter().map(|&s| (graph.nodes[s].shape.numel() * graph.nodes[s].dtype.size()) as u64).sum()
     };
@@ -153,7 +153,7 @@ fn describe(graph: &PlanGraph, work: KernelBody, members: &[usize], outputs: &[u
     kernel.bytes_read = bytes(kernel.reads().into_iter().filter(|s| !own.contains(s)).collect());
     kernel.bytes_written = bytes(outputs.to_vec());
     kernel.flops = kernel.maps().map(map_flops).sum();
-    if let KernelBody::Native(s) = &kernel.work {
+    if let KernelBody::Native(s) = &kernel.body {
         kernel.flops += special_flops(s);
     }
     kernel.label = label(&kernel);
@@ -196,7 +196,7 @@ fn map_flops(map: &MapKernel) -> u64 {
 
 fn special_flops(s: &NativeKernel) -> u64 {
     let out = s.output.shape.numel() as u64;
-    match s.special {
+    match s.op {
         NativeOp::Matmul => {
             let shape = s.operands[0].shape;
             2 * out * shape[shape.rank() - 1] as u64
@@ -209,7 +209,7 @@ fn special_flops(s: &NativeKernel) -> u64 {
         NativeOp::Attention { causal, .. } | NativeOp::AttentionGrad { causal, .. } => {
             let (q, k, v) = (s.operands[0].shape, s.operands[1].shape, s.operands[2].shape);
             let scores = (q[0] * q[1] * q[2] * k[2]) as u64;
-            let products = if matches!(s.special, NativeOp::Attention { .. }) { [1, 1] } else { [3, 2] };
+            let products = if matches!(s.op, NativeOp::Attention { .. }) { [1, 1] } else { [3, 2] };
             let full = 2 * scores * (products[0] * q[3] as u64 + products[1] * v[3] as u64);
             if causal { full / 2 } else { full }
         }

@@ -22,7 +22,7 @@ impl Fusion<'_> {
     pub(super) fn attach_prologues(&mut self) {
         for g in 0..self.groups.len() {
             let Body::Native(s) = &self.groups[g].body else { continue };
-            if s.special != NativeOp::Matmul {
+            if s.op != NativeOp::Matmul {
                 continue;
             }
             for number in 0..s.operands.len() {

@@ -37,7 +37,7 @@ pub struct PlanReport {
 impl PlanReport {
     pub(crate) fn of(plan: &Plan) -> PlanReport {
         let kernels = plan.kernels.iter().map(|k| {
-            let instances = if let KernelBody::Map(maps) = &k.work { maps.len() } else { 1 };
+            let instances = if let KernelBody::Map(maps) = &k.body { maps.len() } else { 1 };
             KernelReport {
                 label: k.label.clone(),
                 kind: k.kind(),

@@ -300,7 +300,7 @@ impl Fusion<'_> {
         let iterations = match &self.groups[g].body {
             // Random numbers are many instructions, and asked for once.
             Body::Map { maps, .. } if !maps.iter().any(draws) => maps.iter().map(MapKernel::iterations).sum(),
-            Body::Native(s) if s.special == NativeOp::Matmul => multiplications(s),
+            Body::Native(s) if s.op == NativeOp::Matmul => multiplications(s),
             _ => return false,
         };
         // Rows that are looked up are not the whole table.
@@ -314,9 +314,7 @@ impl Fusion<'_> {
     /// so do the halves of the other ones.
     fn are_last_to_read(&self, both: [usize; 2], readers: &[(usize, usize)]) -> bool {
         let long = |g: usize| match &self.groups[g].body {
-            Body::Native(s)
-                if s.special == NativeOp::Matmul && multiplications(s) > SMALL_KERNEL_ITERATIONS =>
-            {
+            Body::Native(s) if s.op == NativeOp::Matmul && multiplications(s) > SMALL_KERNEL_ITERATIONS => {
                 Some(s)
             }
             _ => None,

@@ -82,7 +82,7 @@ impl SubKernel {
             };
             (0..rank).filter(|&axis| axis != but).map(cut).collect()
         };
-        let mut all = match &self.kernel.special {
+        let mut all = match &self.kernel.op {
             NativeOp::Matmul => {
                 let (row, column) = (rank - 2, rank - 1);
                 let mut all: Vec<SplitAxis> = (0..row)
@@ -134,7 +134,7 @@ impl SubKernel {
             let start = self.ranges[axis].start;
             part.ranges[axis] = start + of.start..start + of.end;
         }
-        match &mut part.kernel.special {
+        match &mut part.kernel.op {
             NativeOp::Conv(_, attrs) if cut.groups => attrs.groups = range.len(),
             NativeOp::ScatterAdd { axis } if cut.output == Some(*axis) => part.index_base += range.start,
             NativeOp::FirstPosition => part.index_base += range.start,
@@ -271,7 +271,7 @@ impl SubKernel {
         }
         let mut template = NativeKernel { epilogue: None, ..self.kernel.clone() };
         template.output = self.kernel.output.alone();
-        let is_conv = matches!(template.special, NativeOp::Conv(..));
+        let is_conv = matches!(template.op, NativeOp::Conv(..));
         let mut moved = Vec::new();
         for (number, operand) in template.operands.iter_mut().enumerate() {
             // Convolutions do not look at strides.
@@ -281,7 +281,7 @@ impl SubKernel {
             }
         }
         let mut lowered = kernel_select::lower(&template, caps, None);
-        if self.accumulation_passes > 1 && is_summed_up(&self.kernel.special) {
+        if self.accumulation_passes > 1 && is_summed_up(&self.kernel.op) {
             self.make_room(&mut lowered);
         }
         for dispatch in &mut lowered.dispatches {
@@ -371,12 +371,12 @@ impl SubKernel {
 }
 
 fn is_attention(kernel: &NativeKernel) -> bool {
-    matches!(kernel.special, NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. })
+    matches!(kernel.op, NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. })
 }
 
 /// Whether turns are added up in memory of their own, and then finished; else they are added to the result.
-fn is_summed_up(special: &NativeOp) -> bool {
-    matches!(special, NativeOp::Matmul | NativeOp::Conv(..))
+fn is_summed_up(op: &NativeOp) -> bool {
+    matches!(op, NativeOp::Matmul | NativeOp::Conv(..))
 }
 
 /// How sums of a lane lie in memory.
@@ -476,7 +476,7 @@ mod tests {
         }
     }
 
-    fn kernel(special: NativeOp, shapes: [&[usize]; 3]) -> NativeKernel {
+    fn kernel(op: NativeOp, shapes: [&[usize]; 3]) -> NativeKernel {
         let operand = |slot: Slot, shape: &[usize]| {
             let shape = Shape::of(shape);
             let strides = shape.strides()[..shape.rank()].to_vec();
@@ -484,7 +484,7 @@ mod tests {
         };
         let [a, b, c] = shapes;
         let operands = vec![operand(0, a), operand(1, b)];
-        NativeKernel { special, operands, output: operand(2, c), prologues: vec![], epilogue: None }
+        NativeKernel { op, operands, output: operand(2, c), prologues: vec![], epilogue: None }
     }
 
     /// The parts of a kernel that see at most so many pieces, after a look at whether every result is computed once, in
@@ -547,7 +547,7 @@ mod tests {
             [&[1, 12, 8, 8], &[8, 3, 3, 3], &[1, 8, 8, 8]],
         );
         for part in parts(&grouped, 8) {
-            let NativeOp::Conv(_, attrs) = &part.kernel.special else { panic!("it stays what it is") };
+            let NativeOp::Conv(_, attrs) = &part.kernel.op else { panic!("it stays what it is") };
             let [x, w] = [0, 1].map(|k| &part.kernel.operands[k].shape);
             assert_eq!(x[1], attrs.groups * w[1]);
         }

@@ -78,7 +78,7 @@ pub(crate) fn detours(
 impl StagedKernel {
     /// All of a kernel, if there is a way to cut it.
     fn whole(kernel: &NativeKernel) -> Option<StagedKernel> {
-        let extents: Vec<usize> = match kernel.special {
+        let extents: Vec<usize> = match kernel.op {
             _ if kernel.epilogue.is_some() => return None,
             NativeOp::ArgSort { .. } | NativeOp::Cumsum { .. } => kernel.output.shape.to_vec(),
             NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
@@ -90,7 +90,7 @@ impl StagedKernel {
     }
 
     fn of(whole: &NativeKernel, ranges: Vec<Range<usize>>) -> StagedKernel {
-        let (kernel, views) = match whole.special {
+        let (kernel, views) = match whole.op {
             NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
                 attention::detached(whole, [ranges[0].clone(), ranges[1].clone()])
             }
@@ -101,7 +101,7 @@ impl StagedKernel {
 
     /// It in two, if it can be cut any more: lines themselves only if nothing else is left, and only of running sums.
     fn halves(&self, whole: &NativeKernel) -> Option<[StagedKernel; 2]> {
-        let (line, last) = match whole.special {
+        let (line, last) = match whole.op {
             NativeOp::ArgSort { axis, .. } => (Some(axis), None),
             NativeOp::Cumsum { axis } => (Some(axis), Some(axis)),
             _ => (None, None),
@@ -119,7 +119,7 @@ impl StagedKernel {
 
     /// The axis of running sums of which this part has only some.
     fn cut_line(&self, whole: &NativeKernel) -> Option<usize> {
-        let NativeOp::Cumsum { axis } = whole.special else { return None };
+        let NativeOp::Cumsum { axis } = whole.op else { return None };
         (self.ranges[axis].len() < whole.output.shape[axis]).then_some(axis)
     }
 
@@ -151,7 +151,7 @@ impl StagedKernel {
 
     /// The order of a single line, if it is too long for the kernel.
     fn long_sort(&self, first: Slot, rules: &DeviceLimits) -> Option<KernelSequence> {
-        let NativeOp::ArgSort { axis, descending, .. } = self.kernel.special else { return None };
+        let NativeOp::ArgSort { axis, descending, .. } = self.kernel.op else { return None };
         let output = &self.views[1][0];
         // With every element as often as it is seen.
         let x = Operand { shape: output.shape, ..self.views[0][0].clone() };

@@ -46,7 +46,7 @@ impl Builder<'_> {
     pub(super) fn find_noted(&mut self) {
         let mut writers = Writers::new();
         for kernel in &self.plan.kernels {
-            if let KernelBody::Map(maps) = &kernel.work
+            if let KernelBody::Map(maps) = &kernel.body
                 && let [map] = &maps[..]
             {
                 for store in &map.stores {
@@ -55,7 +55,7 @@ impl Builder<'_> {
             }
         }
         for kernel in &self.plan.kernels {
-            let KernelBody::Native(s) = &kernel.work else { continue };
+            let KernelBody::Native(s) = &kernel.body else { continue };
             let needed =
                 kernel_select::needs_absmax(s, self.target.caps, self.target.choices.of(s, self.target.caps));
             for (number, operand) in s.operands.iter().enumerate().take(2).filter(|(n, _)| needed[*n]) {
@@ -108,7 +108,7 @@ impl Builder<'_> {
     /// What is known of a product's operands.
     pub(super) fn known_of(&self, s: &NativeKernel) -> [Option<AbsMax>; 2] {
         let known = |number: usize| {
-            let operand = s.operands.get(number).filter(|_| s.special == NativeOp::Matmul)?;
+            let operand = s.operands.get(number).filter(|_| s.op == NativeOp::Matmul)?;
             let noted = self.noted.iter().find(|noted| noted.matrix == operand.slot)?;
             let (lanes, shape) = lanes_of(operand, number)?;
             let list = noted.lists[lanes as usize].filter(|_| noted.program.shape() == shape)?;

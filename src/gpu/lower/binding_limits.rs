@@ -113,8 +113,8 @@ impl Builder<'_> {
             let places = self.place_scratch(&bytes.collect::<Vec<u64>>(), 0).places;
             let slices = places.iter().zip(&slots);
             self.aside.extend(slices.map(|(&(at, bytes), &(dtype, _))| ScratchSlot { at, bytes, dtype }));
-            for work in works {
-                if self.add(k, &Kernel { work, ..kernel.clone() }).is_err() {
+            for body in works {
+                if self.add(k, &Kernel { body, ..kernel.clone() }).is_err() {
                     return Err(error);
                 }
             }

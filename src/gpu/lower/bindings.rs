@@ -162,7 +162,7 @@ impl Builder<'_> {
             let bytes = rest.min(rules.block - start);
             pieces.push(Source::Arena { block, start, bytes });
             rest -= bytes;
-            (block, start) = (block + rules.turn(), 0);
+            (block, start) = (block + rules.region_period(), 0);
         }
         pieces
     }
@@ -194,7 +194,7 @@ pub(super) fn block(source: &Source) -> Option<usize> {
 
 /// The slot of the plan that a kernel's memory is, if it is one.
 fn slot_of(kernel: &Kernel, memory: Memory) -> Option<Slot> {
-    match (memory, &kernel.work) {
+    match (memory, &kernel.body) {
         (Memory::Slot(slot), _) => Some(slot),
         (Memory::Operand(n), KernelBody::Native(s)) => Some(s.operands[n].slot),
         (Memory::Output, KernelBody::Native(s)) => Some(s.output.slot),

@@ -80,7 +80,7 @@ mod tests {
 
     /// The kernels of every dispatch of a plan, each in a turn of its own.
     fn dispatches(mut plan: Plan, usage: CompileMode) -> Vec<Vec<usize>> {
-        plan.kernels.iter_mut().enumerate().for_each(|(k, kernel)| kernel.turn = k);
+        plan.kernels.iter_mut().enumerate().for_each(|(k, kernel)| kernel.wave = k);
         let (rules, choices) = (rules(), Selections::default());
         let target = target(&Caps::FULL, &rules, &choices);
         let assembly = lower_plan(&plan, &target, usage).expect("the plan has shaders");
@@ -164,7 +164,7 @@ mod tests {
         let product = plan.kernels.iter().position(|k| k.kind() == "matmul").expect("it runs");
         let turns: Vec<&DispatchSpec> = assembly.drafts.iter().filter(|d| d.kernels == [product]).collect();
         let aside = |source: &Source| match source {
-            Source::Arena { block, start, .. } if block % rules.turn() == rules.regions => {
+            Source::Arena { block, start, .. } if block % rules.region_period() == rules.regions => {
                 Some((*block, *start))
             }
             _ => None,

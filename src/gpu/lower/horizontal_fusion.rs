@@ -34,7 +34,7 @@ struct Candidate {
 
 impl Builder<'_> {
     /// The kernels of a turn: those that can, together.
-    pub(super) fn add_turn(&mut self, turn: Range<usize>) -> Result<()> {
+    pub(super) fn add_wave(&mut self, turn: Range<usize>) -> Result<()> {
         let plan = self.plan;
         if let Some(crowd) = self.lower_concurrent_gemms(&plan.kernels[turn.clone()]) {
             for (k, lowered) in turn.zip(crowd) {
@@ -230,7 +230,7 @@ impl Builder<'_> {
 }
 
 fn special_of(kernel: &Kernel) -> Option<&NativeKernel> {
-    if let KernelBody::Native(s) = &kernel.work { Some(s) } else { None }
+    if let KernelBody::Native(s) = &kernel.body { Some(s) } else { None }
 }
 
 #[cfg(test)]
@@ -248,7 +248,7 @@ mod tests {
 
     /// The texts of all shaders of a plan whose kernels all have the same turn, and the kernels of each.
     fn shaders(mut plan: Plan, caps: &Caps, slots: usize) -> Vec<(String, Vec<usize>)> {
-        plan.kernels.iter_mut().for_each(|kernel| kernel.turn = 0);
+        plan.kernels.iter_mut().for_each(|kernel| kernel.wave = 0);
         let (rules, choices) =
             (crate::plan::memory::DeviceLimits { slots, ..rules() }, Selections::default());
         let target = target(caps, &rules, &choices);
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn kernels_that_take_long_have_dispatches_of_their_own() {
         let mut plan = four();
-        plan.kernels.iter_mut().for_each(|kernel| kernel.turn = 0);
+        plan.kernels.iter_mut().for_each(|kernel| kernel.wave = 0);
         let (rules, choices) = (rules(), Selections::default());
         let mut target = target(&Caps::MINIMAL, &rules, &choices);
         let most = |target: &LoweringTarget| {
@@ -384,7 +384,7 @@ mod tests {
         realize_all(&both);
         let turns = with_last_plan(|plan| {
             let is_product = |kernel: &&Kernel| kernel.kind() == "matmul";
-            plan.kernels.iter().filter(is_product).map(|kernel| kernel.turn).collect::<Vec<_>>()
+            plan.kernels.iter().filter(is_product).map(|kernel| kernel.wave).collect::<Vec<_>>()
         });
         assert_eq!(turns, [1, 1]);
         for (together, alone) in both.iter().zip([early(), late()]) {
@@ -462,7 +462,7 @@ mod tests {
     /// The turns of a plan's products, by how many results they have.
     fn turns_of_products() -> Vec<(usize, usize)> {
         with_last_plan(|plan| {
-            let products = plan.kernels.iter().filter_map(|k| Some((special_of(k)?, k.turn)));
+            let products = plan.kernels.iter().filter_map(|k| Some((special_of(k)?, k.wave)));
             let mut all: Vec<_> = products.map(|(s, turn)| (s.output.shape.numel(), turn)).collect();
             all.sort_unstable();
             all
@@ -532,7 +532,7 @@ mod tests {
         realize_all(&all);
         let turns = with_last_plan(|plan| {
             let is_sum = |kernel: &&Kernel| kernel.kind() == "reduce" && kernel.label.contains("max");
-            plan.kernels.iter().filter(is_sum).map(|kernel| kernel.turn).collect::<Vec<_>>()
+            plan.kernels.iter().filter(is_sum).map(|kernel| kernel.wave).collect::<Vec<_>>()
         });
         assert!(
             turns.len() >= 8 && turns.windows(2).filter(|two| two[0] == two[1]).count() >= 6,

@@ -34,7 +34,7 @@ impl fmt::Display for Variant {
 
 /// The ways to compute a kernel on such an adapter; none where there is no choice.
 pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
-    match kernel.special {
+    match kernel.op {
         NativeOp::Matmul | NativeOp::Conv(..) => {
             gemm::variants(kernel, caps).into_iter().map(Variant::Product).collect()
         }
@@ -65,7 +65,7 @@ pub(crate) fn lower_knowing(
     if kernel.output.shape.numel() == 0 {
         return Lowered::default();
     }
-    match kernel.special {
+    match kernel.op {
         NativeOp::Matmul | NativeOp::Conv(..) => {
             gemm::lower(kernel, caps, wanted.and_then(Variant::product), largest)
         }

@@ -118,14 +118,14 @@ pub(super) fn lower_plan(plan: &Plan, target: &LoweringTarget, usage: CompileMod
         guard::inputs(plan).for_each(|slot| builder.count_nonfinite(slot));
     }
     let mut first = 0;
-    for turn in plan.kernels.chunk_by(|a, b| a.turn == b.turn) {
-        let (k, end) = (first, first + turn.len());
-        match turn {
+    for wave in plan.kernels.chunk_by(|a, b| a.wave == b.wave) {
+        let (k, end) = (first, first + wave.len());
+        match wave {
             [kernel] => builder.add(k, kernel)?,
-            _ => builder.add_turn(k..end)?,
+            _ => builder.add_wave(k..end)?,
         }
         if guarded {
-            turn.iter().flat_map(guard::results).for_each(|slot| builder.count_nonfinite(slot));
+            wave.iter().flat_map(guard::results).for_each(|slot| builder.count_nonfinite(slot));
         }
         first = end;
     }
@@ -175,7 +175,7 @@ impl Builder<'_> {
     fn add(&mut self, k: usize, kernel: &Kernel) -> Result<()> {
         let named = |error: Error| error.with_context(&describe(kernel));
         self.check_count(kernel).map_err(named)?;
-        match &kernel.work {
+        match &kernel.body {
             KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => {
                 maps.iter().try_for_each(|map| self.add_crowded(k, kernel, &map.simplified())).map_err(named)
             }
@@ -193,7 +193,7 @@ impl Builder<'_> {
     /// not tuned.
     fn lowered(&self, kernel: &Kernel, wanted: Option<kernel_select::Variant>) -> Option<MapLowered> {
         let LoweringTarget { caps, rules, .. } = self.target;
-        match &kernel.work {
+        match &kernel.body {
             KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => None,
             KernelBody::Map(maps) => {
                 let writes = |noted: &&Noted| maps[0].stores.iter().any(|s| s.access.slot == noted.matrix);

@@ -77,19 +77,19 @@ mod tests {
     fn texts(caps: &Caps, product: impl Fn() -> Tensor) -> Vec<String> {
         product().realize();
         let mut plan = with_last_plan(Plan::clone);
-        let KernelBody::Native(mut s) = plan.kernels.pop().expect("a product").work else {
+        let KernelBody::Native(mut s) = plan.kernels.pop().expect("a product").body else {
             panic!("a product")
         };
         let kernels: Vec<_> = plan.kernels.drain(..).collect();
         for kernel in &kernels {
-            let KernelBody::Map(maps) = &kernel.work else { panic!("{}", kernel.label) };
+            let KernelBody::Map(maps) = &kernel.body else { panic!("{}", kernel.label) };
             let mut map = maps[0].simplified();
             let made = map.stores.pop().expect("an operand").access.slot;
             let operands = (0..2).filter(|&k| s.operands[k].slot == made);
             s.prologues.extend(operands.map(|operand| Prologue { operand, map: map.clone() }));
         }
         assert!(!s.prologues.is_empty());
-        plan.kernels = vec![Kernel { work: KernelBody::Native(s), ..kernels[0].clone() }];
+        plan.kernels = vec![Kernel { body: KernelBody::Native(s), ..kernels[0].clone() }];
         shaders_of(&plan, caps, CompileMode::Baseline).into_iter().map(|shader| shader.source).collect()
     }
 

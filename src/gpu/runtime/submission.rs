@@ -40,8 +40,7 @@ impl CostModel {
     /// The seconds that a dispatch of a kernel takes, of so many that it has. Every one of those that sort moves all that is
     /// sorted.
     pub fn seconds_each(self, kernel: &Kernel, dispatches: usize) -> f64 {
-        let sorts =
-            matches!(&kernel.work, KernelBody::Native(s) if matches!(s.special, NativeOp::ArgSort { .. }));
+        let sorts = matches!(&kernel.body, KernelBody::Native(s) if matches!(s.op, NativeOp::ArgSort { .. }));
         self.seconds(kernel) / if sorts { 1.0 } else { dispatches as f64 }
     }
 
@@ -113,8 +112,8 @@ mod tests {
 
     fn kernel(flops: u64) -> Kernel {
         Kernel {
-            work: crate::plan::kernel::KernelBody::Map(Vec::new()),
-            turn: 0,
+            body: crate::plan::kernel::KernelBody::Map(Vec::new()),
+            wave: 0,
             label: String::new(),
             parts: Vec::new(),
             flops,

@@ -115,13 +115,13 @@ pub fn tune(
     let (mut tried, all) = (0, problems.all.iter().map(|p| p.ways).sum());
     progress(0, all);
     let on_trial = context.try_pipelines();
-    for Problem { name, kernel, special, ways, uses } in &problems.all {
+    for Problem { name, kernel, native, ways, uses } in &problems.all {
         if crate::clock::Instant::now() >= until {
             tuning.left += 1;
             continue;
         }
         let before = tried;
-        let raced = trial::Candidate::new(&context, kernel, special).and_then(|trial| {
+        let raced = trial::Candidate::new(&context, kernel, native).and_then(|trial| {
             trial::race(&trial, until, || {
                 tried += 1;
                 progress(tried, all);
@@ -167,7 +167,7 @@ pub fn tune(
 struct Problem {
     name: String,
     kernel: crate::plan::kernel::Kernel,
-    special: crate::plan::kernel::NativeKernel,
+    native: crate::plan::kernel::NativeKernel,
     ways: usize,
     uses: usize,
 }
@@ -185,19 +185,19 @@ impl Problems {
     fn add(&mut self, plan: &crate::plan::Plan, context: &super::device::context::Context) {
         let kept = context.kept();
         for kernel in &plan.kernels {
-            let crate::plan::kernel::KernelBody::Native(special) = &kernel.work else { continue };
-            let ways = super::lower::kernel_select::variants(special, &context.caps).len();
+            let crate::plan::kernel::KernelBody::Native(native) = &kernel.body else { continue };
+            let ways = super::lower::kernel_select::variants(native, &context.caps).len();
             if ways == 0 {
                 continue;
             }
-            let name = problem::name(special);
+            let name = problem::name(native);
             if kept.choices.get(&name).is_some() {
                 self.known.insert(name);
             } else if let Some(same) = self.all.iter_mut().find(|p| p.name == name) {
                 same.uses += 1;
             } else {
-                let (kernel, special) = (kernel.clone(), (**special).clone());
-                self.all.push(Problem { name, kernel, special, ways, uses: 1 });
+                let (kernel, native) = (kernel.clone(), (**native).clone());
+                self.all.push(Problem { name, kernel, native, ways, uses: 1 });
             }
         }
     }

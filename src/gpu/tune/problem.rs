@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The name of a kernel's problem, which is the same in every run and every plan.
 pub(super) fn name(kernel: &NativeKernel) -> String {
-    let mut text = match &kernel.special {
+    let mut text = match &kernel.op {
         NativeOp::Conv(kind, a) => format!(
             "{kind:?} stride {:?} padding {:?} dilation {:?} groups {}",
             a.stride, a.padding, a.dilation, a.groups
@@ -36,10 +36,10 @@ pub(super) fn name(kernel: &NativeKernel) -> String {
 }
 
 /// The kernel alone, its operands being inputs.
-pub(super) fn plan(kernel: &Kernel, special: &NativeKernel, rules: &DeviceLimits) -> Plan {
-    let mut special = NativeKernel { prologues: Vec::new(), epilogue: None, ..special.clone() };
+pub(super) fn plan(kernel: &Kernel, native: &NativeKernel, rules: &DeviceLimits) -> Plan {
+    let mut native = NativeKernel { prologues: Vec::new(), epilogue: None, ..native.clone() };
     let mut slots: Vec<(usize, DType, usize)> = Vec::new();
-    for operand in &mut special.operands {
+    for operand in &mut native.operands {
         let needed = end(operand);
         let slot = slots.iter().position(|(slot, ..)| *slot == operand.slot).unwrap_or_else(|| {
             slots.push((operand.slot, operand.dtype, 0));
@@ -50,14 +50,14 @@ pub(super) fn plan(kernel: &Kernel, special: &NativeKernel, rules: &DeviceLimits
     }
     let inputs: Vec<usize> = (0..slots.len()).collect();
     let output = slots.len();
-    slots.push((special.output.slot, special.output.dtype, end(&special.output)));
-    special.output.slot = output;
+    slots.push((native.output.slot, native.output.dtype, end(&native.output)));
+    native.output.slot = output;
     let slot_bytes: Vec<usize> = slots.iter().map(|s| s.2 * rules.sizes[s.1 as usize]).collect();
     let outputs = vec![Output { slot: output, bytes: slot_bytes[output], over: None }];
     let places = inputs.iter().map(|&k| Place::Input(k)).chain([Place::Output(0)]).collect();
     let peak_bytes = slot_bytes.iter().sum();
     Plan {
-        kernels: vec![Kernel { work: KernelBody::Native(Box::new(special)), ..kernel.clone() }],
+        kernels: vec![Kernel { body: KernelBody::Native(Box::new(native)), ..kernel.clone() }],
         layout: Layout { places, arena: Vec::new(), inputs, outputs, peak_bytes },
         arguments: Vec::new(),
         slot_bytes,

@@ -107,7 +107,7 @@ fn masked_attention() {
 /// What a way of a trial computes.
 fn values(trial: &Candidate, way: &str) -> Vec<f32> {
     let program = trial.program(way).unwrap_or_else(|e| panic!("{way}: {e}"));
-    let output = &trial.special().output;
+    let output = &trial.native().output;
     let results = program
         .run(trial.plan(), &trial.inputs, &[], &Cell::new(false))
         .unwrap_or_else(|e| panic!("{way}: {e}"));
@@ -150,14 +150,14 @@ fn every_way_gives_what_the_default_one_gives() {
     assert!(problems.all.len() >= 11, "{} problems", problems.all.len());
     let mut compared = 0;
     for p in &problems.all {
-        let trial = Candidate::new(&context, &p.kernel, &p.special).expect("there is memory");
+        let trial = Candidate::new(&context, &p.kernel, &p.native).expect("there is memory");
         let ways = trial.ways();
         assert!(ways.len() > 1 && ways[0] == DEFAULT, "{}: {ways:?}", p.name);
         trial.compile(&ways);
         let expected = values(&trial, DEFAULT);
         let largest = expected.iter().fold(0f32, |m, x| m.max(x.abs()));
         assert!(largest > 0.0 && largest.is_finite(), "{}: {largest}", p.name);
-        let halves = p.special.operands.iter().any(|o| o.dtype == DType::F16);
+        let halves = p.native.operands.iter().any(|o| o.dtype == DType::F16);
         let tolerance = largest * if halves { 2e-3 } else { 1e-5 };
         for way in &ways[1..] {
             for (k, (x, y)) in values(&trial, way).iter().zip(&expected).enumerate() {
@@ -206,10 +206,10 @@ fn shaders(plan: &Plan, caps: &Caps, choices: &Selections) -> Vec<String> {
 /// The kernels of a plan that are not generated from loops, each with a copy of the plan that has it alone.
 fn alone(plan: &Plan) -> Vec<(Plan, NativeKernel)> {
     let one = |kernel: &Kernel| {
-        let KernelBody::Native(special) = &kernel.work else { return None };
+        let KernelBody::Native(native) = &kernel.body else { return None };
         let mut plan = plan.clone();
         plan.kernels = vec![kernel.clone()];
-        Some((plan, NativeKernel::clone(special)))
+        Some((plan, NativeKernel::clone(native)))
     };
     plan.kernels.iter().filter_map(one).collect()
 }
@@ -235,7 +235,7 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
     let (caps, rules) = (Caps::FULL, rules());
     let mut cooperative = [0; 3];
     for (mut plan, mut kernel) in plans.iter().flat_map(|prepared| alone(prepared.plan())) {
-        let kind = match kernel.special.name() {
+        let kind = match kernel.op.name() {
             "matmul" => 0,
             name if name.starts_with("conv") => 1,
             name if name.starts_with("attention") => 2,
@@ -244,7 +244,7 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
         // A CPU computes attention of halves in f32; a GPU does not.
         if kind == 2 {
             kernel.operands.iter_mut().chain([&mut kernel.output]).for_each(|o| o.dtype = DType::F16);
-            plan.kernels[0].work = KernelBody::Native(Box::new(kernel.clone()));
+            plan.kernels[0].body = KernelBody::Native(Box::new(kernel.clone()));
         }
         let name = problem::name(&kernel);
         for variant in variants(&kernel, &caps) {
@@ -274,7 +274,7 @@ fn a_choice_changes_the_shader_of_its_problem_alone_and_only_if_it_fits() {
     let specials: Vec<_> = plan
         .kernels
         .iter()
-        .filter_map(|k| if let KernelBody::Native(s) = &k.work { Some(s) } else { None })
+        .filter_map(|k| if let KernelBody::Native(s) = &k.body { Some(s) } else { None })
         .collect();
     assert_eq!(specials.len(), 2);
     let name = problem::name(specials[0]);

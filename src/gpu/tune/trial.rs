@@ -28,8 +28,8 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    pub fn new(context: &Arc<Context>, kernel: &Kernel, special: &NativeKernel) -> Result<Candidate> {
-        let plan = problem::plan(kernel, special, &context.rules);
+    pub fn new(context: &Arc<Context>, kernel: &Kernel, native: &NativeKernel) -> Result<Candidate> {
+        let plan = problem::plan(kernel, native, &context.rules);
         let buffer = |slot: usize| -> Result<Storage> {
             let buffer = GpuBuffer::new(context, plan.slot_bytes[slot])?;
             fill(context, &buffer, plan.slot_dtypes[slot])?;
@@ -37,7 +37,7 @@ impl Candidate {
         };
         let inputs = plan.layout.inputs.iter().map(|&slot| buffer(slot)).collect::<Result<_>>()?;
         let output = buffer(plan.layout.outputs[0].slot)?;
-        Ok(Candidate { context: context.clone(), plan, name: problem::name(special), inputs, output })
+        Ok(Candidate { context: context.clone(), plan, name: problem::name(native), inputs, output })
     }
 
     /// It alone.
@@ -46,9 +46,9 @@ impl Candidate {
         &self.plan
     }
 
-    pub fn special(&self) -> &NativeKernel {
-        match &self.plan.kernels[0].work {
-            KernelBody::Native(special) => special,
+    pub fn native(&self) -> &NativeKernel {
+        match &self.plan.kernels[0].body {
+            KernelBody::Native(native) => native,
             KernelBody::Map(_) | KernelBody::Rows(_) => unreachable!("a trial is of a kernel with variants"),
         }
     }
@@ -56,9 +56,9 @@ impl Candidate {
     /// The names of the ways there are, the default one first, without those that are the default by another name.
     pub fn ways(&self) -> Vec<String> {
         let caps = &self.context.caps;
-        let default = kernel_select::lower(self.special(), caps, None);
-        let others = kernel_select::variants(self.special(), caps).into_iter();
-        let others = others.filter(|v| kernel_select::lower(self.special(), caps, Some(*v)) != default);
+        let default = kernel_select::lower(self.native(), caps, None);
+        let others = kernel_select::variants(self.native(), caps).into_iter();
+        let others = others.filter(|v| kernel_select::lower(self.native(), caps, Some(*v)) != default);
         [DEFAULT.to_string()].into_iter().chain(others.map(|v| v.to_string())).collect()
     }
 

@@ -70,11 +70,11 @@ pub(crate) fn lower_items(
 }
 
 fn is_forward(kernel: &NativeKernel) -> bool {
-    matches!(kernel.special, NativeOp::Attention { .. })
+    matches!(kernel.op, NativeOp::Attention { .. })
 }
 
 fn problem(kernel: &NativeKernel) -> Problem {
-    match kernel.special {
+    match kernel.op {
         NativeOp::Attention { causal, scale } => Problem::of(kernel, causal, scale, 3),
         NativeOp::AttentionGrad { causal, scale } => Problem::of(kernel, causal, scale, 5),
         ref other => unreachable!("{other:?} is not attention"),

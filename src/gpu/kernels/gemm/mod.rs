@@ -39,7 +39,7 @@ pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
     if is_empty(kernel) {
         return Vec::new();
     }
-    match &kernel.special {
+    match &kernel.op {
         NativeOp::Conv(kind, attrs) => conv::variants(kernel, *kind, attrs, caps),
         _ => variant::all(&matmul::product(kernel), kernel.output.dtype, caps),
     }
@@ -53,7 +53,7 @@ fn is_empty(kernel: &NativeKernel) -> bool {
 /// The way for all of these products, where one dispatch for them takes less time than one for each.
 pub(crate) fn variant_together(kernels: &[&NativeKernel], caps: &Caps) -> Option<Variant> {
     let alone = |k: &NativeKernel| k.epilogue.is_none() && k.prologues.is_empty();
-    let plain = |k: &&NativeKernel| k.special == NativeOp::Matmul && alone(k) && !is_empty(k);
+    let plain = |k: &&NativeKernel| k.op == NativeOp::Matmul && alone(k) && !is_empty(k);
     let products: Vec<_> = kernels.iter().filter(|k| plain(k)).map(|k| matmul::product(k)).collect();
     if products.len() < kernels.len() {
         return None;
@@ -67,7 +67,7 @@ pub(crate) fn variant_together(kernels: &[&NativeKernel], caps: &Caps) -> Option
 pub(crate) fn variants_beside(kernels: &[&NativeKernel], caps: &Caps) -> Vec<Option<Variant>> {
     /// Fewer do not fill a device.
     const SEVERAL: usize = 3;
-    let tiled = |k: &&NativeKernel| match k.special {
+    let tiled = |k: &&NativeKernel| match k.op {
         NativeOp::Matmul if !is_empty(k) => matmul::tiled(k, caps),
         _ => None,
     };
@@ -84,7 +84,7 @@ pub(crate) fn variants_beside(kernels: &[&NativeKernel], caps: &Caps) -> Vec<Opt
 /// Of which operands a matrix product asks for the largest magnitudes of lanes: they need not be looked for where whoever
 /// wrote an operand noted them.
 pub(crate) fn needs_absmax(kernel: &NativeKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
-    if kernel.special != NativeOp::Matmul || is_empty(kernel) {
+    if kernel.op != NativeOp::Matmul || is_empty(kernel) {
         return [false; 2];
     }
     matmul::needs_absmax(kernel, caps, wanted)
@@ -102,7 +102,7 @@ pub(crate) fn lower(
     if count == 0 {
         return Lowered::default();
     }
-    match &kernel.special {
+    match &kernel.op {
         NativeOp::Conv(kind, attrs) => conv::lower(kernel, *kind, attrs, caps, wanted),
         _ if kernel.operands.iter().any(|o| o.shape.numel() == 0) => {
             Lowered { dispatches: vec![naive::zeros(count, kernel.output.dtype)], scratch: vec![] }

@@ -22,7 +22,7 @@ fn contiguous(slot: usize, dtype: DType, shape: &[usize]) -> Operand {
 
 fn matmul(dtype: DType, batch: usize, [m, n, k]: [usize; 3]) -> NativeKernel {
     NativeKernel {
-        special: NativeOp::Matmul,
+        op: NativeOp::Matmul,
         operands: vec![contiguous(0, dtype, &[batch, m, k]), contiguous(1, dtype, &[batch, k, n])],
         output: contiguous(2, dtype, &[batch, m, n]),
         prologues: vec![],
@@ -49,7 +49,7 @@ fn conv(
     };
     let attrs = ConvAttrs { stride: [stride; 2], padding: [padding; 2], dilation: [1; 2], groups };
     NativeKernel {
-        special: NativeOp::Conv(kind, attrs),
+        op: NativeOp::Conv(kind, attrs),
         operands: vec![contiguous(0, dtype, &a), contiguous(1, dtype, &b)],
         output: contiguous(2, dtype, &c),
         prologues: vec![],
@@ -271,7 +271,7 @@ fn split_operands_are_scaled_and_multiplied_three_times() {
 fn phases_share_all_taps_and_all_pixels() {
     for [size, kernel, stride, groups] in [[32, 3, 2, 1], [9, 5, 3, 1], [8, 1, 2, 1], [7, 3, 1, 1]] {
         let special = conv(ConvKind::InputGrad, DType::F32, [16, 16], [size, kernel, stride, groups]);
-        let NativeOp::Conv(kind, attrs) = &special.special else { unreachable!() };
+        let NativeOp::Conv(kind, attrs) = &special.op else { unreachable!() };
         let all = phases(&Geometry::new(&special, *kind, attrs));
         assert_eq!(all.len(), stride * stride);
         assert_eq!(all.iter().map(|p| p.taps[0] * p.taps[1]).sum::<usize>(), kernel * kernel);

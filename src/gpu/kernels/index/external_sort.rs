@@ -51,7 +51,7 @@ pub(crate) fn lower_external_sort(
         let [values, output] = [&values, &output].map(|all| all.narrowed(0, range.clone()));
         let sorted = if round < 2 { 1 } else { blocks[one].len() };
         let sort = NativeKernel {
-            special: NativeOp::ArgSort { axis: 0, descending, sorted },
+            op: NativeOp::ArgSort { axis: 0, descending, sorted },
             operands: vec![some_values.clone()],
             output: order.clone(),
             prologues: Vec::new(),

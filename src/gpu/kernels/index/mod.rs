@@ -26,7 +26,7 @@ pub(crate) fn lower(kernel: &NativeKernel, caps: &Caps) -> Lowered {
     if kernel.output.shape.numel() == 0 {
         return Lowered::default();
     }
-    match kernel.special {
+    match kernel.op {
         NativeOp::ScatterAdd { axis } => scatter::lower(kernel, axis, caps),
         NativeOp::ArgSort { axis, descending, sorted } => argsort::lower(kernel, axis, descending, sorted),
         NativeOp::Cumsum { axis } => cumsum::lower(kernel, axis),
