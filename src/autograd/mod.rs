@@ -103,8 +103,8 @@ fn walk(
             // The gradients of all operands read `g`, so they are computed together, and it is let go. Until then it is held, and so
             // takes the place of the logits.
             let of_operands = sources.iter().filter_map(|source| waiting.get(&source.node().id));
-            let beside = of_operands.map(|(_, gradient)| gradient.node()).chain([g.node()]).collect();
-            realize_with(&next.node(), beside)?;
+            let others = of_operands.map(|(_, gradient)| gradient.node()).chain([g.node()]).collect();
+            realize_with(&next.node(), others)?;
         }
     }
     used.iter().for_each(|node| node.release_tape());

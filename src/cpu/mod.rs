@@ -50,7 +50,7 @@ impl Executor for Cpu {
             min_rows_unsplit: 0,
             columns: false,
             prologues: false,
-            beside: false,
+            horizontal_fusion: false,
             sizes,
         })
     }

@@ -40,7 +40,7 @@ pub struct OpReport {
 }
 
 /// What is said besides of kernels without times.
-pub(super) fn beside(untimed: u64) -> String {
+pub(super) fn others(untimed: u64) -> String {
     match untimed {
         0 => String::new(),
         runs => {
@@ -190,6 +190,6 @@ impl fmt::Display for OpReport {
                 None => writeln!(f, "peak of {device}: unknown (volta::measure_peak measures it)")?,
             }
         }
-        write!(f, "{:.3} ms in kernels{}", total * 1e3, beside(self.untimed))
+        write!(f, "{:.3} ms in kernels{}", total * 1e3, others(self.untimed))
     }
 }

@@ -99,8 +99,8 @@ pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
 }
 
 /// Computes this node, and those `beside` it; what is a view of something stays one.
-pub(crate) fn realize_with(node: &Arc<Node>, beside: Vec<Arc<Node>>) -> Result<()> {
-    run(vec![node.clone()], beside)
+pub(crate) fn realize_with(node: &Arc<Node>, others: Vec<Arc<Node>>) -> Result<()> {
+    run(vec![node.clone()], others)
 }
 
 /// Recorded nodes from which on a device may begin while more of them are recorded. Each further part of a forward pass is

@@ -228,6 +228,6 @@ impl fmt::Display for Profile {
                 k.label
             )?;
         }
-        write!(f, "{:.3} ms in kernels{}", total * 1e3, by_op::beside(self.untimed))
+        write!(f, "{:.3} ms in kernels{}", total * 1e3, by_op::others(self.untimed))
     }
 }

@@ -183,7 +183,7 @@ impl Executor for Gpu {
         if !guarded {
             return Ok(Box::new(TieredProgram::new(context, plan)?));
         }
-        let choices = context.kept().choices.clone();
-        Ok(Box::new(GpuProgram::new(context, plan, CompileMode::Checked, &choices)?))
+        let selections = context.kept().selections.clone();
+        Ok(Box::new(GpuProgram::new(context, plan, CompileMode::Checked, &selections)?))
     }
 }

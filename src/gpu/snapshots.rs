@@ -62,7 +62,7 @@ pub(super) fn rules() -> DeviceLimits {
         min_rows_unsplit: 2048,
         columns: true,
         prologues: true,
-        beside: true,
+        horizontal_fusion: true,
         sizes,
     }
 }
@@ -71,10 +71,10 @@ pub(super) fn rules() -> DeviceLimits {
 pub(super) fn target<'a>(
     caps: &'a Caps,
     rules: &'a DeviceLimits,
-    choices: &'a Selections,
+    selections: &'a Selections,
 ) -> LoweringTarget<'a> {
-    let pace = CostModel::of(AdapterKind::Discrete);
-    LoweringTarget { who: "a GPU of the tests", caps, rules, choices, pace }
+    let cost_model = CostModel::of(AdapterKind::Discrete);
+    LoweringTarget { who: "a GPU of the tests", caps, rules, selections, cost_model }
 }
 
 /// The shaders of a plan for such an adapter.
@@ -246,15 +246,15 @@ fn large_products_store_their_steps_in_two() {
     let all = shaders(&Caps::FULL, large_products);
     assert!(all.iter().all(|shader| shader.source.contains("let eight = ")), "not all do");
     // Rows along k cross over from half to half, and rows along lanes do not.
-    let ways = ["ab", "a", "b", ""].map(|crossed: &str| {
+    let variants = ["ab", "a", "b", ""].map(|crossed: &str| {
         move |source: &str| {
             ["a", "b"]
                 .iter()
                 .all(|name| source.contains(&format!("let {name}_slot1 = ")) == crossed.contains(name))
         }
     });
-    for way in ways {
-        let found = all.iter().filter(|shader| way(&shader.source)).count();
+    for variant in variants {
+        let found = all.iter().filter(|shader| variant(&shader.source)).count();
         assert_eq!(found, 1);
     }
 }

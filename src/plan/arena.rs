@@ -192,7 +192,7 @@ mod tests {
         min_rows_unsplit: 0,
         columns: false,
         prologues: false,
-        beside: false,
+        horizontal_fusion: false,
         sizes: [4; DType::ALL.len()],
     };
 

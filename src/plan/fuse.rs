@@ -76,7 +76,7 @@ impl<'a> Fusion<'a> {
             }
             match program {
                 Some(program) => f.add_map(n, program, fuse),
-                None => f.add_special(n),
+                None => f.add_native(n),
             }
         }
         f.finish();
@@ -94,7 +94,7 @@ impl<'a> Fusion<'a> {
         f
     }
 
-    fn add_special(&mut self, n: usize) {
+    fn add_native(&mut self, n: usize) {
         let node = &self.graph.nodes[n];
         let op = match &node.op {
             Op::Matmul => NativeOp::Matmul,
@@ -165,8 +165,8 @@ impl<'a> Fusion<'a> {
             if producers.iter().any(|&g| self.join(n, &domain, &[g], &slots)) {
                 return;
             }
-            let beside = self.beside(&domain, &slots);
-            if beside.iter().any(|&g| self.join(n, &domain, &[g], &slots)) {
+            let siblings = self.siblings(&domain, &slots);
+            if siblings.iter().any(|&g| self.join(n, &domain, &[g], &slots)) {
                 return;
             }
         }
@@ -174,7 +174,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// Recent reductions over the same loops, or maps of single numbers, that read something large in common.
-    fn beside(&self, domain: &Domain, slots: &[usize]) -> Vec<usize> {
+    fn siblings(&self, domain: &Domain, slots: &[usize]) -> Vec<usize> {
         let size = domain.shape.numel();
         let large: Vec<usize> =
             slots.iter().copied().filter(|&s| self.graph.nodes[s].shape.numel() == size).collect();

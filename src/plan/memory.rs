@@ -64,7 +64,7 @@ pub(crate) struct DeviceLimits {
     /// Whether products compute an operand as they read it, if that is quickly done.
     pub prologues: bool,
     /// Whether kernels that leave room for others run side by side.
-    pub beside: bool,
+    pub horizontal_fusion: bool,
     /// Bytes of an element of each type.
     pub sizes: [usize; DType::ALL.len()],
 }

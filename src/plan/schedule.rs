@@ -65,7 +65,7 @@ struct Schedule<'f, 'g> {
     /// By urgency: those that have no time, and those that have; narrow products are neither here nor there.
     urgent: [BTreeSet<Urgency>; 2],
     /// By age, of the same: those that may run beside others.
-    beside: [BTreeSet<(u64, usize)>; 2],
+    coschedulable: [BTreeSet<(u64, usize)>; 2],
     narrow_ready: BTreeSet<(u64, usize)>,
     /// How many of those that have time read a slot, and the bytes that they keep in memory so.
     held: (Vec<u32>, usize),
@@ -110,7 +110,7 @@ impl Schedule<'_, '_> {
             self.urgent[usize::from(r.is_deferrable)].insert(r.urgency());
         }
         if self.small[r.group] && (r.is_deferrable || r.change <= MAX_DEFERRED_BYTES) {
-            self.beside[usize::from(r.is_deferrable)].insert((r.age, r.group));
+            self.coschedulable[usize::from(r.is_deferrable)].insert((r.age, r.group));
         }
         if r.is_deferrable {
             self.hold(r.group, true);
@@ -122,7 +122,7 @@ impl Schedule<'_, '_> {
         if !self.narrow_ready.remove(&(r.age, group)) {
             self.urgent[usize::from(r.is_deferrable)].remove(&r.urgency());
         }
-        self.beside[usize::from(r.is_deferrable)].remove(&(r.age, group));
+        self.coschedulable[usize::from(r.is_deferrable)].remove(&(r.age, group));
         if r.is_deferrable {
             self.hold(group, false);
         }
@@ -209,7 +209,7 @@ impl Fusion<'_> {
         let written = alive.iter().flat_map(|&g| &self.groups[g].outputs);
         let written: usize = written.map(|&slot| self.rules.bytes(self.graph, slot)).sum();
         let most_held = MOST_HELD.min(written / PART_HELD);
-        let shares = self.rules.beside && !as_written;
+        let shares = self.rules.horizontal_fusion && !as_written;
         let small: Vec<bool> = (0..count).map(|g| shares && self.is_small(g, &reads[g])).collect();
         let little = LITTLE_HELD.min(written / LITTLE_PART);
         let has_wide_fan_in: Vec<bool> = waiting.iter().map(|&kernels| kernels >= MIN_WIDE_FAN_IN).collect();
@@ -224,7 +224,7 @@ impl Fusion<'_> {
             narrow: if shares { UnderfilledGemms::of(self) } else { UnderfilledGemms::none() },
             ready: vec![None; count],
             urgent: Default::default(),
-            beside: Default::default(),
+            coschedulable: Default::default(),
             narrow_ready: BTreeSet::new(),
             held: (vec![0; self.graph.nodes.len()], 0),
         };
@@ -285,7 +285,7 @@ impl Fusion<'_> {
         let mut turn = vec![next];
         if s.small[next] {
             let is_deferrable = s.ready[next].is_some_and(|r| r.is_deferrable);
-            let others = s.beside[usize::from(is_deferrable)].iter().map(|(_, g)| *g);
+            let others = s.coschedulable[usize::from(is_deferrable)].iter().map(|(_, g)| *g);
             turn.extend(others.filter(|&g| g != next).take(MOST_BESIDE - 1));
         }
         if shares && turn.len() == 1 {

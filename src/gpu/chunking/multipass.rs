@@ -22,7 +22,7 @@ pub(crate) fn lower_multipass(
         first,
         most,
         pieces,
-        detour: KernelSequence::default(),
+        sequence: KernelSequence::default(),
     };
     for v in 0..map.code.len() {
         match stages.map.code[v].step.clone() {
@@ -36,7 +36,7 @@ pub(crate) fn lower_multipass(
         }
     }
     stages.store(&map.stores);
-    Some(stages.detour)
+    Some(stages.sequence)
 }
 
 struct MultiPass<'a, P> {
@@ -45,7 +45,7 @@ struct MultiPass<'a, P> {
     first: Slot,
     most: usize,
     pieces: &'a P,
-    detour: KernelSequence,
+    sequence: KernelSequence,
 }
 
 /// Iterations of a row: some of each of its loops.
@@ -135,7 +135,7 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
         compute: impl Fn(&mut More, usize) -> Vec<Value>,
     ) -> Option<(usize, Slot)> {
         let (outer, all) = (self.map.outer, self.map.extents.len());
-        let first = self.first + self.detour.slots.len();
+        let first = self.first + self.sequence.slots.len();
         let program = |chunk: &[Range<usize>], number: usize, count: usize| {
             let before = chunk.iter().zip(&self.map.extents[outer..]);
             let before = before.fold(0, |before, (range, extent)| before * extent + range.start);
@@ -190,7 +190,7 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
             LoopLevel::Uniform | LoopLevel::Total => 0,
         };
         let numel = self.map.extents[..loops].iter().product();
-        let slot = self.first + self.detour.slots.len();
+        let slot = self.first + self.sequence.slots.len();
         let position = flat(&self.map.extents[..loops], all);
         let turn = |range: &Range<usize>| {
             let mut more = More::after(&self.map);
@@ -270,7 +270,7 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
     }
 
     fn push(&mut self, map: MapKernel) {
-        self.detour.works.push(KernelBody::Map(vec![map]));
+        self.sequence.works.push(KernelBody::Map(vec![map]));
     }
 
     fn fits(&self, map: &MapKernel) -> bool {
@@ -282,8 +282,8 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
     }
 
     fn add_slot(&mut self, dtype: DType, numel: usize) -> Slot {
-        self.detour.slots.push((dtype, numel));
-        self.first + self.detour.slots.len() - 1
+        self.sequence.slots.push((dtype, numel));
+        self.first + self.sequence.slots.len() - 1
     }
 
     /// Loads a value from where it is now.

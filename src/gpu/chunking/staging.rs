@@ -50,7 +50,7 @@ pub(crate) type ExtractedKernel = (NativeKernel, Vec<Vec<Operand>>);
 
 /// The kernel by way of copies, which take at most a block's bytes at once where that can be; none if it is of another kind.
 /// Slots are added from `first` on.
-pub(crate) fn detours(
+pub(crate) fn sequences(
     kernel: &NativeKernel,
     first: Slot,
     rules: &DeviceLimits,

@@ -41,7 +41,7 @@ pub(crate) struct Context {
     pub disk_cache: Option<DiskCache>,
     /// Whether pipelines are compiled to be tried and not to be kept.
     pub on_trial: AtomicBool,
-    pub pace: CostModel,
+    pub cost_model: CostModel,
     /// Plans that are encoded once more when there is time.
     preencode_queue: Mutex<VecDeque<Weak<DispatchList>>>,
     /// What was tuned.
@@ -200,14 +200,14 @@ impl Context {
             min_rows_unsplit: 2048,
             columns: true,
             prologues: true,
-            beside: true,
+            horizontal_fusion: true,
             sizes,
         };
         Ok(Context {
             faults: Faults::of(&device, format!("gpu:{index} ({})", info.name), &ADVICE),
             index,
             generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
-            pace: CostModel::of(adapter::kind(&info)),
+            cost_model: CostModel::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
             on_trial: AtomicBool::new(false),
             kept: Mutex::new(TuningCache::open(&info, &caps)),

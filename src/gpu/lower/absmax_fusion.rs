@@ -43,7 +43,7 @@ fn lanes_of(operand: &Operand, number: usize) -> Option<(Lanes, [usize; 2])> {
 
 impl Builder<'_> {
     /// Finds the matrices, and sets memory for their lists aside.
-    pub(super) fn find_noted(&mut self) {
+    pub(super) fn find_absmax(&mut self) {
         let mut writers = Writers::new();
         for kernel in &self.plan.kernels {
             if let KernelBody::Map(maps) = &kernel.body
@@ -56,8 +56,11 @@ impl Builder<'_> {
         }
         for kernel in &self.plan.kernels {
             let KernelBody::Native(s) = &kernel.body else { continue };
-            let needed =
-                kernel_select::needs_absmax(s, self.target.caps, self.target.choices.of(s, self.target.caps));
+            let needed = kernel_select::needs_absmax(
+                s,
+                self.target.caps,
+                self.target.selections.of(s, self.target.caps),
+            );
             for (number, operand) in s.operands.iter().enumerate().take(2).filter(|(n, _)| needed[*n]) {
                 if let Some((lanes, shape)) = lanes_of(operand, number) {
                     self.note(&writers, operand.slot, lanes, shape);
@@ -85,7 +88,7 @@ impl Builder<'_> {
             let scratch = self.place_scratch(&[bytes as u64], 0);
             self.scratch_bytes = self.scratch_bytes.max(scratch.end);
             self.noted[n].lists[which] = Some(self.slots());
-            self.aside.push(ScratchSlot { at: scratch.places[0].0, bytes, dtype: DType::I32 });
+            self.scratch_slots.push(ScratchSlot { at: scratch.places[0].0, bytes, dtype: DType::I32 });
         }
     }
 

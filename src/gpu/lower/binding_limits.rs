@@ -39,9 +39,9 @@ impl Builder<'_> {
             }),
             Err(error) => {
                 let most = self.slots_for(std::slice::from_ref(map)) - SCRATCH;
-                let detour = multipass::lower_multipass(map, self.slots(), most, self);
-                let detour = detour.filter(|detour| self.keeps_what_it_reads(detour));
-                self.add_detours(k, kernel, detour.map(|detour| vec![detour]), error)
+                let sequence = multipass::lower_multipass(map, self.slots(), most, self);
+                let sequence = sequence.filter(|sequence| self.keeps_what_it_reads(sequence));
+                self.add_detours(k, kernel, sequence.map(|sequence| vec![sequence]), error)
             }
         }
     }
@@ -69,14 +69,14 @@ impl Builder<'_> {
 
     /// A kernel from a template that sees too many pieces of memory: in parts or, where that is not enough, with copies.
     pub(super) fn add_large(&mut self, k: usize, kernel: &Kernel, s: &NativeKernel) -> Result<()> {
-        self.add_late()?;
+        self.flush_deferred()?;
         match self.special_parts(s, kernel) {
             Ok(parts) => parts
                 .into_iter()
                 .try_for_each(|(lowered, windows)| self.add_lowered(k, kernel, lowered, &windows)),
             Err(error) => {
-                let detours = staging::detours(s, self.slots(), self.target.rules);
-                self.add_detours(k, kernel, detours, error)
+                let sequences = staging::sequences(s, self.slots(), self.target.rules);
+                self.add_detours(k, kernel, sequences, error)
             }
         }
     }
@@ -100,35 +100,39 @@ impl Builder<'_> {
         &mut self,
         k: usize,
         kernel: &Kernel,
-        detours: Option<Vec<KernelSequence>>,
+        sequences: Option<Vec<KernelSequence>>,
         error: Error,
     ) -> Result<()> {
         /// Detours of what is itself on a detour: its memory may be large, too.
         const DEEPEST: usize = 3;
-        let Some(detours) = detours.filter(|_| self.depth < DEEPEST) else { return Err(error) };
-        let known = self.aside.len();
+        let Some(sequences) = sequences.filter(|_| self.depth < DEEPEST) else { return Err(error) };
+        let known = self.scratch_slots.len();
         self.depth += 1;
-        for KernelSequence { works, slots } in detours {
+        for KernelSequence { works, slots } in sequences {
             let bytes = slots.iter().map(|&(dtype, numel)| (numel * self.size(dtype)) as u64);
             let places = self.place_scratch(&bytes.collect::<Vec<u64>>(), 0).places;
             let slices = places.iter().zip(&slots);
-            self.aside.extend(slices.map(|(&(at, bytes), &(dtype, _))| ScratchSlot { at, bytes, dtype }));
+            self.scratch_slots.extend(slices.map(|(&(at, bytes), &(dtype, _))| ScratchSlot {
+                at,
+                bytes,
+                dtype,
+            }));
             for body in works {
                 if self.add(k, &Kernel { body, ..kernel.clone() }).is_err() {
                     return Err(error);
                 }
             }
-            self.aside.truncate(known);
+            self.scratch_slots.truncate(known);
         }
         self.depth -= 1;
         Ok(())
     }
 
     /// Whether nothing is read after something else was written in its place.
-    fn keeps_what_it_reads(&self, detour: &KernelSequence) -> bool {
+    fn keeps_what_it_reads(&self, sequence: &KernelSequence) -> bool {
         let own = |slot: &Slot| *slot < self.slots();
         let mut written: Vec<Source> = Vec::new();
-        detour.works.iter().all(|work| {
+        sequence.works.iter().all(|work| {
             let KernelBody::Map(maps) = work else { return false };
             let read = maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).filter(own);
             let fresh =

@@ -26,7 +26,7 @@ impl Builder<'_> {
         self.add_late_before(&share.seen)?;
         self.late.shares.push(share);
         self.late.end = self.late.end.max(scratch.end);
-        if self.late.end > self.aside_end() + MOST_HELD { self.add_late() } else { Ok(()) }
+        if self.late.end > self.aside_end() + MOST_HELD { self.flush_deferred() } else { Ok(()) }
     }
 
     /// Whether it sums what the dispatches before it, which have all been added, wrote to memory of their own, and reads nothing
@@ -45,18 +45,18 @@ impl Builder<'_> {
 
     /// Makes room for a kernel with so much memory of its own.
     pub(super) fn make_room(&mut self, scratch: &[u64]) -> Result<()> {
-        if scratch.iter().sum::<u64>() as usize > MOST_HELD { self.add_late() } else { Ok(()) }
+        if scratch.iter().sum::<u64>() as usize > MOST_HELD { self.flush_deferred() } else { Ok(()) }
     }
 
     /// Adds what a dispatch that sees this memory has to find done.
     pub(super) fn add_late_before(&mut self, seen: &[BindingUse]) -> Result<()> {
         let mut late = self.late.shares.iter().flat_map(|share| &share.seen);
         let asked = late.any(|a| seen.iter().any(|b| a.has_hazard_with(b)));
-        if asked { self.add_late() } else { Ok(()) }
+        if asked { self.flush_deferred() } else { Ok(()) }
     }
 
     /// Adds all that is late; before it small dispatches that wait, which may have asked for some of it.
-    pub(super) fn add_late(&mut self) -> Result<()> {
+    pub(super) fn flush_deferred(&mut self) -> Result<()> {
         self.flush_serial()?;
         let mut shares = std::mem::take(&mut self.late).shares;
         while !shares.is_empty() {
@@ -81,13 +81,13 @@ mod tests {
     /// The kernels of every dispatch of a plan, each in a turn of its own.
     fn dispatches(mut plan: Plan, usage: CompileMode) -> Vec<Vec<usize>> {
         plan.kernels.iter_mut().enumerate().for_each(|(k, kernel)| kernel.wave = k);
-        let (rules, choices) = (rules(), Selections::default());
-        let target = target(&Caps::FULL, &rules, &choices);
+        let (rules, selections) = (rules(), Selections::default());
+        let target = target(&Caps::FULL, &rules, &selections);
         let assembly = lower_plan(&plan, &target, usage).expect("the plan has shaders");
         for shader in &assembly.shaders {
             validate(&shader.source, naga::valid::Capabilities::all());
         }
-        assembly.drafts.into_iter().map(|draft| draft.kernels).collect()
+        assembly.specs.into_iter().map(|spec| spec.kernels).collect()
     }
 
     fn columns(shape: [usize; 2]) -> Tensor {
@@ -158,19 +158,19 @@ mod tests {
             with_last_plan(Plan::clone)
         });
         let rules = DeviceLimits { block: 1 << 18, slots: 8, ..rules() };
-        let choices = Selections::default();
-        let target = target(&Caps::MINIMAL, &rules, &choices);
+        let selections = Selections::default();
+        let target = target(&Caps::MINIMAL, &rules, &selections);
         let assembly = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
         let product = plan.kernels.iter().position(|k| k.kind() == "matmul").expect("it runs");
-        let turns: Vec<&DispatchSpec> = assembly.drafts.iter().filter(|d| d.kernels == [product]).collect();
-        let aside = |source: &Source| match source {
+        let turns: Vec<&DispatchSpec> = assembly.specs.iter().filter(|d| d.kernels == [product]).collect();
+        let scratch_slots = |source: &Source| match source {
             Source::Arena { block, start, .. } if block % rules.region_period() == rules.regions => {
                 Some((*block, *start))
             }
             _ => None,
         };
         let mut places: Vec<_> =
-            turns.iter().filter_map(|turn| turn.sources.iter().find_map(aside)).collect();
+            turns.iter().filter_map(|turn| turn.sources.iter().find_map(scratch_slots)).collect();
         assert!(places.len() > 1, "{} dispatches", turns.len());
         places.dedup();
         assert_eq!(places.len(), 1, "{places:?}");

@@ -46,13 +46,15 @@ impl Builder<'_> {
         }
         let mut members: Vec<Candidate> = Vec::new();
         let mut together = self.lower_together(&plan.kernels[turn.clone()]).map(Vec::into_iter);
-        let ways = self.coscheduled_variants(&plan.kernels[turn.clone()]);
-        let in_one_way = together.is_some() || ways.iter().any(Option::is_some);
+        let variants = self.coscheduled_variants(&plan.kernels[turn.clone()]);
+        let in_one_way = together.is_some() || variants.iter().any(Option::is_some);
         let most_text = if in_one_way { MOST_TEXT_IN_ONE_WAY } else { MAX_SHADER_BYTES };
-        for (k, way) in turn.zip(ways) {
+        for (k, variant) in turn.zip(variants) {
             let lowered = match &mut together {
                 Some(all) => all.next(),
-                None => self.lowered(&plan.kernels[k], way).filter(|_| self.target.rules.beside),
+                None => {
+                    self.lowered(&plan.kernels[k], variant).filter(|_| self.target.rules.horizontal_fusion)
+                }
             };
             let Some(lowered) = lowered else {
                 self.add_members(std::mem::take(&mut members), most_text)?;
@@ -91,7 +93,7 @@ impl Builder<'_> {
 
     /// Whether the results of no two of these lie in the same block of the arena.
     fn write_apart(&self, kernels: &[Kernel]) -> bool {
-        let results = kernels.iter().filter_map(special_of).flat_map(|s| self.slot_sources(s.output.slot));
+        let results = kernels.iter().filter_map(native_of).flat_map(|s| self.slot_sources(s.output.slot));
         let mut blocks: Vec<usize> = results.filter_map(|source| block(&source)).collect();
         blocks.sort_unstable();
         blocks.windows(2).all(|two| two[0] != two[1])
@@ -99,10 +101,10 @@ impl Builder<'_> {
 
     /// The way that suits all of these, if they are products, and together they take less time than one after the other.
     fn shared_variant(&self, kernels: &[Kernel]) -> Option<kernel_select::Variant> {
-        let LoweringTarget { caps, rules, choices, .. } = self.target;
-        let products: Vec<&NativeKernel> = kernels.iter().filter_map(special_of).collect();
-        let tuned = |s: &&NativeKernel| choices.of(s, caps).is_some();
-        if !rules.beside || products.len() < kernels.len() || products.iter().any(tuned) {
+        let LoweringTarget { caps, rules, selections, .. } = self.target;
+        let products: Vec<&NativeKernel> = kernels.iter().filter_map(native_of).collect();
+        let tuned = |s: &&NativeKernel| selections.of(s, caps).is_some();
+        if !rules.horizontal_fusion || products.len() < kernels.len() || products.iter().any(tuned) {
             return None;
         }
         gemm::variant_together(&products, caps).map(kernel_select::Variant::Product)
@@ -110,18 +112,18 @@ impl Builder<'_> {
 
     /// The ways of kernels of which each leaves room for the others, unless they were tuned.
     fn coscheduled_variants(&self, kernels: &[Kernel]) -> Vec<Option<kernel_select::Variant>> {
-        let LoweringTarget { caps, choices, .. } = self.target;
-        let free = |kernel| special_of(kernel).filter(|s| choices.of(s, caps).is_none());
+        let LoweringTarget { caps, selections, .. } = self.target;
+        let free = |kernel| native_of(kernel).filter(|s| selections.of(s, caps).is_none());
         let products: Vec<&NativeKernel> = kernels.iter().filter_map(free).collect();
-        let mut ways = gemm::variants_beside(&products, caps).into_iter();
-        let way = |kernel| free(kernel).and_then(|_| ways.next().flatten());
-        kernels.iter().map(way).map(|way| way.map(kernel_select::Variant::Product)).collect()
+        let mut variants = gemm::variants_beside(&products, caps).into_iter();
+        let variant = |kernel| free(kernel).and_then(|_| variants.next().flatten());
+        kernels.iter().map(variant).map(|variant| variant.map(kernel_select::Variant::Product)).collect()
     }
 
-    fn lower_all(&self, kernels: &[Kernel], way: kernel_select::Variant) -> Vec<MapLowered> {
+    fn lower_all(&self, kernels: &[Kernel], variant: kernel_select::Variant) -> Vec<MapLowered> {
         let lower = |kernel| {
-            let s = special_of(kernel)?;
-            Some(write_programs(s, kernel, kernel_select::lower(s, self.target.caps, Some(way))))
+            let s = native_of(kernel)?;
+            Some(write_programs(s, kernel, kernel_select::lower(s, self.target.caps, Some(variant))))
         };
         kernels.iter().filter_map(lower).collect()
     }
@@ -209,12 +211,12 @@ impl Builder<'_> {
             let few =
                 groups < BUSY_WORKGROUPS && groups + more <= MOST_GROUPS && text + body.len() <= most_text;
             // Nobody cuts a dispatch of several kernels.
-            let longer = seconds + self.target.pace.seconds(&self.plan.kernels[share.k]);
+            let longer = seconds + self.target.cost_model.seconds(&self.plan.kernels[share.k]);
             parts.push(part);
             let with_it: Vec<&PendingDispatch> = chosen.iter().chain([&n]).map(|&n| &shares[n]).collect();
             let fits = alike
                 && few
-                && longer <= self.target.pace.time_budget
+                && longer <= self.target.cost_model.time_budget
                 && shared_bytes(&parts) <= self.target.caps.workgroup_bytes as usize
                 && self.seen_together(&with_it) <= most;
             if fits {
@@ -229,13 +231,13 @@ impl Builder<'_> {
     }
 }
 
-fn special_of(kernel: &Kernel) -> Option<&NativeKernel> {
+fn native_of(kernel: &Kernel) -> Option<&NativeKernel> {
     if let KernelBody::Native(s) = &kernel.body { Some(s) } else { None }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::special_of;
+    use super::native_of;
     use crate::engine::with_last_plan;
     use crate::gpu::lower::dispatch::Caps;
     use crate::gpu::lower::{CompileMode, LoweringTarget, lower_plan};
@@ -249,12 +251,12 @@ mod tests {
     /// The texts of all shaders of a plan whose kernels all have the same turn, and the kernels of each.
     fn shaders(mut plan: Plan, caps: &Caps, slots: usize) -> Vec<(String, Vec<usize>)> {
         plan.kernels.iter_mut().for_each(|kernel| kernel.wave = 0);
-        let (rules, choices) =
+        let (rules, selections) =
             (crate::plan::memory::DeviceLimits { slots, ..rules() }, Selections::default());
-        let target = target(caps, &rules, &choices);
+        let target = target(caps, &rules, &selections);
         let assembly = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
         let texts = assembly.shaders.into_iter().map(|shader| shader.source);
-        texts.zip(assembly.drafts.into_iter().map(|draft| draft.kernels)).collect()
+        texts.zip(assembly.specs.into_iter().map(|spec| spec.kernels)).collect()
     }
 
     /// A plan of two products and two sums of columns that have nothing to do with each other.
@@ -292,14 +294,14 @@ mod tests {
     fn kernels_that_take_long_have_dispatches_of_their_own() {
         let mut plan = four();
         plan.kernels.iter_mut().for_each(|kernel| kernel.wave = 0);
-        let (rules, choices) = (rules(), Selections::default());
-        let mut target = target(&Caps::MINIMAL, &rules, &choices);
+        let (rules, selections) = (rules(), Selections::default());
+        let mut target = target(&Caps::MINIMAL, &rules, &selections);
         let most = |target: &LoweringTarget| {
             let assembly = lower_plan(&plan, target, CompileMode::Baseline).expect("the plan has shaders");
-            assembly.drafts.iter().map(|draft| draft.kernels.len()).max()
+            assembly.specs.iter().map(|spec| spec.kernels.len()).max()
         };
         assert!(most(&target) > Some(1));
-        target.pace.time_budget = 1e-9;
+        target.cost_model.time_budget = 1e-9;
         assert_eq!(most(&target), Some(1));
     }
 
@@ -462,7 +464,7 @@ mod tests {
     /// The turns of a plan's products, by how many results they have.
     fn turns_of_products() -> Vec<(usize, usize)> {
         with_last_plan(|plan| {
-            let products = plan.kernels.iter().filter_map(|k| Some((special_of(k)?, k.wave)));
+            let products = plan.kernels.iter().filter_map(|k| Some((native_of(k)?, k.wave)));
             let mut all: Vec<_> = products.map(|(s, turn)| (s.output.shape.numel(), turn)).collect();
             all.sort_unstable();
             all

@@ -58,9 +58,9 @@ pub(super) struct LoweringTarget<'a> {
     pub caps: &'a Caps,
     pub rules: &'a DeviceLimits,
     /// What was tuned.
-    pub choices: &'a Selections,
+    pub selections: &'a Selections,
     /// How long its kernels take.
-    pub pace: CostModel,
+    pub cost_model: CostModel,
 }
 
 /// How a plan is used.
@@ -86,7 +86,7 @@ pub(super) struct DispatchSpec {
 
 /// All of a plan.
 pub(super) struct LoweredPlan {
-    pub drafts: Vec<DispatchSpec>,
+    pub specs: Vec<DispatchSpec>,
     /// One for each draft.
     pub shaders: Vec<Shader>,
     /// Bytes of the arena's blocks, scratch memory included.
@@ -101,19 +101,19 @@ pub(super) fn lower_plan(plan: &Plan, target: &LoweringTarget, usage: CompileMod
     let mut builder = Builder {
         target,
         plan,
-        drafts: Vec::new(),
+        specs: Vec::new(),
         shaders: Vec::new(),
         scratch_bytes: 0,
         words: Vec::new(),
         uniform_bytes: 0,
-        aside: Vec::new(),
+        scratch_slots: Vec::new(),
         depth: 0,
         noted: Vec::new(),
         usage,
         waiting: Vec::new(),
         late: DeferredReductions::default(),
     };
-    builder.find_noted();
+    builder.find_absmax();
     if guarded {
         guard::inputs(plan).for_each(|slot| builder.count_nonfinite(slot));
     }
@@ -129,25 +129,25 @@ pub(super) fn lower_plan(plan: &Plan, target: &LoweringTarget, usage: CompileMod
         }
         first = end;
     }
-    builder.add_late()?;
+    builder.flush_deferred()?;
     builder.flush_serial()?;
-    let Builder { drafts, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
+    let Builder { specs, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
     let mut arena = plan.layout.arena.clone();
     target.rules.count_blocks(target.rules.regions, scratch_bytes, &mut arena);
-    Ok(LoweredPlan { drafts, shaders, arena, words, uniform_bytes })
+    Ok(LoweredPlan { specs, shaders, arena, words, uniform_bytes })
 }
 
 struct Builder<'a> {
     target: &'a LoweringTarget<'a>,
     plan: &'a Plan,
-    drafts: Vec<DispatchSpec>,
+    specs: Vec<DispatchSpec>,
     shaders: Vec<Shader>,
     /// Bytes of the shelf behind the plan's.
     scratch_bytes: usize,
     words: Vec<(usize, Uniform)>,
     uniform_bytes: usize,
     /// Slots behind the plan's, and how many detours deep they are.
-    aside: Vec<ScratchSlot>,
+    scratch_slots: Vec<ScratchSlot>,
     depth: usize,
     /// Matrices whose largest magnitudes are noted by whoever writes them.
     noted: Vec<Noted>,
@@ -218,12 +218,12 @@ impl Builder<'_> {
 
     /// Slots in all, those aside among them.
     fn slots(&self) -> usize {
-        self.plan.slot_bytes.len() + self.aside.len()
+        self.plan.slot_bytes.len() + self.scratch_slots.len()
     }
 
     /// A slot that is aside.
     fn slice(&self, slot: Slot) -> Option<&ScratchSlot> {
-        slot.checked_sub(self.plan.slot_bytes.len()).map(|number| &self.aside[number])
+        slot.checked_sub(self.plan.slot_bytes.len()).map(|number| &self.scratch_slots[number])
     }
 
     fn dtype(&self, slot: Slot) -> DType {
@@ -259,10 +259,10 @@ impl Builder<'_> {
 
     /// A kernel in the way that was found to be the fastest, unless with what follows it that sees too much memory.
     fn lower_tuned(&self, s: &NativeKernel, kernel: &Kernel) -> Option<MapLowered> {
-        let LoweringTarget { caps, rules, choices, .. } = self.target;
-        let way = choices.of(s, caps)?;
+        let LoweringTarget { caps, rules, selections, .. } = self.target;
+        let variant = selections.of(s, caps)?;
         let lowered =
-            write_programs(s, kernel, kernel_select::lower_knowing(s, caps, Some(way), self.known_of(s)));
+            write_programs(s, kernel, kernel_select::lower_knowing(s, caps, Some(variant), self.known_of(s)));
         (self.seen(kernel, &lowered, &VisibleChunks::new()) <= rules.slots).then_some(lowered)
     }
 
@@ -298,7 +298,7 @@ impl Builder<'_> {
 
     /// Where on the shelf behind the plan's what is aside ends.
     fn aside_end(&self) -> usize {
-        self.aside.last().map_or(0, |slice| slice.at + slice.bytes)
+        self.scratch_slots.last().map_or(0, |slice| slice.at + slice.bytes)
     }
 
     /// Where it is free: behind what is aside, and what is late.
@@ -421,7 +421,7 @@ impl Builder<'_> {
         let some = match kernels {
             // Those that share a dispatch do not take long together (see `horizontal_fusion`), or are products for devices with tensor cores.
             &[k] if body.contains(NUMBER) => {
-                self.target.pace.workgroups_per_dispatch(&self.plan.kernels[k], groups)
+                self.target.cost_model.workgroups_per_dispatch(&self.plan.kernels[k], groups)
             }
             _ => groups,
         };
@@ -475,7 +475,7 @@ impl Builder<'_> {
             (start as u64, bytes as u64)
         });
         self.shaders.push(shader);
-        self.drafts.push(DispatchSpec { sources, groups, uniforms, kernels });
+        self.specs.push(DispatchSpec { sources, groups, uniforms, kernels });
     }
 
     /// Counts what is not finite in a slot, piece by piece.

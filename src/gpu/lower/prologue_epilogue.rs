@@ -132,8 +132,9 @@ mod tests {
         });
         let plan = with_last_plan(Plan::clone);
         // More pieces than a kernel may see.
-        let (rules, choices) = (DeviceLimits { block: 1 << 16, slots: 8, ..rules() }, Selections::default());
-        let assembly = lower_plan(&plan, &target(&Caps::FULL, &rules, &choices), CompileMode::Baseline);
+        let (rules, selections) =
+            (DeviceLimits { block: 1 << 16, slots: 8, ..rules() }, Selections::default());
+        let assembly = lower_plan(&plan, &target(&Caps::FULL, &rules, &selections), CompileMode::Baseline);
         let shaders = assembly.expect("it can be cut").shaders;
         assert!(shaders.len() > 1 && shaders.iter().any(|s| s.source.contains("put_result8(")));
         for shader in &shaders {

@@ -136,16 +136,16 @@ mod tests {
         for wide in [3, 4, 7, 8, 20] {
             with_device(Device::Cpu, || step(wide));
             for slots in [8, 12, 64] {
-                let (rules, choices) = (DeviceLimits { slots, ..rules() }, Selections::default());
-                let target = target(&Caps::MINIMAL, &rules, &choices);
-                let drafts = with_last_plan(|plan| {
-                    lower_plan(plan, &target, CompileMode::Optimized).map(|assembly| assembly.drafts)
+                let (rules, selections) = (DeviceLimits { slots, ..rules() }, Selections::default());
+                let target = target(&Caps::MINIMAL, &rules, &selections);
+                let specs = with_last_plan(|plan| {
+                    lower_plan(plan, &target, CompileMode::Optimized).map(|assembly| assembly.specs)
                 });
                 // The CPU's plan may have kernels that see more than that by themselves.
-                for draft in drafts.into_iter().flatten() {
-                    assert!(draft.sources.len() <= slots);
-                    for (k, source) in draft.sources.iter().enumerate() {
-                        assert!(draft.sources[..k].iter().all(|other| !overlap(source, other)));
+                for spec in specs.into_iter().flatten() {
+                    assert!(spec.sources.len() <= slots);
+                    for (k, source) in spec.sources.iter().enumerate() {
+                        assert!(spec.sources[..k].iter().all(|other| !overlap(source, other)));
                     }
                 }
             }

@@ -21,7 +21,7 @@ const MOST_BOUND: usize = 4;
 
 pub(crate) struct BoundDispatch {
     pub pipeline: Arc<Pipeline>,
-    pub draft: DispatchSpec,
+    pub spec: DispatchSpec,
     pub remembered: Mutex<Vec<(SmallVec<[u64; 12]>, wgpu::BindGroup)>>,
 }
 
@@ -92,7 +92,7 @@ impl DispatchList {
             let pass = pass.as_mut().expect("begun above");
             pass.set_pipeline(&ready.pipeline.pipeline);
             pass.set_bind_group(0, &groups[k], &[]);
-            pass.dispatch_workgroups(ready.draft.groups[0], ready.draft.groups[1], 1);
+            pass.dispatch_workgroups(ready.spec.groups[0], ready.spec.groups[1], 1);
         }
     }
 

@@ -56,20 +56,20 @@ impl GpuProgram {
         context: Arc<Context>,
         plan: &Plan,
         usage: CompileMode,
-        choices: &Selections,
+        selections: &Selections,
     ) -> Result<GpuProgram> {
-        let Context { caps, rules, pace, .. } = &*context;
-        let target = LoweringTarget { who: context.who(), caps, rules, choices, pace: *pace };
+        let Context { caps, rules, cost_model, .. } = &*context;
+        let target = LoweringTarget { who: context.who(), caps, rules, selections, cost_model: *cost_model };
         let assembly = lower_plan(plan, &target, usage)?;
-        let LoweredPlan { drafts, shaders, arena, words, uniform_bytes } = assembly;
-        let estimates = estimates(&drafts, plan, &context);
+        let LoweredPlan { specs, shaders, arena, words, uniform_bytes } = assembly;
+        let estimates = estimates(&specs, plan, &context);
         let overwriting: Vec<bool> = plan.overwrites().collect();
-        let overwrites = drafts.iter().position(|draft| draft.kernels.iter().any(|&k| overwriting[k]));
-        let overwrites = overwrites.unwrap_or(drafts.len());
-        let [cuts, long] =
-            [true, false].map(|early| submission_boundaries(&estimates, context.pace.time_budget, early));
-        let pipelines = context.pipelines(&shaders)?.into_iter().zip(drafts);
-        let ready = |(pipeline, draft)| BoundDispatch { pipeline, draft, remembered: Mutex::default() };
+        let overwrites = specs.iter().position(|spec| spec.kernels.iter().any(|&k| overwriting[k]));
+        let overwrites = overwrites.unwrap_or(specs.len());
+        let [cuts, long] = [true, false]
+            .map(|early| submission_boundaries(&estimates, context.cost_model.time_budget, early));
+        let pipelines = context.pipelines(&shaders)?.into_iter().zip(specs);
+        let ready = |(pipeline, spec)| BoundDispatch { pipeline, spec, remembered: Mutex::default() };
         let dispatches = DispatchList::new(pipelines.map(ready).collect(), long);
         let named = |error: Error| error.with_context(&describe_plan(plan));
         let guard =
@@ -127,20 +127,17 @@ impl GpuProgram {
 }
 
 /// The time that each dispatch takes, roughly: its shares of its kernels'.
-fn estimates(drafts: &[DispatchSpec], plan: &Plan, context: &Context) -> Vec<f64> {
-    let shares = shares(drafts, plan, context);
-    drafts.iter().map(|d| d.kernels.iter().map(|&k| shares[k]).sum()).collect()
+fn estimates(specs: &[DispatchSpec], plan: &Plan, context: &Context) -> Vec<f64> {
+    let shares = shares(specs, plan, context);
+    specs.iter().map(|d| d.kernels.iter().map(|&k| shares[k]).sum()).collect()
 }
 
 /// What a dispatch of each kernel takes, roughly.
-fn shares<'d>(
-    drafts: impl IntoIterator<Item = &'d DispatchSpec>,
-    plan: &Plan,
-    context: &Context,
-) -> Vec<f64> {
+fn shares<'d>(specs: impl IntoIterator<Item = &'d DispatchSpec>, plan: &Plan, context: &Context) -> Vec<f64> {
     let mut dispatches = vec![0; plan.kernels.len()];
-    drafts.into_iter().flat_map(|d| &d.kernels).for_each(|&k| dispatches[k] += 1);
-    let seconds = |(kernel, dispatches)| context.pace.seconds_each(kernel, dispatches).max(f64::MIN_POSITIVE);
+    specs.into_iter().flat_map(|d| &d.kernels).for_each(|&k| dispatches[k] += 1);
+    let seconds =
+        |(kernel, dispatches)| context.cost_model.seconds_each(kernel, dispatches).max(f64::MIN_POSITIVE);
     plan.kernels.iter().zip(dispatches).map(seconds).collect()
 }
 
@@ -272,12 +269,12 @@ impl Program for GpuProgram {
             let device = Device::Gpu(context.index);
             // A kernel may be several dispatches, and a dispatch several kernels, which then share its time as they
             // would take it by themselves.
-            let shares = shares(self.dispatches.ready.iter().map(|ready| &ready.draft), plan, context);
+            let shares = shares(self.dispatches.ready.iter().map(|ready| &ready.spec), plan, context);
             let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
             for (ready, (start, time)) in self.dispatches.ready.iter().zip(profile::read(context, &times)?) {
-                let all: f64 = ready.draft.kernels.iter().map(|&k| shares[k]).sum();
+                let all: f64 = ready.spec.kernels.iter().map(|&k| shares[k]).sum();
                 let mut start = started + start;
-                for &k in &ready.draft.kernels {
+                for &k in &ready.spec.kernels {
                     let time = time.mul_f64(shares[k] / all);
                     kernels[k] += time;
                     trace_kernel(&plan.kernels[k], device, start, time);
@@ -310,7 +307,7 @@ impl GpuProgram {
         for ready in (0..times).flat_map(|_| &self.dispatches.ready) {
             pass.set_pipeline(&ready.pipeline.pipeline);
             pass.set_bind_group(0, &self.bind_group(ready, inputs, outputs, blocks), &[]);
-            pass.dispatch_workgroups(ready.draft.groups[0], ready.draft.groups[1], 1);
+            pass.dispatch_workgroups(ready.spec.groups[0], ready.spec.groups[1], 1);
         }
         drop(pass);
         let ticks = stopwatch.map(|s| s.resolve(context, &mut encoder));
@@ -337,13 +334,13 @@ impl GpuProgram {
             Source::Guard => &self.guard.as_ref().expect("made for checks").memory,
             Source::FailedAssertion => self.context.assertions.memory().expect("expected"),
         };
-        let ids: SmallVec<[u64; 12]> = ready.draft.sources.iter().map(|s| piece(s).id).collect();
+        let ids: SmallVec<[u64; 12]> = ready.spec.sources.iter().map(|s| piece(s).id).collect();
         let mut remembered = ready.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, group)) = remembered.iter().find(|(known, _)| *known == ids) {
             return group.clone();
         }
         let mut entries: Vec<wgpu::BindGroupEntry> = Vec::with_capacity(ids.len() + 1);
-        for (k, source) in ready.draft.sources.iter().enumerate() {
+        for (k, source) in ready.spec.sources.iter().enumerate() {
             let (offset, size) = match *source {
                 Source::Arena { start, bytes, .. } => (start as u64, wgpu::BufferSize::new(bytes as u64)),
                 _ => (0, None),
@@ -354,10 +351,10 @@ impl GpuProgram {
                 resource: wgpu::BindingResource::Buffer(binding),
             });
         }
-        if let (Some((offset, bytes)), Some(buffer)) = (ready.draft.uniforms, &self.uniforms) {
+        if let (Some((offset, bytes)), Some(buffer)) = (ready.spec.uniforms, &self.uniforms) {
             let binding = wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) };
             let resource = wgpu::BindingResource::Buffer(binding);
-            entries.push(wgpu::BindGroupEntry { binding: ready.draft.sources.len() as u32, resource });
+            entries.push(wgpu::BindGroupEntry { binding: ready.spec.sources.len() as u32, resource });
         }
         let group = self.context.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,

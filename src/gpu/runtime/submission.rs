@@ -124,11 +124,11 @@ mod tests {
 
     #[test]
     fn what_takes_long_by_itself_has_some_workgroups_at_a_time() {
-        let pace = CostModel { flops: 1e9, bytes: 1e9, time_budget: 0.5 };
-        assert_eq!(pace.workgroups_per_dispatch(&kernel(1_000_000), 100), 100);
-        assert_eq!(pace.workgroups_per_dispatch(&kernel(1_200_000_000), 100), 34);
-        assert_eq!(pace.workgroups_per_dispatch(&kernel(1_200_000_000), 1), 1);
-        assert_eq!(pace.workgroups_per_dispatch(&kernel(u64::MAX), 1 << 20), 1 << 14);
+        let cost_model = CostModel { flops: 1e9, bytes: 1e9, time_budget: 0.5 };
+        assert_eq!(cost_model.workgroups_per_dispatch(&kernel(1_000_000), 100), 100);
+        assert_eq!(cost_model.workgroups_per_dispatch(&kernel(1_200_000_000), 100), 34);
+        assert_eq!(cost_model.workgroups_per_dispatch(&kernel(1_200_000_000), 1), 1);
+        assert_eq!(cost_model.workgroups_per_dispatch(&kernel(u64::MAX), 1 << 20), 1 << 14);
     }
 
     #[test]
@@ -138,10 +138,10 @@ mod tests {
             crate::Tensor::rand([5000]).realize().argsort(0, false).realize();
             crate::engine::with_last_plan(Plan::clone).kernels.remove(0)
         });
-        let pace = CostModel { flops: 1e9, bytes: 1e9, time_budget: 0.5 };
-        assert_eq!(pace.seconds_each(&sort, 4), pace.seconds(&sort));
+        let cost_model = CostModel { flops: 1e9, bytes: 1e9, time_budget: 0.5 };
+        assert_eq!(cost_model.seconds_each(&sort, 4), cost_model.seconds(&sort));
         let others = kernel(1_000_000);
-        assert_eq!(pace.seconds_each(&others, 4), pace.seconds(&others) / 4.0);
+        assert_eq!(cost_model.seconds_each(&others, 4), cost_model.seconds(&others) / 4.0);
     }
 
     /// Every workgroup runs once, each dispatch knowing which is its first, and with one shader.
@@ -155,37 +155,42 @@ mod tests {
         crate::with_device(crate::Device::Cpu, || {
             (numbers([512, 64]).matmul(&numbers([64, 512])) * 3.0).realize().clone()
         });
-        let (rules, choices) = (rules(), Selections::default());
+        let (rules, selections) = (rules(), Selections::default());
         let lowered_within = |longest| {
-            let pace = CostModel { flops: 1e9, bytes: 1e12, time_budget: longest };
-            let target = LoweringTarget { pace, ..target(&Caps::MINIMAL, &rules, &choices) };
+            let cost_model = CostModel { flops: 1e9, bytes: 1e12, time_budget: longest };
+            let target = LoweringTarget { cost_model, ..target(&Caps::MINIMAL, &rules, &selections) };
             crate::engine::with_last_plan(|plan| lower_plan(plan, &target, CompileMode::Baseline))
         };
         let whole = lowered_within(1.0).expect("a product");
         // Two of its terms for every result, and a scale.
         let parts = lowered_within((2 * 64 + 1) as f64 * 512.0 * 512.0 / 1e9 / 4.5).expect("a product");
-        let groups = |drafts: &[crate::gpu::lower::DispatchSpec]| -> Vec<u32> {
-            drafts.iter().map(|draft| draft.groups[0] * draft.groups[1]).collect()
+        let groups = |specs: &[crate::gpu::lower::DispatchSpec]| -> Vec<u32> {
+            specs.iter().map(|spec| spec.groups[0] * spec.groups[1]).collect()
         };
-        assert_eq!((whole.drafts.len(), parts.drafts.len()), (1, 5));
-        assert_eq!(groups(&parts.drafts).iter().sum::<u32>(), groups(&whole.drafts)[0]);
+        assert_eq!((whole.specs.len(), parts.specs.len()), (1, 5));
+        assert_eq!(groups(&parts.specs).iter().sum::<u32>(), groups(&whole.specs)[0]);
         let mut first = 0;
-        for (draft, shader) in parts.drafts.iter().zip(&parts.shaders) {
+        for (spec, shader) in parts.specs.iter().zip(&parts.shaders) {
             assert_eq!(shader.source, parts.shaders[0].source);
             validate(&shader.source, naga::valid::Capabilities::empty());
-            let (at, bytes) = draft.uniforms.expect("where it begins");
+            let (at, bytes) = spec.uniforms.expect("where it begins");
             let known = |word: &&(usize, Uniform)| (at as usize..(at + bytes) as usize).contains(&word.0);
             let words: Vec<Uniform> = parts.words.iter().filter(known).map(|word| word.1).collect();
             assert_eq!(words.last(), Some(&Uniform::Count(first)), "{words:?}");
-            first += draft.groups[0] * draft.groups[1];
+            first += spec.groups[0] * spec.groups[1];
         }
     }
 
     #[test]
     fn slower_kinds_are_cut_more_often() {
         let submissions = |kind: AdapterKind| {
-            let pace = CostModel::of(kind);
-            submission_boundaries(&[pace.seconds(&kernel(100_000_000_000)); 20], pace.time_budget, true).len()
+            let cost_model = CostModel::of(kind);
+            submission_boundaries(
+                &[cost_model.seconds(&kernel(100_000_000_000)); 20],
+                cost_model.time_budget,
+                true,
+            )
+            .len()
                 + 1
         };
         assert_eq!(submissions(AdapterKind::Software), 20);

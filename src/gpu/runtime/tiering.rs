@@ -34,9 +34,9 @@ pub(crate) struct TieredProgram {
 
 impl TieredProgram {
     pub fn new(context: Arc<Context>, plan: &Plan) -> Result<TieredProgram> {
-        let (choices, many) = (context.kept().choices.clone(), many());
+        let (selections, many) = (context.kept().selections.clone(), many());
         let usage = if many == 0 { CompileMode::Optimized } else { CompileMode::Baseline };
-        let program = GpuProgram::new(context.clone(), plan, usage, &choices)?;
+        let program = GpuProgram::new(context.clone(), plan, usage, &selections)?;
         Ok(TieredProgram { context, program: Mutex::new(Arc::new(program)), runs: AtomicU32::new(0), many })
     }
 
@@ -47,8 +47,8 @@ impl TieredProgram {
     /// Makes the program that is worth it by now.
     fn recompile_optimized(&self, plan: &Plan) {
         static WARNED: Once = Once::new();
-        let choices = self.context.kept().choices.clone();
-        match GpuProgram::new(self.context.clone(), plan, CompileMode::Optimized, &choices) {
+        let selections = self.context.kept().selections.clone();
+        match GpuProgram::new(self.context.clone(), plan, CompileMode::Optimized, &selections) {
             Ok(program) if program.dispatches() < self.program().dispatches() => {
                 *self.program.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(program);
             }

@@ -4,14 +4,14 @@
 //! A `problem` is a kernel of a plan without what follows it. A `trial` gives it memory and takes the time of every way
 //! that fits the adapter's limits. `choices` is what was found, for the lowering to look up, and on disk.
 
-mod choices;
+#[cfg(not(target_arch = "wasm32"))]
+mod candidate;
 mod problem;
+mod selections;
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;
-#[cfg(not(target_arch = "wasm32"))]
-mod trial;
 
-pub(super) use choices::{Selections, TuningCache};
+pub(super) use selections::{Selections, TuningCache};
 
 use std::fmt;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ impl fmt::Display for Tuning {
             let (before, now) = (t.default_time.as_secs_f64() * 1e6, t.time.as_secs_f64() * 1e6);
             writeln!(f, "{before:>10.1} µs → {now:>10.1} µs  {}  ({}, × {})", t.choice, t.problem, t.uses)?;
         }
-        let faster = self.tuned.iter().filter(|t| t.choice != choices::DEFAULT).count();
+        let faster = self.tuned.iter().filter(|t| t.choice != selections::DEFAULT).count();
         let (all, known, left) = (self.tuned.len(), self.known, self.left);
         write!(
             f,
@@ -112,22 +112,22 @@ pub fn tune(
     problems.all.sort_by_key(|p| std::cmp::Reverse(p.kernel.flops * p.uses as u64));
     let mut tuning = Tuning { known: problems.known.len(), ..Tuning::default() };
     let mut found = Selections::default();
-    let (mut tried, all) = (0, problems.all.iter().map(|p| p.ways).sum());
+    let (mut tried, all) = (0, problems.all.iter().map(|p| p.variants).sum());
     progress(0, all);
     let on_trial = context.try_pipelines();
-    for Problem { name, kernel, native, ways, uses } in &problems.all {
+    for Problem { name, kernel, native, variants, uses } in &problems.all {
         if crate::clock::Instant::now() >= until {
             tuning.left += 1;
             continue;
         }
         let before = tried;
-        let raced = trial::Candidate::new(&context, kernel, native).and_then(|trial| {
-            trial::race(&trial, until, || {
+        let raced = candidate::Candidate::new(&context, kernel, native).and_then(|trial| {
+            candidate::race(&trial, until, || {
                 tried += 1;
                 progress(tried, all);
             })
         });
-        tried = before + ways;
+        tried = before + variants;
         progress(tried, all);
         let race = match raced {
             Err(error) if context.is_lost() => return Err(error),
@@ -139,7 +139,7 @@ pub fn tune(
             Ok(Some(race)) => race,
         };
         // What was not tried to the end may be tried again, unless it brought something.
-        if !race.complete && race.best.0 == choices::DEFAULT {
+        if !race.complete && race.best.0 == selections::DEFAULT {
             tuning.left += 1;
             continue;
         }
@@ -168,7 +168,7 @@ struct Problem {
     name: String,
     kernel: crate::plan::kernel::Kernel,
     native: crate::plan::kernel::NativeKernel,
-    ways: usize,
+    variants: usize,
     uses: usize,
 }
 
@@ -186,18 +186,18 @@ impl Problems {
         let kept = context.kept();
         for kernel in &plan.kernels {
             let crate::plan::kernel::KernelBody::Native(native) = &kernel.body else { continue };
-            let ways = super::lower::kernel_select::variants(native, &context.caps).len();
-            if ways == 0 {
+            let variants = super::lower::kernel_select::variants(native, &context.caps).len();
+            if variants == 0 {
                 continue;
             }
             let name = problem::name(native);
-            if kept.choices.get(&name).is_some() {
+            if kept.selections.get(&name).is_some() {
                 self.known.insert(name);
             } else if let Some(same) = self.all.iter_mut().find(|p| p.name == name) {
                 same.uses += 1;
             } else {
                 let (kernel, native) = (kernel.clone(), (**native).clone());
-                self.all.push(Problem { name, kernel, native, ways, uses: 1 });
+                self.all.push(Problem { name, kernel, native, variants, uses: 1 });
             }
         }
     }

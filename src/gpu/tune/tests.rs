@@ -2,8 +2,8 @@
 //! run where `VOLTA_DEVICE=gpu` picks a GPU; those for tensor cores, which no software adapter has, are validated and
 //! translated everywhere.
 
-use super::choices::{DEFAULT, Selections};
-use super::trial::Candidate;
+use super::candidate::Candidate;
+use super::selections::{DEFAULT, Selections};
 use super::{Problems, problem, tune};
 use crate::dtype::DType;
 use crate::engine::plans_of;
@@ -105,12 +105,12 @@ fn masked_attention() {
 }
 
 /// What a way of a trial computes.
-fn values(trial: &Candidate, way: &str) -> Vec<f32> {
-    let program = trial.program(way).unwrap_or_else(|e| panic!("{way}: {e}"));
+fn values(trial: &Candidate, variant: &str) -> Vec<f32> {
+    let program = trial.program(variant).unwrap_or_else(|e| panic!("{variant}: {e}"));
     let output = &trial.native().output;
     let results = program
         .run(trial.plan(), &trial.inputs, &[], &Cell::new(false))
-        .unwrap_or_else(|e| panic!("{way}: {e}"));
+        .unwrap_or_else(|e| panic!("{variant}: {e}"));
     let (dtype, count) = (output.dtype, output.shape.numel());
     let bytes = now(transfer::read(results.outputs[0].clone(), dtype, count)).expect("it can be read");
     match dtype {
@@ -151,17 +151,17 @@ fn every_way_gives_what_the_default_one_gives() {
     let mut compared = 0;
     for p in &problems.all {
         let trial = Candidate::new(&context, &p.kernel, &p.native).expect("there is memory");
-        let ways = trial.ways();
-        assert!(ways.len() > 1 && ways[0] == DEFAULT, "{}: {ways:?}", p.name);
-        trial.compile(&ways);
+        let variants = trial.variants();
+        assert!(variants.len() > 1 && variants[0] == DEFAULT, "{}: {variants:?}", p.name);
+        trial.compile(&variants);
         let expected = values(&trial, DEFAULT);
         let largest = expected.iter().fold(0f32, |m, x| m.max(x.abs()));
         assert!(largest > 0.0 && largest.is_finite(), "{}: {largest}", p.name);
         let halves = p.native.operands.iter().any(|o| o.dtype == DType::F16);
         let tolerance = largest * if halves { 2e-3 } else { 1e-5 };
-        for way in &ways[1..] {
-            for (k, (x, y)) in values(&trial, way).iter().zip(&expected).enumerate() {
-                assert!((x - y).abs() <= tolerance, "{}, {way}: {x} is not {y} at {k}", p.name);
+        for variant in &variants[1..] {
+            for (k, (x, y)) in values(&trial, variant).iter().zip(&expected).enumerate() {
+                assert!((x - y).abs() <= tolerance, "{}, {variant}: {x} is not {y} at {k}", p.name);
             }
             compared += 1;
         }
@@ -174,7 +174,7 @@ fn without_time_nothing_is_tuned() {
     let Some((device, context)) = gpu() else { return };
     let state = || {
         let kept = context.kept();
-        (kept.revision, kept.choices.clone())
+        (kept.revision, kept.selections.clone())
     };
     let before = state();
     let tuning = tune(
@@ -196,9 +196,9 @@ fn the_cpu_is_not_tuned() {
 }
 
 /// The shaders of a plan for a small adapter, with these choices.
-fn shaders(plan: &Plan, caps: &Caps, choices: &Selections) -> Vec<String> {
+fn shaders(plan: &Plan, caps: &Caps, selections: &Selections) -> Vec<String> {
     let rules = crate::plan::memory::DeviceLimits { slots: 8, ..rules() };
-    let target = target(caps, &rules, choices);
+    let target = target(caps, &rules, selections);
     let assembly = lower_plan(plan, &target, CompileMode::Baseline).expect("the plan has shaders");
     assembly.shaders.into_iter().map(|s| s.source).collect()
 }
@@ -248,8 +248,8 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
         }
         let name = problem::name(&kernel);
         for variant in variants(&kernel, &caps) {
-            let choices = Selections::only(&name, &variant.to_string());
-            let target = target(&caps, &rules, &choices);
+            let selections = Selections::only(&name, &variant.to_string());
+            let target = target(&caps, &rules, &selections);
             let assembly = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
             for shader in &assembly.shaders {
                 translate(&format!("{variant} of {name}"), &shader.source);
@@ -271,17 +271,17 @@ fn a_choice_changes_the_shader_of_its_problem_alone_and_only_if_it_fits() {
         })
     });
     let plan = plans.last().expect("it ran").plan();
-    let specials: Vec<_> = plan
+    let natives: Vec<_> = plan
         .kernels
         .iter()
         .filter_map(|k| if let KernelBody::Native(s) = &k.body { Some(s) } else { None })
         .collect();
-    assert_eq!(specials.len(), 2);
-    let name = problem::name(specials[0]);
-    assert_ne!(name, problem::name(specials[1]));
+    assert_eq!(natives.len(), 2);
+    let name = problem::name(natives[0]);
+    assert_ne!(name, problem::name(natives[1]));
     let default = shaders(plan, &least, &Selections::default());
     let mut different = 0;
-    for variant in variants(specials[0], &least) {
+    for variant in variants(natives[0], &least) {
         let tuned = shaders(plan, &least, &Selections::only(&name, &variant.to_string()));
         different += usize::from(tuned != default);
         assert_eq!(tuned.last(), default.last(), "{variant} changed another product");

@@ -61,11 +61,11 @@ pub(crate) fn lower_items(
 ) -> Lowered {
     let p = Problem { only, ..problem(kernel) };
     let coop = || coop::tilings(&p, caps).first().map(|&tiling| Variant::Coop(tiling));
-    let way = wanted.or_else(coop);
+    let variant = wanted.or_else(coop);
     if is_forward(kernel) {
-        forward_pass(kernel, &p, caps, way)
+        forward_pass(kernel, &p, caps, variant)
     } else {
-        backward_pass(kernel, &p, caps, way)
+        backward_pass(kernel, &p, caps, variant)
     }
 }
 
@@ -81,28 +81,29 @@ fn problem(kernel: &NativeKernel) -> Problem {
     }
 }
 
-fn forward_pass(kernel: &NativeKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
+fn forward_pass(kernel: &NativeKernel, p: &Problem, caps: &Caps, variant: Option<Variant>) -> Lowered {
     if p.items() * p.queries == 0 {
         return Lowered::default();
     }
-    let dispatch = match way {
+    let dispatch = match variant {
         Some(Variant::Coop(tiling)) => coop_forward::dispatch(&p.with_halves(), &kernel.output, tiling, caps),
-        way => {
+        variant => {
             let chosen = || Tiling::forward(p.only.len(), p.queries, [p.width, p.value_width], caps);
-            let tiling = way.map_or_else(chosen, |way| way.tilings()[0]);
+            let tiling = variant.map_or_else(chosen, |variant| variant.tilings()[0]);
             forward::dispatch(p, &kernel.output, tiling, caps)
         }
     };
     Lowered { dispatches: vec![dispatch], scratch: Vec::new() }
 }
 
-fn backward_pass(kernel: &NativeKernel, p: &Problem, caps: &Caps, way: Option<Variant>) -> Lowered {
-    if let Some(Variant::Coop(tiling)) = way {
+fn backward_pass(kernel: &NativeKernel, p: &Problem, caps: &Caps, variant: Option<Variant>) -> Lowered {
+    if let Some(Variant::Coop(tiling)) = variant {
         return coop_backward::lower(&p.with_halves(), kernel, tiling, caps);
     }
     let mut g = Gradient::of(p, kernel);
     let chosen = || [p.queries, p.keys].map(|rows| Tiling::backward(rows, [p.width, p.value_width], caps));
-    let [of_queries, of_keys] = way.map_or_else(chosen, |way| way.tilings()).map(|t| Block::new(p, t, caps));
+    let [of_queries, of_keys] =
+        variant.map_or_else(chosen, |variant| variant.tilings()).map(|t| Block::new(p, t, caps));
     g.at_once = can_run_at_once(p, &of_queries, &of_keys, caps);
     if g.at_once {
         let programs = [backward_queries::program(&g, &of_queries), backward_keys::program(&g, &of_keys)];

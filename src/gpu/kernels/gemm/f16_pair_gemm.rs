@@ -85,13 +85,13 @@ pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Cho
         return None;
     }
     let twice = Product { steps: Steps::Flat(2 * depth), ..product.clone() };
-    let choices = tiles(product, dtype, caps).into_iter().flat_map(|(tile, speed)| {
+    let selections = tiles(product, dtype, caps).into_iter().flat_map(|(tile, speed)| {
         let most = 2 * depth / (tile.k * LEAST_STEPS);
         let busy = COMPUTE_UNITS / count(product, [tile.m, tile.n]);
         let parts = PARTS.into_iter().chain([busy]).filter(move |&p| p == 1 || p <= most && p > 1);
         parts.map(move |parts| (tile, speed, parts))
     });
-    let (_, tile, parts) = choices
+    let (_, tile, parts) = selections
         .map(|(tile, speed, parts)| (cost(&[&twice], &tile.form(speed), parts, PACE), tile, parts))
         .min_by(|x, y| x.0.total_cmp(&y.0))?;
     Some(Choice::new(product, tile, parts))

@@ -72,13 +72,13 @@ pub(crate) fn variants_beside(kernels: &[&NativeKernel], caps: &Caps) -> Vec<Opt
         _ => None,
     };
     let products: Vec<Option<Product>> = kernels.iter().map(tiled).collect();
-    let way = |product: &Option<Product>| {
+    let variant = |product: &Option<Product>| {
         let depth = product.as_ref()?.steps.depth();
         let alike: Vec<&Product> = products.iter().flatten().filter(|p| p.steps.depth() == depth).collect();
         let (tile, parts) = (alike.len() >= SEVERAL).then(|| tile::choose(&alike, caps))?;
         Some(Variant::Tiled(tile, parts))
     };
-    products.iter().map(way).collect()
+    products.iter().map(variant).collect()
 }
 
 /// Of which operands a matrix product asks for the largest magnitudes of lanes: they need not be looked for where whoever

@@ -132,9 +132,12 @@ fn small_products_side_by_side_share_a_device() {
     let all: Vec<&NativeKernel> = kernels.iter().collect();
     for caps in [Caps::MINIMAL, Caps::FULL] {
         // Those with sums of one length have one way; alone, or with one other, each has its own.
-        let ways = variants_beside(&all, &caps);
-        assert!(ways[0].is_some() && ways[..3].iter().all(|way| *way == ways[0]), "{ways:?}");
-        assert!(ways[3..].iter().all(Option::is_none), "{ways:?}");
+        let variants = variants_beside(&all, &caps);
+        assert!(
+            variants[0].is_some() && variants[..3].iter().all(|variant| *variant == variants[0]),
+            "{variants:?}"
+        );
+        assert!(variants[3..].iter().all(Option::is_none), "{variants:?}");
         assert!(variants_beside(&all[1..], &caps).iter().all(Option::is_none));
     }
     // Each of many has larger tiles than one that has to fill the device.

@@ -138,11 +138,11 @@ pub(super) fn choose(products: &[&Product], caps: &Caps) -> (Tile, usize) {
 /// What products that run side by side, with sums of one length, cost at least; with the number of the form for that, and
 /// the parts. `pace` says how much faster arithmetic is than in plain f32.
 pub(super) fn best(products: &[&Product], forms: &[Form], pace: f64) -> Option<(f64, (usize, usize))> {
-    let choices = forms.iter().enumerate().flat_map(|(number, form)| {
+    let selections = forms.iter().enumerate().flat_map(|(number, form)| {
         let costs = move |parts| (cost(products, form, parts, pace), (number, parts));
         parts(products, form).into_iter().map(costs)
     });
-    choices.min_by(|x, y| x.0.total_cmp(&y.0))
+    selections.min_by(|x, y| x.0.total_cmp(&y.0))
 }
 
 /// Tiles of a product.

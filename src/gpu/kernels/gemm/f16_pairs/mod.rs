@@ -22,7 +22,7 @@ pub(super) fn numbers(product: &Product, depth: usize, later: [bool; 2]) -> Opti
 
 /// Of which operands the largest magnitudes of lanes are asked for.
 pub(super) fn needs_absmax(product: &Product, depth: usize, later: [bool; 2]) -> [bool; 2] {
-    splitters(product, depth, later).map_or([false; 2], |both| both.map(|s| s.way != Way::Once))
+    splitters(product, depth, later).map_or([false; 2], |both| both.map(|s| s.variant != Way::Once))
 }
 
 fn splitters(product: &Product, depth: usize, later: [bool; 2]) -> Option<[OperandSplitter<'_>; 2]> {
@@ -92,13 +92,13 @@ pub(super) fn split(
             look.push((job(s, "largest", s.largest(large), s.lane_tiles() * s.turns().1), s.binding()));
         }
         split_bindings.extend(s.known());
-        let (text, groups) = match s.way {
+        let (text, groups) = match s.variant {
             Way::Twice => (s.split(large, small), s.lane_tiles() * s.k_tiles()),
             Way::Once => (s.split_whole(small), s.whole_groups()),
             Way::Later => (s.scale(large, small), s.scale_groups()),
         };
         cut.push(job(s, "split", text, groups));
-        if s.way != Way::Later {
+        if s.variant != Way::Later {
             split_bindings
                 .extend([s.binding(), scratch(s.packed, number, DType::F16, ComputeType::F16, true)]);
         }

@@ -56,7 +56,7 @@ pub(super) struct OperandSplitter<'s> {
     /// Threads along lanes and along k, and whether neighbours are along k.
     threads: [usize; 2],
     k_first: bool,
-    pub(super) way: Way,
+    pub(super) variant: Way,
 }
 
 impl<'s> OperandSplitter<'s> {
@@ -81,7 +81,7 @@ impl<'s> OperandSplitter<'s> {
             (Unit::QuadK, false, [32, 8], false)
         };
         let short = unit == Unit::QuadK && wide && k <= UNITS * threads[1] * unit.depth();
-        let way = if later {
+        let variant = if later {
             Way::Later
         } else if short {
             Way::Once
@@ -102,19 +102,19 @@ impl<'s> OperandSplitter<'s> {
             wide,
             threads,
             k_first,
-            way,
+            variant,
         };
         Some(splitter)
     }
 
     /// Whether the largest of its lanes are yet to be found before it is split.
     pub(super) fn looks(&self) -> bool {
-        self.way != Way::Once && self.source.largest.is_none()
+        self.variant != Way::Once && self.source.largest.is_none()
     }
 
     /// The largest that are known, if they are asked for.
     pub(super) fn known(&self) -> Option<Binding> {
-        let largest = self.source.largest.filter(|_| self.way != Way::Once)?;
+        let largest = self.source.largest.filter(|_| self.variant != Way::Once)?;
         Some(Binding {
             name: self.noted,
             memory: largest.memory,
@@ -138,7 +138,7 @@ impl<'s> OperandSplitter<'s> {
 
     /// Numbers of the operand as pairs of halves, where these are stored.
     pub(super) fn numbers(&self) -> usize {
-        if self.way == Way::Later { 0 } else { self.items * self.lanes * 2 * self.padded() }
+        if self.variant == Way::Later { 0 } else { self.items * self.lanes * 2 * self.padded() }
     }
 
     /// Lanes and ks that a workgroup takes at once.
@@ -463,7 +463,7 @@ if (lane >= {}u) {{ return; }}
 
     /// What was made, as an operand.
     pub(super) fn made(&self, scratch: usize, items: usize) -> Source {
-        if self.way == Way::Later {
+        if self.variant == Way::Later {
             return self.source.clone();
         }
         let (twice, lanes) = (2 * self.padded() as i64, self.lanes as i64);

@@ -1,7 +1,7 @@
 //! One problem on the device: memory with numbers in it, and the time that each way takes.
 
-use super::choices::{DEFAULT, Selections};
 use super::problem;
+use super::selections::{DEFAULT, Selections};
 use crate::clock::Instant;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -54,7 +54,7 @@ impl Candidate {
     }
 
     /// The names of the ways there are, the default one first, without those that are the default by another name.
-    pub fn ways(&self) -> Vec<String> {
+    pub fn variants(&self) -> Vec<String> {
         let caps = &self.context.caps;
         let default = kernel_select::lower(self.native(), caps, None);
         let others = kernel_select::variants(self.native(), caps).into_iter();
@@ -63,23 +63,24 @@ impl Candidate {
     }
 
     /// The way of this name, ready to run.
-    pub fn program(&self, way: &str) -> Result<GpuProgram> {
+    pub fn program(&self, variant: &str) -> Result<GpuProgram> {
         GpuProgram::new(
             self.context.clone(),
             &self.plan,
             CompileMode::Baseline,
-            &Selections::only(&self.name, way),
+            &Selections::only(&self.name, variant),
         )
     }
 
     /// Compiles the shaders of some ways side by side, so that making their programs is quick.
-    pub fn compile(&self, ways: &[String]) {
+    pub fn compile(&self, variants: &[String]) {
         let who = self.context.who();
         let mut shaders: Vec<Shader> = Vec::new();
-        for way in ways {
-            let choices = Selections::only(&self.name, way);
-            let Context { caps, rules, pace, .. } = &*self.context;
-            let target = LoweringTarget { who, caps, rules, choices: &choices, pace: *pace };
+        for variant in variants {
+            let selections = Selections::only(&self.name, variant);
+            let Context { caps, rules, cost_model, .. } = &*self.context;
+            let target =
+                LoweringTarget { who, caps, rules, selections: &selections, cost_model: *cost_model };
             shaders.extend(
                 lower_plan(&self.plan, &target, CompileMode::Baseline).map_or(Vec::new(), |all| all.shaders),
             );
@@ -128,20 +129,20 @@ const TOGETHER: usize = 16;
 
 /// Tries all ways until the time is up; `None` if not even the default was measured.
 pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -> Result<Option<Benchmark>> {
-    let ways = trial.ways();
+    let variants = trial.variants();
     let mut known: Vec<(&String, GpuProgram, Duration)> = Vec::new();
     let mut count = 0;
-    for some in ways.chunks(TOGETHER) {
+    for some in variants.chunks(TOGETHER) {
         if Instant::now() >= until {
             break;
         }
         trial.compile(some);
-        for way in some {
+        for variant in some {
             count += 1;
-            match first_time(trial, way) {
-                Ok((program, time)) => known.push((way, program, time)),
+            match first_time(trial, variant) {
+                Ok((program, time)) => known.push((variant, program, time)),
                 // A way that this driver or its memory refuses is not one; a device that is gone is an error.
-                Err(error) if trial.context.is_lost() || way == DEFAULT => return Err(error),
+                Err(error) if trial.context.is_lost() || variant == DEFAULT => return Err(error),
                 Err(_) => {}
             }
             tried();
@@ -151,7 +152,7 @@ pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -
         }
     }
     let Some(least) = known.iter().map(|(.., time)| *time).min() else { return Ok(None) };
-    known.retain(|(way, _, time)| *way == DEFAULT || *time <= least.mul_f64(HOPELESS));
+    known.retain(|(variant, _, time)| *variant == DEFAULT || *time <= least.mul_f64(HOPELESS));
     // Clocks fall while shaders are compiled.
     let warm = Instant::now();
     while warm.elapsed() < WARM_UP {
@@ -168,7 +169,7 @@ pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -
         if gains { known.iter().position(|k| std::ptr::eq(k, best)).unwrap_or(0) } else { 0 }
     });
     let best = (known[best].0.clone(), known[best].2);
-    Ok(Some(Benchmark { default, best, tried: count, complete: count == ways.len() }))
+    Ok(Some(Benchmark { default, best, tried: count, complete: count == variants.len() }))
 }
 
 /// How many runs of such a time make a measurement.
@@ -177,8 +178,8 @@ fn runs(time: Duration) -> u32 {
 }
 
 /// A way's program, and the time of its second run: the first one pays for what is new.
-fn first_time(trial: &Candidate, way: &str) -> Result<(GpuProgram, Duration)> {
-    let program = trial.program(way)?;
+fn first_time(trial: &Candidate, variant: &str) -> Result<(GpuProgram, Duration)> {
+    let program = trial.program(variant)?;
     trial.time(&program, 1)?;
     let time = trial.time(&program, 2)?;
     Ok((program, time))

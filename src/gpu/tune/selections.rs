@@ -84,7 +84,7 @@ fn unusable(file: &Path, why: &str) -> Error {
 
 /// A device's choices and where they stay.
 pub(in crate::gpu) struct TuningCache {
-    pub choices: Selections,
+    pub selections: Selections,
     /// Counts changes: programs made before are of no use then.
     pub revision: u64,
     owner: String,
@@ -102,8 +102,8 @@ impl TuningCache {
     }
 
     fn of(owner: String, file: Option<PathBuf>) -> TuningCache {
-        let mut kept = TuningCache { choices: Selections::default(), revision: 0, owner, file };
-        kept.choices = kept.on_disk();
+        let mut kept = TuningCache { selections: Selections::default(), revision: 0, owner, file };
+        kept.selections = kept.on_disk();
         kept
     }
 
@@ -119,12 +119,12 @@ impl TuningCache {
     /// Adds choices, here and in the file, which others may have added to meanwhile.
     pub fn add(&mut self, new: Selections) -> Result<()> {
         let mut all = self.on_disk();
-        all.0.extend(std::mem::take(&mut self.choices).0);
+        all.0.extend(std::mem::take(&mut self.selections).0);
         all.0.extend(new.0);
-        self.choices = all;
+        self.selections = all;
         self.revision += 1;
         let Some(file) = &self.file else { return Ok(()) };
-        let bytes = wrap(MAGIC, self.choices.to_text(&self.owner).as_bytes());
+        let bytes = wrap(MAGIC, self.selections.to_text(&self.owner).as_bytes());
         write_whole(file, &bytes).map_err(|e| {
             let message = format!("the tuned choices could not be written to {}: {e}", file.display());
             Error::new(ErrorKind::Io, message)
@@ -153,16 +153,16 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("volta-choices-{}", std::process::id()));
         let file = folder.join("tuned");
         let open = |owner: &str| TuningCache::of(owner.into(), Some(file.clone()));
-        assert_eq!(open("me").choices, Selections::default());
+        assert_eq!(open("me").selections, Selections::default());
         open("me").add(Selections::only("a product", "tiled")).unwrap();
         // Whoever opened it before adds to what is there.
         let mut first = open("me");
         open("me").add(Selections::only("another", DEFAULT)).unwrap();
         first.add(Selections::only("a product", "plain")).unwrap();
         let again = open("me");
-        assert_eq!(again.choices.get("a product"), Some("plain"));
-        assert_eq!(again.choices.get("another"), Some(DEFAULT));
-        assert_eq!(open("you").choices, Selections::default());
+        assert_eq!(again.selections.get("a product"), Some("plain"));
+        assert_eq!(again.selections.get("another"), Some(DEFAULT));
+        assert_eq!(open("you").selections, Selections::default());
         assert!(Selections::read(&file, "you").unwrap_err().message().contains("another device"));
 
         let whole = std::fs::read(&file).unwrap();
@@ -179,9 +179,9 @@ mod tests {
         }
         // Tuning again mends it.
         let mut damaged = open("me");
-        assert_eq!(damaged.choices, Selections::default());
+        assert_eq!(damaged.selections, Selections::default());
         damaged.add(Selections::only("a product", "tiled")).unwrap();
-        assert_eq!(open("me").choices, Selections::only("a product", "tiled"));
+        assert_eq!(open("me").selections, Selections::only("a product", "tiled"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -189,6 +189,6 @@ mod tests {
     fn without_a_file_choices_last_as_long_as_the_device() {
         let mut kept = TuningCache::of("me".into(), None);
         kept.add(Selections::only("a product", "tiled")).unwrap();
-        assert_eq!((kept.choices.get("a product"), kept.revision), (Some("tiled"), 1));
+        assert_eq!((kept.selections.get("a product"), kept.revision), (Some("tiled"), 1));
     }
 }
