@@ -34,6 +34,7 @@ pub mod environment;
 mod error;
 pub mod gpu;
 mod graph;
+mod interrupt;
 pub mod io;
 pub mod models;
 pub mod nn;
@@ -47,9 +48,11 @@ mod shape;
 mod state;
 #[cfg(target_arch = "wasm32")]
 pub mod tab;
+mod telemetry;
 mod tensor;
 pub mod text;
 pub mod train;
+mod wait;
 mod warn;
 
 pub use autograd::{
@@ -60,12 +63,10 @@ pub use cpu::{set_threads, try_set_threads};
 pub use data::{DataLoader, Dataset};
 pub use device::{Device, default_device, set_default_device, set_thread_device, with_device};
 pub use dtype::{DType, Element, Scalar};
-pub use engine::{
-    Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, guards_enabled, interruptible,
-    last_plan, measure_peak, plan_only, profile, reset_peak, set_guards, synchronize, with_fusion,
-};
+pub use engine::{guards_enabled, last_plan, measure_peak, plan_only, set_guards, synchronize, with_fusion};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
+pub use interrupt::interruptible;
 pub use io::{Checkpoint, NameMap, Weights};
 #[cfg(not(target_arch = "wasm32"))]
 pub use io::{CheckpointFolder, inspect, load, load_safetensors, save, save_safetensors};
@@ -84,6 +85,9 @@ pub use optim::{
 pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use state::{State, StateDict, Stateful, Value};
+pub use telemetry::{
+    Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, profile, reset_peak,
+};
 pub use tensor::{
     AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, HostMemory,
     Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range,

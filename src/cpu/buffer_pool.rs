@@ -1,9 +1,9 @@
 //! Memory for buffers, kept for the next step when one is dropped.
 
 use super::huge_pages;
-use crate::engine::{change_pool_bytes, see_used_bytes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Buffer;
+use crate::telemetry::{change_pool_bytes, see_used_bytes};
 use std::alloc::{Layout, alloc, dealloc};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -243,7 +243,7 @@ mod tests {
         let impossible = 1 << 60;
         let error = HostBuffer::new(impossible).err().expect("nobody has so much");
         assert_eq!(error.kind(), ErrorKind::Memory);
-        assert!(crate::engine::counters().peak_bytes < impossible as u64);
+        assert!(crate::telemetry::counters().peak_bytes < impossible as u64);
     }
 
     /// Memory that no step can reuse must not stay beside the memory of the next one.

@@ -21,12 +21,12 @@ mod vector;
 pub use threads::{set_threads, try_set_threads};
 
 use crate::dtype::DType;
-use crate::engine::{count_read, count_upload};
 use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Program, Reading};
 use crate::plan::memory::DeviceLimits;
+use crate::telemetry::{count_read, count_upload};
 pub(crate) use buffer_pool::HostBuffer;
 use std::sync::Arc;
 

@@ -6,7 +6,8 @@ use super::{native_kernels, vector};
 use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::engine::{check_interrupt, is_interruptible, is_profiled, record_time, trace_kernel};
+use crate::interrupt::{check_interrupt, is_interruptible};
+
 use crate::error::Result;
 use crate::graph::Storage;
 use crate::plan::Plan;
@@ -14,6 +15,7 @@ use crate::plan::executor::{Argument, Outcome, Program};
 use crate::plan::guard;
 use crate::plan::kernel::{Kernel, KernelBody, Slot};
 use crate::plan::memory::Place;
+use crate::telemetry::{is_profiled, record_time, trace_kernel};
 use std::cell::Cell;
 use std::sync::Arc;
 

@@ -1,51 +1,34 @@
 //! Where the floors meet: what is asked for is captured, its plan compiled or found, run, and the values handed
 //! to their nodes.
 
-mod by_op;
 mod cache;
 mod capture;
-mod counters;
 mod dry_run;
-mod interrupt;
-mod peak;
+mod measure_peak;
 #[cfg(not(target_arch = "wasm32"))]
 mod plan_recorder;
 mod poison;
-mod profile;
 mod settings;
-mod trace;
 
-pub use by_op::{OpReport, OpTime};
-pub use counters::{Counters, counters, reset_peak};
-pub(crate) use counters::{
-    change_pool_bytes, count_bind_group, count_kernels, count_read, count_shader, count_submission,
-    count_upload, see_used_bytes,
-};
 pub(crate) use dry_run::assume;
 pub use dry_run::plan_only;
-pub use interrupt::interruptible;
-pub(crate) use interrupt::{check_interrupt, is_interruptible};
-pub use peak::{Peak, measure_peak};
+pub use measure_peak::measure_peak;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use plan_recorder::plans_of;
-pub use profile::{KernelTime, Profile, Profiler, profile};
-pub(crate) use profile::{is_profiled, record_time, record_untimed, span, trace_kernel};
 pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::graph::{Buffer, Node, Storage, forget_recorded, recorded, recycle, register, take_pending};
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Outcome, Program};
 use crate::plan::report::PlanReport;
+use crate::telemetry::{count_compile, count_kernels, count_replay, span};
 use cache::Cache;
 use capture::Capture;
 use poison::DonationGuard;
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, Waker};
 
 pub(crate) struct Prepared {
     plan: Plan,
@@ -189,7 +172,7 @@ fn run(mut roots: Vec<Arc<Node>>, mut pending: Vec<Arc<Node>>) -> Result<()> {
 }
 
 fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
-    interrupt::check_not_asking()?;
+    crate::interrupt::check_not_asking()?;
     let mut engine = engine();
     let Engine { plans, capture } = &mut *engine;
     let result = compute(plans, capture, device, roots, pending);
@@ -231,7 +214,7 @@ fn compute(
     capture.check_inputs()?;
     let prepared = match plans.get(&capture.key) {
         Some(found) => {
-            counters::count_replay();
+            count_replay();
             found.clone()
         }
         None => {
@@ -246,7 +229,7 @@ fn compute(
             let program = executor.prepare(&plan, guarded)?;
             drop(preparing);
             let prepared = Arc::new(Prepared { plan, program });
-            counters::count_compile();
+            count_compile();
             plans.insert(&capture.key, prepared.clone());
             prepared
         }
@@ -281,42 +264,6 @@ pub fn synchronize() -> Result<()> {
     // All are waited for, also if one has failed.
     let waited: Vec<Result<()>> = crate::gpu::in_use().into_iter().map(Device::synchronize).collect();
     waited.into_iter().fold(computed, Result::and)
-}
-
-thread_local! {
-    static MAY_WAIT: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether whoever asks a future on this thread has nothing else to do meanwhile: it may wait for a device itself.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn may_wait() -> bool {
-    MAY_WAIT.get()
-}
-
-/// What a future gives, for callers that may wait. In a browser nobody may: there, what takes time is an error.
-pub(crate) fn wait_for<T, F>(mut future: Pin<&mut F>) -> Result<T>
-where
-    F: Future<Output = Result<T>> + ?Sized,
-{
-    struct Before(bool);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            MAY_WAIT.set(self.0);
-        }
-    }
-    let _before = Before(MAY_WAIT.replace(true));
-    let mut task = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut task) {
-            return output;
-        }
-        if cfg!(target_arch = "wasm32") {
-            let message = "a browser cannot wait for a GPU: ask for its values with `to_vec_async`";
-            return Err(Error::new(ErrorKind::Device, message));
-        }
-        // The answer is in the hands of another thread.
-        std::thread::yield_now();
-    }
 }
 
 fn device_number(device: Device) -> u64 {

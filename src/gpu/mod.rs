@@ -112,7 +112,7 @@ pub(crate) fn in_use() -> Vec<Device> {
 /// Natively what wgpu answers is there at once.
 #[cfg(not(target_arch = "wasm32"))]
 fn now<F: std::future::Future>(future: F) -> F::Output {
-    let answer = crate::engine::wait_for(std::pin::pin!(async { Ok(future.await) }));
+    let answer = crate::wait::wait_for(std::pin::pin!(async { Ok(future.await) }));
     answer.expect("only a browser cannot wait")
 }
 

@@ -43,9 +43,9 @@ pub use safetensors::Metadata;
 pub use weights::{Entry, Weights};
 
 use crate::call::Call;
-use crate::engine::wait_for;
 use crate::error::Result;
 use crate::state::StateDict;
+use crate::wait::wait_for;
 use safetensors::SafetensorsFile;
 use std::collections::HashSet;
 use std::future::Future;

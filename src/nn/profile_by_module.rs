@@ -3,7 +3,7 @@
 use super::module::{Module, walk};
 use super::visit::Item;
 use crate::call::Layer;
-use crate::engine::{OpReport, Profile};
+use crate::telemetry::{OpReport, Profile};
 use std::collections::HashMap;
 
 /// The time of a [`profile`](crate::profile()) by the layers of `model`, forward and gradients together, each under its name

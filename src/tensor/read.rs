@@ -4,11 +4,13 @@ use super::Tensor;
 use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Element};
-use crate::engine::{self, wait_for};
+use crate::engine::{self};
+
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::Node;
 use crate::op::Op;
 use crate::plan::executor::Reading;
+use crate::wait::wait_for;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;

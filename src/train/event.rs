@@ -1,7 +1,7 @@
 //! What happens while a model is trained.
 
 use super::history::{History, Row};
-use crate::engine::Profile;
+use crate::telemetry::Profile;
 use std::path::Path;
 use std::time::Duration;
 

@@ -2,11 +2,11 @@
 //! plans, which all plans share because they run one after the other.
 
 use super::readback_prefetch::ReadbackHint;
-use crate::engine::{change_pool_bytes, see_used_bytes};
 use crate::error::{ErrorKind, Result};
 use crate::gpu::device::context::Context;
 use crate::gpu::device::device_errors::Scopes;
 use crate::graph::Buffer;
+use crate::telemetry::{change_pool_bytes, see_used_bytes};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

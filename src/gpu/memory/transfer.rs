@@ -7,9 +7,6 @@ use super::storage_type::StorageType;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::clock::Instant;
 use crate::dtype::DType;
-#[cfg(not(target_arch = "wasm32"))]
-use crate::engine::{check_interrupt, is_interruptible};
-use crate::engine::{count_read, count_upload};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gpu::device::context::Context;
 #[cfg(not(target_arch = "wasm32"))]
@@ -18,6 +15,9 @@ use crate::gpu::runtime::assertions::{self, Epoch};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::gpu::runtime::preencode::encode_one;
 use crate::graph::Storage;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::interrupt::{check_interrupt, is_interruptible};
+use crate::telemetry::{count_read, count_upload};
 use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl Staged {
     /// its own. A browser does it itself.
     async fn bytes<R>(mut self, context: &Context, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
         #[cfg(not(target_arch = "wasm32"))]
-        if crate::engine::may_wait() {
+        if crate::wait::may_wait() {
             wait(context)?
         } else {
             wait_elsewhere(context)?
@@ -217,7 +217,7 @@ pub(crate) fn wait(context: &Context) -> Result<()> {
     const PATIENCE: Duration = Duration::from_millis(2);
     /// How long to wait for the device before asking whether that is still wanted.
     const ASK_AGAIN: Duration = Duration::from_millis(50);
-    let _span = crate::engine::span("wait");
+    let _span = crate::telemetry::span("wait");
     let waiting = || "waiting for the device".to_string();
     let start = Instant::now();
     while start.elapsed() < PATIENCE {

@@ -3,10 +3,10 @@
 
 use super::disk_cache::DiskCache;
 use crate::clock::Instant;
-use crate::engine::count_shader;
 use crate::error::Result;
 use crate::gpu::device::context::Context;
 use crate::gpu::device::device_errors::Scopes;
+use crate::telemetry::count_shader;
 use std::collections::HashMap;
 #[cfg(not(target_arch = "wasm32"))]
 use std::collections::HashSet;

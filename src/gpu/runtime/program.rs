@@ -7,10 +7,8 @@ use super::submission::submission_boundaries;
 use crate::clock::Instant;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::engine::{
-    check_interrupt, count_bind_group, is_profiled, record_time, record_untimed, see_used_bytes, span,
-    trace_kernel,
-};
+use crate::interrupt::check_interrupt;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::gpu::codegen::Uniform;
 use crate::gpu::device::context::Context;
@@ -25,6 +23,9 @@ use crate::gpu::tune::Selections;
 use crate::graph::Storage;
 use crate::plan::Plan;
 use crate::plan::executor::{Argument, Outcome, Program};
+use crate::telemetry::{
+    count_bind_group, is_profiled, record_time, record_untimed, see_used_bytes, span, trace_kernel,
+};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;

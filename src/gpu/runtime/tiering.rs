@@ -84,10 +84,12 @@ impl Program for TieredProgram {
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests {
     use super::*;
-    use crate::engine::{counters, with_last_plan};
+    use crate::engine::with_last_plan;
+
     use crate::gpu::device::context;
     use crate::gpu::memory::transfer;
     use crate::gpu::now;
+    use crate::telemetry::counters;
     use crate::tensor::{Tensor, realize_all};
     use crate::{DType, Device, default_device};
 

@@ -1,13 +1,13 @@
 //! Writing: the header first, then every tensor's elements, read from where they are one after the other.
 
 use super::{METADATA, Metadata};
-#[cfg(not(target_arch = "wasm32"))]
-use crate::engine::wait_for;
 use crate::error::{Result, bail};
 use crate::io::json::Json;
 use crate::io::types::FileType;
 use crate::state::StateDict;
 use crate::tensor::{Tensor, readings};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::wait::wait_for;
 use std::cmp::Reverse;
 use std::future::Future;
 

@@ -65,11 +65,11 @@ pub(crate) fn see_used_bytes(bytes: u64) {
     PEAK_BYTES.fetch_max(bytes, Relaxed);
 }
 
-pub(super) fn count_compile() {
+pub(crate) fn count_compile() {
     COMPILED.fetch_add(1, Relaxed);
 }
 
-pub(super) fn count_replay() {
+pub(crate) fn count_replay() {
     REPLAYED.fetch_add(1, Relaxed);
 }
 

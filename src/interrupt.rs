@@ -58,7 +58,7 @@ impl Drop for Asking {
 }
 
 /// An error in the middle of a plan of this thread, whose check asks for values: plans run one after the other.
-pub(super) fn check_not_asking() -> Result<()> {
+pub(crate) fn check_not_asking() -> Result<()> {
     if ASKING.get() {
         let message = "nothing can be computed while a plan is asked whether to stop, as in the handler of a signal: do it afterwards";
         return Err(Error::new(ErrorKind::Interrupted, message));

@@ -1,28 +1,10 @@
 //! What a device can do at best, measured: a copy for its memory, a product for its arithmetic.
 
-use super::profile::profile;
 use crate::device::{Device, with_device};
 use crate::error::{Error, ErrorKind, Result};
+use crate::telemetry::{Peak, known_peak, profile, remember_peak};
 use crate::tensor::Tensor;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-/// What a device does in a second, at best.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Peak {
-    /// Bytes read and written by a copy of a large tensor.
-    pub bytes: f64,
-    /// Arithmetic operations of a large product of f32 matrices.
-    pub flops: f64,
-}
-
-static KNOWN: Mutex<Vec<(Device, Peak)>> = Mutex::new(Vec::new());
-
-/// What was measured of a device.
-pub(super) fn known_peak(device: Device) -> Option<Peak> {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    known.iter().find(|(other, _)| *other == device).map(|(_, peak)| *peak)
-}
 
 /// Measures what a device can do at best, once; profiles compare ops with it from then on. Takes a fraction of a second
 /// on most devices, and some hundred megabytes.
@@ -39,7 +21,7 @@ pub fn measure_peak(device: Device) -> Result<Peak> {
     let peak = with_device(device, || -> Result<Peak> {
         Ok(Peak { bytes: measure_copy()?, flops: measure_product()? })
     })?;
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).push((device, peak));
+    remember_peak(device, peak);
     Ok(peak)
 }
 
