@@ -1,13 +1,12 @@
 //! Activation checkpointing: forget what lies between inputs and output, compute it again when the gradient
 //! comes back. Memory for time.
 
-use super::function::with_own_gradient;
+use super::function::{CustomGradient, with_own_gradient};
 use super::{BackwardOptions, enable_grad, no_grad, try_grad};
 use crate::call::Call;
 use crate::device::{Device, default_device, with_device};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::op::CustomGradient;
 use crate::tensor::{RngScope, RngState, Tensor, autocast_dtype, with_autocast};
 use std::collections::HashSet;
 use std::sync::Arc;

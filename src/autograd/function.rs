@@ -4,8 +4,9 @@ use super::no_grad;
 use crate::call::Call;
 use crate::error::{Result, bail};
 use crate::graph::{Node, NodeSpec, Sources};
-use crate::op::{CustomGradient, Op};
+use crate::op::{CustomOp, Op};
 use crate::tensor::Tensor;
+use std::any::Any;
 use std::sync::Arc;
 
 /// A differentiable function whose gradient the user writes.
@@ -35,6 +36,32 @@ pub trait Function: Send + Sync + 'static {
 
     /// The gradient of each input, given the output's; `None` stops it there.
     fn backward(&self, inputs: &[Tensor], output: &Tensor, gradient: &Tensor) -> Vec<Option<Tensor>>;
+}
+
+/// What knows its own gradient.
+pub(crate) trait CustomGradient: Send + Sync {
+    /// Gradients of the inputs (sources 1…), given those of the output.
+    fn gradients(&self, inputs: &[Tensor], output: &Tensor, gradient: &Tensor)
+    -> Result<Vec<Option<Tensor>>>;
+}
+
+/// It as a node holds it.
+pub(super) struct Custom(Arc<dyn CustomGradient>);
+
+impl CustomOp for Custom {}
+
+impl Custom {
+    /// What stands in a node that autograd made.
+    pub fn of(op: &dyn CustomOp) -> &dyn CustomGradient {
+        let op: &dyn Any = op;
+        let Custom(gradient) = op.downcast_ref().expect("only autograd makes custom ops");
+        &**gradient
+    }
+}
+
+/// An op with the value of its first source and that gradient.
+pub(crate) fn custom_op(gradient: Arc<dyn CustomGradient>) -> Op {
+    Op::Custom(Arc::new(Custom(gradient)))
 }
 
 struct Users<F>(F);
@@ -103,7 +130,7 @@ pub(crate) fn with_own_gradient(
     let (shape, dtype, device) = (value.shape, value.dtype, value.device);
     let sources: Sources = std::iter::once(value).chain(inputs.iter().map(Tensor::node)).collect();
     Tensor::from_node(Node::record(NodeSpec {
-        op: Op::Own(gradient),
+        op: custom_op(gradient),
         sources,
         shape,
         dtype,

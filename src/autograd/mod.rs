@@ -1,12 +1,16 @@
 //! Gradients, built as more nodes of the same graph.
 
 mod checkpoint;
+mod derivatives;
 mod function;
+mod leaf_gradient;
 mod mode;
 
 pub use checkpoint::{checkpoint, try_checkpoint};
-pub(crate) use function::with_own_gradient;
+pub(crate) use derivatives::Gradients;
+pub(crate) use function::{CustomGradient, custom_op, with_own_gradient};
 pub use function::{Function, apply, try_apply};
+pub(crate) use leaf_gradient::{gradient_of, set_gradient};
 pub(crate) use mode::is_enabled;
 pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 
@@ -14,8 +18,9 @@ use crate::call::Call;
 use crate::engine::{begin, realize_with};
 use crate::error::{Result, bail};
 use crate::graph::Node;
-use crate::op::{GradientContext, gradient};
 use crate::tensor::{Tensor, with_autocast};
+use derivatives::GradientContext;
+use leaf_gradient::add_gradient;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -75,7 +80,7 @@ fn walk(
         let from_here = {
             let _call = Call::gradient_of(node.origin);
             let output = Tensor::from_node(node.clone());
-            gradient::of(&GradientContext { node: &node, sources: &sources, output, gradient: &g })?
+            derivatives::of(&GradientContext { node: &node, sources: &sources, output, gradient: &g })?
         };
         for (source, g) in sources.iter().zip(from_here) {
             let node = source.node();
@@ -174,7 +179,7 @@ impl Tensor {
         in_mode(options, || {
             walk(&[(self.clone(), start)], options, begun, |node, g| {
                 if let Some(leaf) = &node.leaf {
-                    leaf.add(g)?;
+                    add_gradient(leaf, g)?;
                 }
                 Ok(true)
             })

@@ -1,16 +1,18 @@
 //! What belongs to a leaf, whatever values it is given.
 
-use super::{Node, Storage, last_id, register};
+use super::{Node, Storage, last_id};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::tensor::Tensor;
-use std::sync::{Mutex, MutexGuard};
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A gradient, which autograd knows how to add up.
+pub(crate) type Gradient = Arc<dyn Any + Send + Sync>;
 
 /// A leaf's gradient, and its value in half precision.
 pub(crate) struct Leaf {
     /// Smaller than the number of any node that is this leaf.
     pub since: u64,
-    gradient: Mutex<Option<Tensor>>,
+    gradient: Mutex<Option<Gradient>>,
     half: Mutex<Half>,
 }
 
@@ -28,33 +30,13 @@ impl Leaf {
         Leaf { since: last_id(), gradient: Mutex::default(), half: Mutex::default() }
     }
 
-    fn gradient(&self) -> MutexGuard<'_, Option<Tensor>> {
+    /// The gradient, for whoever looks at it or changes it; other threads wait meanwhile.
+    pub fn gradient(&self) -> MutexGuard<'_, Option<Gradient>> {
         self.gradient.lock().expect("no panic while a gradient is held")
     }
 
     fn half(&self) -> MutexGuard<'_, Half> {
         self.half.lock().expect("no panic while a value is held")
-    }
-
-    pub fn get(&self) -> Option<Tensor> {
-        self.gradient().clone()
-    }
-
-    /// Adds to what is there; other threads that add meanwhile wait.
-    pub fn add(&self, gradient: &Tensor) -> Result<()> {
-        let mut slot = self.gradient();
-        let sum = match &*slot {
-            Some(before) => before.try_add(gradient)?,
-            None => gradient.clone(),
-        };
-        register(&sum.node());
-        *slot = Some(sum);
-        Ok(())
-    }
-
-    pub fn set(&self, gradient: Option<Tensor>) {
-        let old = std::mem::replace(&mut *self.gradient(), gradient);
-        drop(old);
     }
 
     /// The value of `node`, which is this leaf, in `dtype`, if it is known; and that it was asked for.

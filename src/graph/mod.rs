@@ -7,7 +7,7 @@ mod node_pool;
 mod pending;
 
 pub(crate) use integer_range::IntegerRange;
-pub(crate) use leaf::Leaf;
+pub(crate) use leaf::{Gradient, Leaf};
 pub(crate) use node_pool::recycle;
 pub(crate) use pending::{register, take_pending};
 

@@ -1,15 +1,14 @@
-//! The table of primitives. Everything a tensor can do is made of these; each has a gradient rule in
-//! [`gradient`], or none and then says so.
+//! The table of primitives. Everything a tensor can do is made of these; each has a line in
+//! autograd's table of derivatives, or none, which [`derivative`] tells.
 
 pub(crate) mod attention;
+pub(crate) mod derivative;
 pub(crate) mod formula;
-pub(crate) mod gradient;
 
 use crate::dtype::Scalar;
-use crate::graph::Node;
 use crate::shape::MAX_RANK;
-use crate::tensor::Tensor;
 use formula::FusedElementwise;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Elementwise ops of one operand.
@@ -140,16 +139,8 @@ pub(crate) struct PoolAttrs {
     pub dilation: [usize; 2],
 }
 
-/// A function of the user's, or a checkpoint, that knows its own gradient.
-pub(crate) trait CustomGradient: Send + Sync {
-    /// Gradients of the inputs (sources 1…), given those of the output.
-    fn gradients(
-        &self,
-        inputs: &[Tensor],
-        output: &Tensor,
-        gradient: &Tensor,
-    ) -> crate::Result<Vec<Option<Tensor>>>;
-}
+/// A function that knows its own gradient: one of the user's, or a checkpoint. Autograd knows what is inside.
+pub(crate) trait CustomOp: Any + Send + Sync {}
 
 /// What a node computes from its sources. Shapes and types are the node's.
 #[derive(Clone)]
@@ -256,7 +247,7 @@ pub(crate) enum Op {
     /// The value of its source, a new leaf for autograd.
     Alias,
     /// The value of its first source; the gradient goes to the others by its own rule.
-    Own(Arc<dyn CustomGradient>),
+    Custom(Arc<dyn CustomOp>),
 }
 
 impl Op {
@@ -344,7 +335,7 @@ impl Op {
             Op::FirstPosition => "first_position",
             Op::MaxPoolIndex(_) => "max_pool_index",
             Op::Alias => "alias",
-            Op::Own(_) => "function",
+            Op::Custom(_) => "function",
         }
     }
 
@@ -364,7 +355,7 @@ impl Op {
 
     /// Whether it is another name of its first source's value.
     pub fn is_alias(&self) -> bool {
-        matches!(self, Op::Alias | Op::Own(_))
+        matches!(self, Op::Alias | Op::Custom(_))
     }
 
     /// How many of its sources make its value: a name has one, and further ones only for its gradient.
@@ -428,7 +419,7 @@ impl Op {
             Op::ArgSort { axis, descending } => (23, *axis as u64 | (*descending as u64) << 8),
             Op::Cumsum { axis } => (24, *axis as u64),
             Op::MaxPoolIndex(_) => (25, 0),
-            Op::Alias | Op::Own(_) => (26, 0),
+            Op::Alias | Op::Custom(_) => (26, 0),
             Op::FusedElementwise(formula) => (27, formula.id),
             Op::FirstPosition => (28, 0),
             Op::Assert(Assertion::InBounds { .. }) => (29, 0),
@@ -456,12 +447,4 @@ impl Op {
             _ => {}
         }
     }
-}
-
-/// What a rule of differentiation sees.
-pub(crate) struct GradientContext<'a> {
-    pub node: &'a Arc<Node>,
-    pub sources: &'a [Tensor],
-    pub output: Tensor,
-    pub gradient: &'a Tensor,
 }

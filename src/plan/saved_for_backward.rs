@@ -1,13 +1,13 @@
 //! What a backward pass will ask for: of the values that get memory anyway, those outlive the plan.
 
 use super::graph::PlanGraph;
-use crate::op::gradient;
+use crate::op::derivative;
 
 /// Keeps them.
 pub(super) fn keep(graph: &mut PlanGraph, stored: &[bool]) {
     let mut needed = vec![false; graph.nodes.len()];
     for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.taped) {
-        let (result, sources) = gradient::needs(&node.op);
+        let (result, sources) = derivative::needs(&node.op);
         needed[n] |= result;
         for (k, &source) in node.sources.iter().enumerate() {
             needed[source] |= sources >> k & 1 == 1;

@@ -3,13 +3,13 @@
 use super::Tensor;
 use super::matmul::product;
 use super::record::{ops, record};
+use crate::autograd::Gradients;
 use crate::autograd::{self, BackwardOptions};
 use crate::device::with_device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::Op;
 use crate::op::attention::Place;
-use crate::op::gradient::Gradients;
 use crate::shape::Shape;
 
 /// Masking and scaling of attention.

@@ -3,11 +3,12 @@
 //! a band, too.
 
 use super::Tensor;
+use crate::autograd::CustomGradient;
 use crate::autograd::{no_grad, with_own_gradient};
 use crate::device::with_device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::op::{CustomGradient, ReduceOp};
+use crate::op::ReduceOp;
 use crate::shape::Shape;
 use std::sync::Arc;
 

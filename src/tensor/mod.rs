@@ -203,7 +203,7 @@ impl Tensor {
 
     /// The gradient collected by `backward`, if any.
     pub fn grad(&self) -> Option<Tensor> {
-        self.with_node(|n| n.leaf.clone()).and_then(|leaf| leaf.get())
+        self.with_node(|n| n.leaf.clone()).and_then(|leaf| autograd::gradient_of(&leaf))
     }
 
     /// Replaces the collected gradient; `None` clears it.
@@ -211,7 +211,7 @@ impl Tensor {
     pub fn set_grad(&self, gradient: Option<Tensor>) {
         let _call = crate::call::Call::enter("set_grad");
         match self.with_node(|n| n.leaf.clone()) {
-            Some(leaf) => leaf.set(gradient),
+            Some(leaf) => autograd::set_gradient(&leaf, gradient),
             None if gradient.is_none() => {}
             None => crate::Error::new(
                 crate::ErrorKind::Autograd,
@@ -224,7 +224,7 @@ impl Tensor {
     /// Forgets the collected gradient.
     pub fn zero_grad(&self) {
         if let Some(leaf) = self.with_node(|n| n.leaf.clone()) {
-            leaf.set(None);
+            autograd::set_gradient(&leaf, None);
         }
     }
 
@@ -330,7 +330,7 @@ impl Tensor {
             Ok(match &node.leaf {
                 Some(_) => {
                     let leaf = Arc::new(Leaf::new());
-                    leaf.set(gradient);
+                    autograd::set_gradient(&leaf, gradient);
                     Node::leaf(moved, leaf)
                 }
                 None => moved,

@@ -140,7 +140,7 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
         );
     }
     let tracked = dtype.is_float() && autograd::is_enabled() && nodes.iter().any(|n| n.tracked);
-    if tracked && !crate::op::gradient::exists(&op) {
+    if tracked && !crate::op::derivative::exists(&op) {
         bail!(
             Autograd,
             "{} has no gradient, and an operand requires one: detach it, or compute this under no_grad",

@@ -3,11 +3,11 @@
 use super::Tensor;
 use super::record::require;
 use crate::autograd;
+use crate::autograd::{CustomGradient, custom_op};
 use crate::call::Call;
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Node, NodeSpec};
-use crate::op::{CustomGradient, Op};
 use std::sync::Arc;
 
 impl Tensor {
@@ -31,7 +31,7 @@ impl Tensor {
         }
         let node = moved.node();
         let way_back: Arc<dyn CustomGradient> = Arc::new(Move { from: self.device() });
-        let (op, shape, dtype) = (Op::Own(way_back), node.shape, node.dtype);
+        let (op, shape, dtype) = (custom_op(way_back), node.shape, node.dtype);
         let sources = [node, self.node()].into_iter().collect();
         Ok(Tensor::from_node(Node::record(NodeSpec { op, sources, shape, dtype, device, tracked: true })))
     }

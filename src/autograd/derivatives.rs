@@ -1,41 +1,25 @@
 //! The table of derivatives: for every primitive, the gradients of its sources, made of primitives again. So
 //! the backward pass is fused and planned like the forward pass, and can itself be differentiated.
 
-use super::{BinaryOp as B, ConvKind, GradientContext, Op, ReduceOp, UnaryOp as U};
+use super::function::Custom;
 use crate::device::with_device;
 use crate::error::Result;
+use crate::graph::Node;
+use crate::op::{BinaryOp as B, ConvKind, Op, ReduceOp, UnaryOp as U};
 use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 
 /// One gradient a source, `None` where the source is not tracked or the derivative is zero everywhere.
 pub(crate) type Gradients = SmallVec<[Option<Tensor>; 3]>;
 
-/// Whether a float result of this op can be differentiated.
-pub(crate) fn exists(op: &Op) -> bool {
-    !matches!(op, Op::Binary(B::FloorDiv) | Op::FusedElementwise(_))
-}
-
-/// What the rule of an op looks at: whether at its result, and at which sources, one bit each. Who knows what a user's
-/// own function looks at besides its result: its inputs are kept if others need them.
-pub(crate) fn needs(op: &Op) -> (bool, u8) {
-    match op {
-        Op::Unary(op) => match op {
-            U::Neg | U::Sign | U::Floor | U::Ceil | U::Round | U::Trunc | U::Not => (false, 0),
-            U::Log | U::Log1p | U::Log2 | U::Sin | U::Cos | U::Erf | U::Abs => (false, 0b1),
-            _ => (true, 0),
-        },
-        Op::Binary(B::Mul | B::Max | B::Min | B::Mod) => (false, 0b11),
-        Op::Binary(B::Div) => (true, 0b10),
-        Op::Binary(B::Pow) => (true, 0b11),
-        Op::Where | Op::ScatterAdd { .. } => (false, 0b1),
-        Op::Gather { .. } => (false, 0b10),
-        Op::Reduce { op: ReduceOp::Max | ReduceOp::Min | ReduceOp::Prod, .. } => (true, 0b1),
-        Op::Matmul | Op::Conv(..) => (false, 0b11),
-        Op::Attention { .. } | Op::AttentionGrad { .. } => (true, u8::MAX),
-        Op::Own(_) => (true, 0),
-        _ => (false, 0),
-    }
+/// What a rule of differentiation sees.
+pub(crate) struct GradientContext<'a> {
+    pub node: &'a Arc<Node>,
+    pub sources: &'a [Tensor],
+    pub output: Tensor,
+    pub gradient: &'a Tensor,
 }
 
 /// The gradients of `d.node`'s sources.
@@ -182,10 +166,10 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
             one(g.try_flip(axis)?.try_cumsum(axis)?.try_flip(axis))
         }
 
-        Op::Own(function) => {
+        Op::Custom(function) => {
             let inputs = &d.sources[1..];
             let mut all: Gradients = smallvec![None];
-            all.extend(function.gradients(inputs, y, g)?);
+            all.extend(Custom::of(&**function).gradients(inputs, y, g)?);
             Ok(all)
         }
 

@@ -1,0 +1,34 @@
+//! The gradient that a leaf collects. To the graph below it is an opaque value.
+
+use crate::error::Result;
+use crate::graph::{Gradient, Leaf, register};
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+fn tensor(gradient: &Gradient) -> Tensor {
+    gradient.downcast_ref::<Tensor>().expect("gradients are tensors").clone()
+}
+
+/// The leaf's gradient, if it has one.
+pub(crate) fn gradient_of(leaf: &Leaf) -> Option<Tensor> {
+    leaf.gradient().as_ref().map(tensor)
+}
+
+/// Adds to the leaf's gradient; other threads that add meanwhile wait.
+pub(super) fn add_gradient(leaf: &Leaf, gradient: &Tensor) -> Result<()> {
+    let mut slot = leaf.gradient();
+    let sum = match &*slot {
+        Some(before) => tensor(before).try_add(gradient)?,
+        None => gradient.clone(),
+    };
+    register(&sum.node());
+    *slot = Some(Arc::new(sum));
+    Ok(())
+}
+
+/// Gives the leaf this gradient, or none.
+pub(crate) fn set_gradient(leaf: &Leaf, gradient: Option<Tensor>) {
+    let gradient = gradient.map(|tensor| Arc::new(tensor) as Gradient);
+    let old = std::mem::replace(&mut *leaf.gradient(), gradient);
+    drop(old);
+}
