@@ -27,6 +27,7 @@ mod call;
 mod clock;
 mod cpu;
 pub mod data;
+mod default_device;
 mod device;
 mod dtype;
 mod engine;
@@ -61,7 +62,8 @@ pub use autograd::{
 };
 pub use cpu::{set_threads, try_set_threads};
 pub use data::{DataLoader, Dataset};
-pub use device::{Device, default_device, set_default_device, set_thread_device, with_device};
+pub use default_device::{default_device, set_default_device, set_thread_device, with_device};
+pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use engine::{guards_enabled, last_plan, measure_peak, plan_only, set_guards, synchronize, with_fusion};
 pub use error::{Error, ErrorKind, Result};

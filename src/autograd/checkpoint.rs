@@ -4,7 +4,8 @@
 use super::function::{CustomGradient, with_own_gradient};
 use super::{BackwardOptions, enable_grad, no_grad, try_grad};
 use crate::call::Call;
-use crate::device::{Device, default_device, with_device};
+use crate::default_device::{default_device, with_device};
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::tensor::{RngScope, RngState, Tensor, autocast_dtype, with_autocast};

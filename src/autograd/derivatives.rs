@@ -2,7 +2,7 @@
 //! the backward pass is fused and planned like the forward pass, and can itself be differentiated.
 
 use super::function::Custom;
-use crate::device::with_device;
+use crate::default_device::with_device;
 use crate::error::Result;
 use crate::graph::Node;
 use crate::op::{BinaryOp as B, ConvKind, Op, ReduceOp, UnaryOp as U};

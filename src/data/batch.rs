@@ -3,7 +3,8 @@
 use super::array::{Array, Elements};
 use super::dataset::{Dataset, Pass};
 use crate::call::Origin;
-use crate::device::{Device, with_device};
+use crate::default_device::with_device;
+use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;

@@ -1,6 +1,7 @@
 //! What a device can do at best, measured: a copy for its memory, a product for its arithmetic.
 
-use crate::device::{Device, with_device};
+use crate::default_device::with_device;
+use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::telemetry::{Peak, known_peak, profile, remember_peak};
 use crate::tensor::Tensor;

@@ -3,6 +3,7 @@
 
 mod cache;
 mod capture;
+mod devices;
 mod dry_run;
 mod measure_peak;
 #[cfg(not(target_arch = "wasm32"))]

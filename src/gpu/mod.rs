@@ -54,46 +54,14 @@ use runtime::program::GpuProgram;
 use runtime::tiering::TieredProgram;
 use std::sync::Arc;
 
-impl Device {
-    /// The best real GPU, or the adapter that `VOLTA_ADAPTER` names; opens it. Without one, an error that says
-    /// what to install.
-    #[track_caller]
-    pub fn gpu() -> Result<Device> {
-        let _call = crate::call::Call::enter("Device::gpu");
-        crate::environment::check()?;
-        device::context::open(0)?;
-        Ok(Device::Gpu(0))
-    }
+/// Opens `gpu:index`, if it is not open.
+pub(crate) fn connect(index: usize) -> Result<()> {
+    device::context::open(index).map(drop)
+}
 
-    /// The best real GPU if there is one, else the CPU. Where `VOLTA_ADAPTER` asks for an adapter, it is that one, there or not:
-    /// what is then computed is an error that says what is missing.
-    pub fn auto() -> Device {
-        let found = Device::gpu();
-        if device::adapter::asked_for().is_some() { Device::Gpu(0) } else { found.unwrap_or(Device::Cpu) }
-    }
-
-    /// Whether it computes in `dtype`; an error if it is not there.
-    #[track_caller]
-    pub fn supports(self, dtype: crate::DType) -> Result<bool> {
-        let _call = crate::call::Call::enter("supports");
-        Ok(crate::engine::executor(self)?.unsupported_reason(dtype).is_none())
-    }
-
-    /// The bytes of memory that can be had there, if the system tells: on the CPU what is free, with swap space and within a
-    /// container's limit; on a GPU all that it has.
-    #[track_caller]
-    pub fn memory(self) -> Result<Option<u64>> {
-        let _call = crate::call::Call::enter("memory");
-        crate::engine::executor(self)?.memory()
-    }
-
-    /// Waits until everything that was asked of the device is done: for measuring, as nothing else needs it. What kernels found
-    /// wrong is an error, as for [`synchronize`](crate::synchronize), which waits for all devices.
-    #[track_caller]
-    pub fn synchronize(self) -> Result<()> {
-        let _call = crate::call::Call::enter("synchronize");
-        crate::engine::executor(self)?.synchronize()
-    }
+/// Whether `VOLTA_ADAPTER` asks for an adapter.
+pub(crate) fn is_asked_for() -> bool {
+    device::adapter::asked_for().is_some()
 }
 
 /// Opens `gpu:index` where opening waits for the browser; natively a device opens when it is first used.

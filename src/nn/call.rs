@@ -3,7 +3,8 @@
 
 use super::Module;
 use crate::call::{Call, Layer, LayerScope};
-use crate::device::{Device, with_device};
+use crate::default_device::with_device;
+use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
 use crate::tensor::Tensor;

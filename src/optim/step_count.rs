@@ -4,7 +4,8 @@
 //! number here until a condition is given, and a tensor from then on.
 
 use super::assign_if;
-use crate::device::{Device, with_device};
+use crate::default_device::with_device;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;

@@ -5,7 +5,7 @@ use super::matmul::product;
 use super::record::{ops, record};
 use crate::autograd::Gradients;
 use crate::autograd::{self, BackwardOptions};
-use crate::device::with_device;
+use crate::default_device::with_device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::Op;

@@ -5,7 +5,7 @@
 use super::Tensor;
 use crate::autograd::CustomGradient;
 use crate::autograd::{no_grad, with_own_gradient};
-use crate::device::with_device;
+use crate::default_device::with_device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::ReduceOp;

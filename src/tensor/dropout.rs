@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use super::record::ops;
-use crate::device::with_device;
+use crate::default_device::with_device;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
 

@@ -114,7 +114,7 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::with_device;
+    use crate::default_device::with_device;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Memory that tells when it is let go.

@@ -80,7 +80,7 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::device::with_device;
+    use crate::default_device::with_device;
     use crate::engine::with_last_plan;
     use crate::gpu::lower::CompileMode;
     use crate::gpu::lower::bindings::overlap;

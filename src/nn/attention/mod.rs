@@ -9,7 +9,8 @@ pub use mask::AttentionMask;
 use super::call::{forward, layer, misuse, on_device};
 use super::{Linear, Mode, Module, Rotary, Visitor, init};
 use crate::autograd::no_grad;
-use crate::device::{Device, with_device};
+use crate::default_device::with_device;
+use crate::device::Device;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{AttentionOptions, Tensor};
 
