@@ -65,7 +65,7 @@ pub use data::{DataLoader, Dataset};
 pub use default_device::{default_device, set_default_device, set_thread_device, with_device};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
-pub use engine::{guards_enabled, last_plan, measure_peak, plan_only, set_guards, synchronize, with_fusion};
+pub use engine::{guards_enabled, last_plan, plan_only, set_guards, synchronize, with_fusion};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use interrupt::interruptible;
@@ -90,6 +90,7 @@ pub use state::{State, StateDict, Stateful, Value};
 pub use telemetry::{
     Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, profile, reset_peak,
 };
+pub use tensor::measure_peak;
 pub use tensor::{
     AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, HostMemory,
     Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range,

@@ -5,17 +5,11 @@ mod cache;
 mod capture;
 mod devices;
 mod dry_run;
-mod measure_peak;
-#[cfg(not(target_arch = "wasm32"))]
-mod plan_recorder;
 mod poison;
 mod settings;
 
 pub(crate) use dry_run::assume;
 pub use dry_run::plan_only;
-pub use measure_peak::measure_peak;
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) use plan_recorder::plans_of;
 pub use settings::{guards_enabled, set_guards, with_fusion};
 
 use crate::device::Device;
@@ -31,16 +25,9 @@ use poison::DonationGuard;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-pub(crate) struct Prepared {
-    plan: Plan,
+struct Prepared {
+    plan: Arc<Plan>,
     program: Box<dyn Program>,
-}
-
-#[cfg(not(target_arch = "wasm32"))]
-impl Prepared {
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
 }
 
 #[derive(Default)]
@@ -229,7 +216,7 @@ fn compute(
             let preparing = span("prepare");
             let program = executor.prepare(&plan, guarded)?;
             drop(preparing);
-            let prepared = Arc::new(Prepared { plan, program });
+            let prepared = Arc::new(Prepared { plan: Arc::new(plan), program });
             count_compile();
             plans.insert(&capture.key, prepared.clone());
             prepared
@@ -237,8 +224,8 @@ fn compute(
     };
     LAST.set(Some(prepared.clone()));
     #[cfg(not(target_arch = "wasm32"))]
-    plan_recorder::see(device, &prepared);
-    let plan = &prepared.plan;
+    crate::telemetry::record_plan(device, &prepared.plan);
+    let plan = &*prepared.plan;
     let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();
     let arguments: Vec<_> = plan.arguments.iter().map(|&n| capture::argument(&capture.nodes[n].op)).collect();
     count_kernels(plan.kernels.len() as u64);

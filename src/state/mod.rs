@@ -1,6 +1,7 @@
 //! What modules, optimizers, schedulers and loaders must remember to go on where they stopped.
 
 mod dict;
+mod rng;
 
 pub use dict::StateDict;
 

@@ -3,6 +3,8 @@
 mod by_op;
 mod counters;
 mod peak;
+#[cfg(not(target_arch = "wasm32"))]
+mod plan_recorder;
 mod profile;
 mod trace;
 
@@ -14,5 +16,7 @@ pub(crate) use counters::{
 };
 pub use peak::Peak;
 pub(crate) use peak::{known_peak, remember_peak};
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use plan_recorder::{plans_of, record_plan};
 pub use profile::{KernelTime, Profile, Profiler, profile};
 pub(crate) use profile::{is_profiled, record_time, record_untimed, span, trace_kernel};

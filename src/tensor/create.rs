@@ -11,7 +11,6 @@ use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::op::{Op, RandomKind};
 use crate::shape::{Dims, Shape};
-use crate::state::{State, Stateful};
 use std::cell::Cell;
 use std::sync::Mutex;
 
@@ -30,6 +29,15 @@ pub fn manual_seed(seed: u64) {
 }
 
 impl RngState {
+    pub(crate) const fn new(seed: u64, drawn: u64) -> RngState {
+        RngState { seed, drawn }
+    }
+
+    /// The seed, and how many tensors were drawn since.
+    pub(crate) const fn parts(self) -> (u64, u64) {
+        (self.seed, self.drawn)
+    }
+
     /// The state now, to go on from later.
     pub fn save() -> RngState {
         with_rng(|rng| *rng)
@@ -47,19 +55,6 @@ impl RngState {
             [self.seed as u32, (self.seed >> 32) as u32],
             [stream as u32, (stream >> 32) as u32],
         )
-    }
-}
-
-/// Both numbers are saved by their bits.
-impl Stateful for RngState {
-    fn state(&self) -> State {
-        State::new().with("seed", self.seed as i64).with("drawn", self.drawn as i64)
-    }
-
-    /// Only this copy changes; [`restore`](RngState::restore) makes the random numbers go on from it.
-    fn load_state(&mut self, state: &State) -> Result<()> {
-        *self = RngState { seed: state.int("seed")? as u64, drawn: state.int("drawn")? as u64 };
-        Ok(())
     }
 }
 

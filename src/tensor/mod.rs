@@ -22,6 +22,7 @@ mod linear_cross_entropy;
 mod loss;
 mod mask;
 mod matmul;
+mod measure_peak;
 mod metric_loss;
 mod movement;
 mod norm;
@@ -60,6 +61,7 @@ pub use loss::{
     try_bce_with_logits_with, try_huber_loss, try_huber_loss_with, try_kl_div, try_kl_div_with, try_l1_loss,
     try_l1_loss_with, try_mse_loss, try_mse_loss_with, try_smooth_l1_loss, try_smooth_l1_loss_with,
 };
+pub use measure_peak::measure_peak;
 pub use metric_loss::{
     CosineEmbeddingOptions, TripletMarginOptions, cosine_embedding_loss, cosine_embedding_loss_with,
     triplet_margin_loss, triplet_margin_loss_with, try_cosine_embedding_loss, try_cosine_embedding_loss_with,

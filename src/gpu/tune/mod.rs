@@ -103,12 +103,12 @@ pub fn tune(
         return Err(Error::new(ErrorKind::Device, "only GPUs are tuned: the CPU has one way for everything"));
     };
     let context = super::device::context::open(index)?;
-    let (done, plans) = crate::engine::plans_of(device, step);
+    let (done, plans) = crate::telemetry::plans_of(device, step);
     done?;
     // What the step itself takes, compiling included, is not the tuner's time.
     let until = crate::clock::Instant::now() + budget;
     let mut problems = Problems::default();
-    plans.iter().for_each(|plan| problems.add(plan.plan(), &context));
+    plans.iter().for_each(|plan| problems.add(plan, &context));
     problems.all.sort_by_key(|p| std::cmp::Reverse(p.kernel.flops * p.uses as u64));
     let mut tuning = Tuning { known: problems.known.len(), ..Tuning::default() };
     let mut found = Selections::default();

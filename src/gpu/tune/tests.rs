@@ -6,7 +6,6 @@ use super::candidate::Candidate;
 use super::selections::{DEFAULT, Selections};
 use super::{Problems, problem, tune};
 use crate::dtype::DType;
-use crate::engine::plans_of;
 use crate::gpu::device::context::{self, Context};
 use crate::gpu::lower::dispatch::Caps;
 use crate::gpu::lower::kernel_select::variants;
@@ -17,6 +16,7 @@ use crate::gpu::snapshots::{rules, target, translate};
 use crate::plan::Plan;
 use crate::plan::executor::Program;
 use crate::plan::kernel::{Kernel, KernelBody, NativeKernel};
+use crate::telemetry::plans_of;
 use crate::tensor::{AttentionOptions, ConvOptions, Tensor};
 use crate::{Device, default_device, with_device};
 use std::cell::Cell;
@@ -146,7 +146,7 @@ fn every_way_gives_what_the_default_one_gives() {
         }
     });
     let mut problems = Problems::default();
-    plans.iter().for_each(|p| problems.add(p.plan(), &context));
+    plans.iter().for_each(|p| problems.add(p, &context));
     assert!(problems.all.len() >= 11, "{} problems", problems.all.len());
     let mut compared = 0;
     for p in &problems.all {
@@ -234,7 +234,7 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
     });
     let (caps, rules) = (Caps::FULL, rules());
     let mut cooperative = [0; 3];
-    for (mut plan, mut kernel) in plans.iter().flat_map(|prepared| alone(prepared.plan())) {
+    for (mut plan, mut kernel) in plans.iter().flat_map(|plan| alone(plan)) {
         let kind = match kernel.op.name() {
             "matmul" => 0,
             name if name.starts_with("conv") => 1,
@@ -270,7 +270,7 @@ fn a_choice_changes_the_shader_of_its_problem_alone_and_only_if_it_fits() {
             (a.matmul(&b) + 1.0).relu().matmul(&c).realize();
         })
     });
-    let plan = plans.last().expect("it ran").plan();
+    let plan = plans.last().expect("it ran");
     let natives: Vec<_> = plan
         .kernels
         .iter()
