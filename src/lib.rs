@@ -4,20 +4,21 @@
 //! is pending into a *plan*: few, fused kernels and one memory layout. A plan is cached under the structure of
 //! the graph, so the second step only replays it.
 //!
-//! The floors of the house, each using only those under it:
+//! The layers, each using only those above it (a test in `layers.rs` holds that):
 //!
-//! | floor | holds |
+//! | layer | holds |
 //! |---|---|
-//! | `dtype` `shape` `device` `error` | plain data |
-//! | `op` | the table of primitives and their gradients |
-//! | `graph` `autograd` | recorded nodes; gradients as more nodes |
-//! | `plan` | fusion, views, memory, the plan cache |
+//! | `error` `call` `dtype` `shape` `device` `environment` | plain data |
+//! | `op` | the table of primitives |
+//! | `graph` | recorded nodes |
+//! | `plan` | fusion, views, memory; the trait of executors |
+//! | `telemetry` | counters, profiles, traces |
 //! | `cpu` `gpu` | two executors of plans |
-//! | `tensor` | what users hold |
+//! | `engine` | captures, compiles, caches and runs plans |
+//! | `tensor` `autograd` | what users hold; gradients as more nodes, by a table of derivatives |
 //! | `state` | what is saved |
-//! | `data` | datasets, transforms, loaders |
-//! | `nn` `optim` | layers, optimizers |
-//! | `io` | files: weights, checkpoints |
+//! | `data` `io` `nn` `optim` `text` | datasets and loaders; files; layers; optimizers; tokenizers |
+//! | `models` `train` | whole networks; the training loop |
 
 // `#[derive(Module)]` names this crate by its name, here too.
 extern crate self as volta;
@@ -37,6 +38,8 @@ pub mod gpu;
 mod graph;
 mod interrupt;
 pub mod io;
+#[cfg(test)]
+mod layers;
 pub mod models;
 pub mod nn;
 mod op;
