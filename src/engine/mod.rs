@@ -1,4 +1,4 @@
-//! Where the floors meet: what is asked for is captured, its plan compiled or found, run, and the values handed
+//! The engine: what is asked for is captured, its plan compiled or found, run, and the values handed
 //! to their nodes.
 
 mod cache;

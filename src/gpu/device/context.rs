@@ -1,6 +1,6 @@
 //! A GPU that was opened: its device and queue, what it can do, its memory, its pipelines, and what went wrong.
 
-use super::adapter;
+use super::adapter::{self, AdapterKind};
 use super::device_errors::{ErrorHints, Faults};
 use super::fault_injection::Injected;
 use crate::dtype::DType;
@@ -29,6 +29,8 @@ pub(crate) struct Context {
     /// Counts openings: what was made for a lost device is not used with its successor.
     pub generation: u64,
     pub name: String,
+    /// Whether it computes on the host's processor.
+    pub is_software: bool,
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     pub caps: Caps,
@@ -53,7 +55,7 @@ pub(crate) struct Context {
     pub assertions: Assertions,
     /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub allocated_bytes: Arc<AtomicU64>,
-    pub used: AtomicU64,
+    pub live_bytes: AtomicU64,
     pub injected: Injected,
 }
 
@@ -207,6 +209,7 @@ impl Context {
             faults: Faults::of(&device, format!("gpu:{index} ({})", info.name), &ADVICE),
             index,
             generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
+            is_software: adapter::kind(&info) == AdapterKind::Software,
             cost_model: CostModel::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
             on_trial: AtomicBool::new(false),
@@ -224,7 +227,7 @@ impl Context {
             pipelines: Mutex::default(),
             assertions: Assertions::default(),
             allocated_bytes: Arc::default(),
-            used: AtomicU64::new(0),
+            live_bytes: AtomicU64::new(0),
             injected: Injected::default(),
         })
     }

@@ -5,8 +5,10 @@
 use super::context;
 use std::time::Duration;
 
-/// How long a thread that is over waits for a device.
+/// How long a thread that is over waits for a device. One in software compiles shaders meanwhile, on cores that others may be
+/// using, and a program that ends before that crashes.
 const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_WITH_SOFTWARE: Duration = Duration::from_secs(600);
 
 thread_local! {
     static LEAVING: Leaving = const { Leaving };
@@ -20,7 +22,8 @@ impl Drop for Leaving {
         // What belongs to this thread may be gone by now, also what wgpu has there: another one waits.
         let waiting = std::thread::Builder::new().spawn(|| {
             for context in context::all_opened() {
-                let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(PATIENCE) };
+                let patience = if context.is_software { PATIENCE_WITH_SOFTWARE } else { PATIENCE };
+                let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(patience) };
                 // A device that is lost, or takes longer, is left alone.
                 let _ = context.device.poll(wait);
             }

@@ -127,7 +127,7 @@ impl GpuBuffer {
         let mut rest = bytes;
         loop {
             let piece = take(context, class(rest.min(block), block))?;
-            see_used_bytes(context.used.fetch_add(piece.bytes, Relaxed) + piece.bytes);
+            see_used_bytes(context.live_bytes.fetch_add(piece.bytes, Relaxed) + piece.bytes);
             buffer.pieces.push(piece);
             rest = rest.saturating_sub(block);
             if rest == 0 {
@@ -154,7 +154,7 @@ impl Drop for GpuBuffer {
         }
         let mut pool = locked(&self.context.pool);
         for piece in self.pieces.drain(..) {
-            self.context.used.fetch_sub(piece.bytes, Relaxed);
+            self.context.live_bytes.fetch_sub(piece.bytes, Relaxed);
             pool.free.entry(piece.bytes).or_default().insert(piece.id, piece);
         }
     }

@@ -203,7 +203,7 @@ impl Program for GpuProgram {
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, &self.arena).map_err(named)?;
-        see_used_bytes(context.used.load(Relaxed) + self.arena.iter().sum::<usize>() as u64);
+        see_used_bytes(context.live_bytes.load(Relaxed) + self.arena.iter().sum::<usize>() as u64);
         let submitting = span("submit");
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
