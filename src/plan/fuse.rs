@@ -53,6 +53,8 @@ pub(crate) struct Fusion<'a> {
     /// The group that computes each stored node.
     pub group_of: Vec<Option<usize>>,
     dependencies: Dependencies,
+    /// The values that read each value, if each is computed by itself.
+    users: Vec<SmallVec<[u32; 2]>>,
     /// Groups that read each slot; some may have been joined into others since.
     readers: Vec<SmallVec<[u32; 2]>>,
     pub(super) rules: &'a DeviceLimits,
@@ -69,7 +71,8 @@ impl<'a> Fusion<'a> {
         let count = graph.nodes.len();
         let (group_of, readers) = (vec![None; count], vec![SmallVec::new(); count]);
         let (groups, dependencies) = (Vec::new(), Dependencies::default());
-        let mut f = Fusion { graph, stored, groups, group_of, dependencies, readers, rules };
+        let users = users(graph, &stored, &alone);
+        let mut f = Fusion { graph, stored, groups, group_of, dependencies, users, readers, rules };
         for (n, program) in alone.into_iter().enumerate() {
             if !f.stored[n] || graph.nodes[n].input {
                 continue;
@@ -207,7 +210,7 @@ impl<'a> Fusion<'a> {
             return false;
         };
         let reads = distinct(kernel.reads().map(|a| a.slot));
-        let writes = kernel.stores.len();
+        let writes = members.iter().filter(|&&m| self.is_needed_outside(m, &members)).count();
         let most_reads = if kernel.iterations() > 1 { MOST_READS } else { MOST_READS_OF_ONE };
         if kernel.code.len() > MOST_CODE || reads > most_reads || !self.sees_few(&kernel, reads + writes) {
             return false;
@@ -237,6 +240,12 @@ impl<'a> Fusion<'a> {
         group.members = members;
         group.body = Body::Map { domain, maps: vec![kernel] };
         true
+    }
+
+    /// Whether a value must be in memory if a kernel computes these, which are in order.
+    fn is_needed_outside(&self, value: usize, members: &[usize]) -> bool {
+        let is_outside = |user: &u32| members.binary_search(&(*user as usize)).is_err();
+        self.graph.nodes[value].keep || self.users[value].iter().any(is_outside)
     }
 
     /// Whether a kernel may see so many slots, and what it reports failed assertions to.
@@ -466,6 +475,22 @@ impl<'a> Fusion<'a> {
         let next = products.partition_point(|&m| m < between.start);
         products.get(next).is_some_and(|m| between.contains(m))
     }
+}
+
+/// The stored values that read each value, if each is computed by itself.
+fn users(graph: &PlanGraph, stored: &[bool], alone: &[Option<MapKernel>]) -> Vec<SmallVec<[u32; 2]>> {
+    let mut users = vec![SmallVec::new(); graph.nodes.len()];
+    for (n, program) in alone.iter().enumerate().filter(|(n, _)| stored[*n] && !graph.nodes[*n].input) {
+        let mut read_by_n = |slot: usize| users[slot].push(n as u32);
+        match program {
+            Some(program) => program.reads().for_each(|a| read_by_n(a.slot)),
+            None => {
+                let read = graph.nodes[n].sources.iter().filter_map(|&s| operand(graph, stored, s).ok());
+                read.for_each(|operand| read_by_n(operand.slot));
+            }
+        }
+    }
+    users
 }
 
 /// The loops that a value is computed in by itself.
