@@ -1,6 +1,6 @@
 //! A GPU that was opened: its device and queue, what it can do, its memory, its pipelines, and what went wrong.
 
-use super::adapter::{self, AdapterKind};
+use super::adapter;
 use super::device_errors::{ErrorHints, Faults};
 use super::fault_injection::Injected;
 use crate::dtype::DType;
@@ -30,6 +30,7 @@ pub(crate) struct Context {
     pub generation: u64,
     pub name: String,
     /// Whether it computes on the host's processor.
+    #[cfg(not(target_arch = "wasm32"))]
     pub is_software: bool,
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
@@ -209,7 +210,8 @@ impl Context {
             faults: Faults::of(&device, format!("gpu:{index} ({})", info.name), &ADVICE),
             index,
             generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
-            is_software: adapter::kind(&info) == AdapterKind::Software,
+            #[cfg(not(target_arch = "wasm32"))]
+            is_software: adapter::kind(&info) == adapter::AdapterKind::Software,
             cost_model: CostModel::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
             on_trial: AtomicBool::new(false),
