@@ -62,7 +62,7 @@ pub(super) fn run(kernel: &NativeKernel, epilogue: Option<&Map>, bind: Bindings)
 
 fn narrow(wide: *const f32, output: &Operand, bind: Bindings) {
     let n = output.shape.numel();
-    // SAFETY: `wide` holds the results, the slot as many two-byte floats.
+    // SAFETY: `wide` holds the results, the slot as many 16-bit floats.
     let wide = unsafe { std::slice::from_raw_parts(wide, n) };
     let slot = bind.slots[output.slot].0;
     if output.dtype == DType::F16 {
@@ -264,7 +264,7 @@ fn convolve(
     Ok(())
 }
 
-/// A contiguous operand of two-byte floats as f32.
+/// A contiguous operand of 16-bit floats as f32.
 fn widen(operand: &Operand, bind: Bindings) -> Result<Option<HostBuffer>> {
     if !operand.dtype.is_half() {
         return Ok(None);

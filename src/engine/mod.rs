@@ -42,7 +42,7 @@ thread_local! {
     static BEGUN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// One plan at a time: while it runs, its nodes are neither here nor there.
+/// Serialises plan execution: inputs may be overwritten while a plan runs.
 fn engine() -> MutexGuard<'static, Engine> {
     static ENGINE: OnceLock<Mutex<Engine>> = OnceLock::new();
     // A panic in a kernel leaves the engine usable: captures start from nothing.

@@ -4,14 +4,14 @@ use super::kernel::Slot;
 use super::memory::DeviceLimits;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A value that lives from one turn of kernels to another, both included.
+/// A value that lives from one wave of kernels to another, both included.
 #[derive(Clone)]
 pub(super) struct Allocation {
     pub slot: Slot,
     pub bytes: usize,
     pub from: usize,
     pub to: usize,
-    /// The shelf it belongs on.
+    /// The region it belongs in.
     pub shelf: usize,
 }
 
@@ -22,7 +22,7 @@ struct Placed {
     to: usize,
 }
 
-/// Gives every piece its place on its shelf. Tells the places, and gives the bytes of the blocks.
+/// Gives every allocation its place in its region. Tells the places, and gives the bytes of the blocks.
 pub(super) fn place(
     pieces: Vec<Allocation>,
     rules: &DeviceLimits,
@@ -38,10 +38,10 @@ pub(super) fn place(
     blocks
 }
 
-/// Pieces of a shelf for which it is worth looking at all others.
+/// Allocations in a region for which it is worth looking at all others.
 const MAX_BEST_FIT_ALLOCATIONS: usize = 8192;
 
-/// Gives every piece of a shelf a place. Tells the places, and gives the bytes of all.
+/// Gives every allocation of a region a place. Tells the places, and gives the bytes of all.
 fn fill(pieces: Vec<Allocation>, rules: &DeviceLimits, tell: impl FnMut(Slot, usize)) -> usize {
     if pieces.len() <= MAX_BEST_FIT_ALLOCATIONS {
         fill_closely(pieces, rules, tell)
@@ -55,7 +55,7 @@ fn room(piece: &Allocation, rules: &DeviceLimits) -> usize {
     piece.bytes.max(1).next_multiple_of(rules.alignment)
 }
 
-/// Gives every piece the first place that is free as long as it lives, the largest one first: the small ones,
+/// Gives every allocation the first place that is free as long as it lives, the largest one first: the small ones,
 /// of which some live long, then fill what is left between the large ones.
 fn fill_closely(
     mut pieces: Vec<Allocation>,
@@ -90,7 +90,7 @@ fn fill_closely(
     placed.iter().map(|piece| piece.end).max().unwrap_or(0)
 }
 
-/// Gives every piece a place when its life begins: the smallest of those that are free then. Takes little time for however many
+/// Gives every allocation a place when its life begins: the smallest of those that are free then. Takes little time for however many
 /// pieces, and somewhat more memory.
 fn fill_in_turn(
     mut pieces: Vec<Allocation>,

@@ -1,4 +1,4 @@
-//! Products of halves with few results and long sums: by itself, such a product leaves a part of a large device idle. So those
+//! Products of f16 with few results and long sums: by itself, such a product leaves a part of a large device idle. So those
 //! that have time wait for others of their kind.
 
 use super::fuse::{Body, Fusion};
@@ -10,11 +10,11 @@ use std::collections::HashMap;
 /// Results that are few.
 const MAX_UNDERFILLED_RESULTS: usize = 5 << 19;
 /// Results of such products that keep a large device busy for several rounds of tiles. Where a plan has so many, they run in
-/// crowds, elsewhere in pairs. Products of a crowd at most.
+/// batches, elsewhere in pairs. Products of a batch at most.
 const CROWD: usize = 20 << 20;
 const MOST_CROWD: usize = 12;
 
-/// What they may keep in memory while they wait for a partner, or for a crowd, as a part of all that the plan writes.
+/// What they may keep in memory while they wait for a partner, or for a batch, as a part of all that the plan writes.
 const PAIR_HELD: usize = 20;
 const CROWD_HELD: usize = 10;
 
@@ -23,7 +23,7 @@ struct Narrow {
     results: usize,
     /// Of each result.
     terms: usize,
-    /// Whether there are enough of its kind for crowds.
+    /// Whether there are enough of its kind for batches.
     crowded: bool,
 }
 
@@ -53,7 +53,7 @@ impl UnderfilledGemms {
         self.get(group).is_some()
     }
 
-    /// Those that wait, the oldest first, in pairs and crowds of one kind; some are not full yet.
+    /// Those that wait, the oldest first, in pairs and batches of one kind; some are not full yet.
     pub fn together(&self, waiting: &[usize]) -> Vec<GemmBatch> {
         let mut all: Vec<GemmBatch> = Vec::new();
         for &group in waiting {
@@ -98,7 +98,7 @@ impl GemmBatch {
         self.groups.len() == self.most() || self.crowded && self.results >= CROWD
     }
 
-    /// The order in which they run. In a crowd the last one is first: what that reads was only just written, and once it has
+    /// The order in which they run. In a batch the last one is first: what that reads was only just written, and once it has
     /// waited for it, nobody else has to.
     pub fn in_order(&self) -> Vec<usize> {
         if self.crowded { self.groups.iter().rev().copied().collect() } else { self.groups.clone() }

@@ -1,4 +1,4 @@
-//! Folds of columns in passing. A kernel that walks over rows reads and writes what others fold over all of these rows, such
+//! Column reductions fused into row kernels. A kernel that walks over rows reads and writes what others reduce over all of these rows, such
 //! as the gradients of a norm's weight and of a bias: folded by the same kernel, it is not read once more.
 
 use super::fuse::{Body, Fusion, distinct, row_major};

@@ -1,5 +1,5 @@
 //! Gives every stored value its place: outputs get buffers of their own (or the memory of an input that nobody
-//! needs any more), everything else shares one arena. That has several shelves: a product's result lies on another shelf than what the
+//! needs any more), everything else shares one arena. That has several regions: a product's result lies in another region than what the
 //! product reads, so that a kernel may take for granted that nobody writes to that memory meanwhile.
 
 use super::arena::{self, Allocation};
@@ -50,7 +50,7 @@ pub(crate) struct DeviceLimits {
     pub alignment: usize,
     /// The arena comes in blocks of so many bytes: a piece lies inside of one, or starts with one.
     pub block: usize,
-    /// Shelves that the blocks are shared out to.
+    /// Regions that the blocks are shared out to.
     pub regions: usize,
     /// How many slots a kernel can see.
     pub slots: usize,
@@ -59,7 +59,7 @@ pub(crate) struct DeviceLimits {
     pub max_fused_row: usize,
     /// Under so many rows, whoever folds them shares each of them among many, and cannot write every element besides.
     pub min_rows_unsplit: usize,
-    /// Whether a kernel that walks over rows may fold columns in passing.
+    /// Whether a kernel that walks over rows may also reduce columns.
     pub columns: bool,
     /// Whether products compute an operand as they read it, if that is quickly done.
     pub prologues: bool,
@@ -74,18 +74,18 @@ impl DeviceLimits {
         graph.nodes[slot].shape.numel() * self.sizes[graph.nodes[slot].dtype as usize]
     }
 
-    /// From a block to the next one of its shelf: shelves take turns, those of plans first, then one for what kernels set
+    /// From a block to the next one of its region: the blocks of regions alternate, those of plans first, then one for what kernels set
     /// aside.
     pub fn region_period(&self) -> usize {
         self.regions + 1
     }
 
-    /// Where byte `at` of a shelf is in the arena.
+    /// Where byte `at` of a region is in the arena.
     pub fn address(&self, shelf: usize, at: usize) -> usize {
         (at / self.block * self.region_period() + shelf) * self.block + at % self.block
     }
 
-    /// Notes the blocks of a shelf of which `bytes` are needed.
+    /// Notes the blocks of a region of which `bytes` are needed.
     pub fn count_blocks(&self, shelf: usize, bytes: usize, blocks: &mut Vec<usize>) {
         for turn in 0..bytes.div_ceil(self.block) {
             let number = turn * self.region_period() + shelf;
@@ -105,7 +105,7 @@ pub(crate) fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceL
     let bytes = |slot: Slot| rules.bytes(graph, slot);
     let count = graph.nodes.len();
     let mut places = vec![Place::Nowhere; count];
-    // The turn in which a slot is read for the last time, and how many read it then.
+    // The wave in which a slot is read for the last time, and how many read it then.
     let mut last_read = vec![(0, 0); count];
     let mut inputs = Vec::new();
     for kernel in kernels {
@@ -122,7 +122,7 @@ pub(crate) fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceL
     let mut outputs = Vec::new();
     let mut taken = vec![false; inputs.len()];
     let mut pieces: Vec<Allocation> = Vec::new();
-    // The shelves of those that are in the arena.
+    // The regions of those that are in the arena.
     let mut regions: Vec<Option<usize>> = vec![None; count];
     // Slots that have the memory of another one.
     let mut shared: Vec<(Slot, Slot)> = Vec::new();
@@ -205,10 +205,10 @@ pub(crate) fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceL
     Layout { places, arena, inputs, outputs, peak_bytes }
 }
 
-/// Slots in the memory of inputs that nobody else asks for, by the turn in which they are read for the last time.
+/// Slots in the memory of inputs that nobody else asks for, by the wave in which they are read for the last time.
 #[derive(Default)]
 struct Dying {
-    /// In each turn, with their numbers in the order in which they were added.
+    /// In each wave, with their numbers in the order in which they were added.
     turns: BTreeMap<usize, Vec<(usize, Slot)>>,
     count: usize,
 }
@@ -219,7 +219,7 @@ impl Dying {
         self.count += 1;
     }
 
-    /// Takes those that nobody reads from a turn on, in the order in which they were added.
+    /// Takes those that nobody reads from a wave on, in the order in which they were added.
     fn before(&mut self, turn: usize) -> impl Iterator<Item = Slot> + use<> {
         let rest = self.turns.split_off(&turn);
         let mut gone: Vec<(usize, Slot)> =
@@ -281,7 +281,7 @@ impl Uses<'_> {
     }
 }
 
-/// Where a kernel's results belong: those of a product and its like on the first shelf that it does not read from.
+/// Where a kernel's results belong: those of a product and its like on the first region that it does not read from.
 fn shelf(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -> usize {
     if !matches!(kernel.body, KernelBody::Native(_)) {
         return 0;

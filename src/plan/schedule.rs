@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Bytes that a kernel reads and writes at most if a device has room for others beside it, and iterations of its loops.
 const SMALL_KERNEL_BYTES: usize = 8 << 20;
 pub(super) const SMALL_KERNEL_ITERATIONS: usize = 1 << 29;
-/// Kernels that run side by side at most. Bytes that those may keep in memory which wait until there are more of them, also
+/// Kernels that run side by side at most. Most bytes that kernels may keep in memory while they are deferred, also
 /// as a part of all that the plan writes; and bytes that one may add to memory which does not wait. What was written chunk by
 /// chunk should run so.
 const MOST_BESIDE: usize = 24;

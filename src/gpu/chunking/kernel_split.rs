@@ -2,7 +2,7 @@
 //! of their results, and where that is not enough along those of their sums, until every part sees few enough.
 //!
 //! A template computes a part as if it were the whole: its results lie one behind the other from 0 on. Functions put in
-//! front of it say where they go, and add up what is computed in several turns.
+//! front of it say where they go, and add up what is computed in several passes.
 
 use super::loops::{self, ChunkLayout, VisibleChunks};
 use crate::dtype::DType;
@@ -38,7 +38,7 @@ pub(crate) struct SubKernel {
     /// What it computes of each axis of the results, and all that there is.
     ranges: Vec<Range<usize>>,
     whole: Shape,
-    /// Which of how many turns that are added up.
+    /// Which of how many passes that accumulate.
     pass: usize,
     accumulation_passes: usize,
     /// What is the first of the places that indices name.
@@ -64,7 +64,7 @@ impl SubKernel {
         }
     }
 
-    /// The ways to cut it.
+    /// The axes it can be split along.
     fn split_axes(&self) -> Vec<SplitAxis> {
         let (operands, output) = (&self.kernel.operands, &self.kernel.output);
         let along = |operands: &[(usize, usize)], output: Option<usize>, count: usize| SplitAxis {
@@ -148,7 +148,7 @@ impl SubKernel {
         [self.part(cut, 0..middle), self.part(cut, middle..cut.count)]
     }
 
-    /// It in turns, each of which has about as much of the sums.
+    /// It in passes, each of which has about as much of the sums.
     fn in_turns(&self, cut: &SplitAxis, turns: usize) -> Vec<SubKernel> {
         let each = cut.count.div_ceil(turns);
         let turns = cut.count.div_ceil(each);
@@ -210,7 +210,7 @@ impl SubKernel {
         Ok(parts)
     }
 
-    /// The fewest turns that fit, about.
+    /// The fewest passes that fit, about.
     fn turns_that_fit(&self, most: usize, cost: &impl Fn(&SubKernel) -> usize) -> Option<Vec<SubKernel>> {
         let sums = self.split_axes().into_iter().filter(|cut| cut.output.is_none());
         let in_turns = |cut: SplitAxis| {
@@ -296,7 +296,7 @@ impl SubKernel {
         lowered
     }
 
-    /// Sets memory aside for what earlier turns summed up: the first of all, so that it is the same in every turn.
+    /// Sets memory aside for what earlier passes summed up: the first of all, so that it is the same in every pass.
     fn make_room(&self, lowered: &mut Lowered) {
         let size = if self.kernel.output.dtype == DType::I64 { 8 } else { 4 };
         lowered.scratch.insert(0, (self.kernel.output.shape.numel() * size) as u64);
@@ -374,7 +374,7 @@ fn is_attention(kernel: &NativeKernel) -> bool {
     matches!(kernel.op, NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. })
 }
 
-/// Whether turns are added up in memory of their own, and then finished; else they are added to the result.
+/// Whether passes are added up in memory of their own, and then finished; else they are added to the result.
 fn is_summed_up(op: &NativeOp) -> bool {
     matches!(op, NativeOp::Matmul | NativeOp::Conv(..))
 }
@@ -488,7 +488,7 @@ mod tests {
     }
 
     /// The parts of a kernel that see at most so many pieces, after a look at whether every result is computed once, in
-    /// all its turns.
+    /// all its passes.
     fn parts(kernel: &NativeKernel, most: usize) -> Vec<SubKernel> {
         let cost = |part: &SubKernel| loops::number(&part.windows(&Hundreds));
         let parts = SubKernel::whole(kernel).fitting(most, &cost).expect("it can be cut");

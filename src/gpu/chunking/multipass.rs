@@ -1,5 +1,5 @@
 //! Programs over loops of which even a single row sees more pieces of memory than a dispatch may. What is folded is folded
-//! in chunks of the rows, and what is looked up in a large table in turns, each of which sees few pieces; results lie in
+//! in chunks of the rows, and what is looked up in a large table in passes, each of which sees few chunks; results lie in
 //! memory aside, and the rest of the program reads them there. It has no folds any more, and can be cut anywhere.
 
 use super::loops::{self, ChunkLayout};
@@ -180,7 +180,7 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
         self.replace(v, result, Affine::constant(self.map.extents.len(), 0));
     }
 
-    /// What is looked up in a table, in turns that see a part of it each: where an index is in that part, it is found.
+    /// What is looked up in a table, in passes that see a part of it each: where an index is in that part, it is found.
     fn look_up(&mut self, v: Value, table: &Table) -> Option<()> {
         let Instruction { dtype, rank, .. } = self.map.code[v];
         let all = self.map.extents.len();

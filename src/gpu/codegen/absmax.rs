@@ -1,4 +1,4 @@
-//! Programs that write a matrix and note the largest magnitudes of its rows and columns in passing, for products that ask
+//! Programs that write a matrix and compute the largest magnitudes (absmax) of its rows and columns as well, for products that need them
 //! for them: they would have to read all of it once more. A workgroup computes a tile; invocations keep the largest of
 //! their columns, and subgroups find those of rows.
 

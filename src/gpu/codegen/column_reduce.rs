@@ -1,4 +1,4 @@
-//! Folds of columns in passing: workgroups that walk over rows go on to further rows, fold the columns of all of them on the
+//! Column reductions fused into row kernels: workgroups that walk over rows go on to further rows, reduce the columns of all of them on the
 //! way, and leave these in scratch memory, where a last dispatch folds them.
 
 use super::code::{Name, Writer, split_index};
@@ -13,7 +13,7 @@ use crate::plan::fuse::row_major;
 use crate::plan::fuse_column_reductions::turned;
 use crate::plan::kernel::{Access, LoopLevel, MapKernel, Step, Value};
 
-/// Workgroups that share all rows: some for each processor of a large GPU, and few enough parts to fold.
+/// Workgroups that share all rows: some for each compute unit of a large GPU, and few enough parts to fold.
 const BLOCKS: usize = 256;
 
 /// Dispatches of a program over rows, the first of `maps`, and of those that fold the columns.

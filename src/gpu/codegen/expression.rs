@@ -5,7 +5,7 @@ use crate::gpu::lower::dispatch::ComputeType;
 use crate::gpu::memory::storage_type::suffix;
 use crate::op::{BinaryOp, ReduceOp, UnaryOp};
 
-/// `value` rounded to what a two-byte float can hold; other types are as they are computed.
+/// `value` rounded to what a 16-bit float can hold; other types are as they are computed.
 pub(super) fn rounded(value: String, dtype: DType, wide: bool) -> String {
     match dtype {
         DType::F16 => format!("round_half{}({value})", suffix(wide)),

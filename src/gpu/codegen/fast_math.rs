@@ -1,4 +1,4 @@
-//! Values of f32 that nobody looks at before they were rounded to halves. What a driver's own functions lack in precision is
+//! f32 values that are only read after rounding to f16 may use fast math. What a driver's own functions lack in precision is
 //! lost there anyway, and they take a few instructions instead of dozens.
 
 use crate::dtype::DType;

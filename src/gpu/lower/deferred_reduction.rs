@@ -55,7 +55,7 @@ impl Builder<'_> {
         if asked { self.flush_deferred() } else { Ok(()) }
     }
 
-    /// Adds all that is late; before it small dispatches that wait, which may have asked for some of it.
+    /// Adds all deferred reductions; before it small dispatches that wait, which may have asked for some of it.
     pub(super) fn flush_deferred(&mut self) -> Result<()> {
         self.flush_serial()?;
         let mut shares = std::mem::take(&mut self.late).shares;
@@ -78,7 +78,7 @@ mod tests {
     use crate::tensor::{Tensor, realize_all};
     use crate::{Device, default_device, with_device};
 
-    /// The kernels of every dispatch of a plan, each in a turn of its own.
+    /// The kernels of every dispatch of a plan, each in a wave of its own.
     fn dispatches(mut plan: Plan, usage: CompileMode) -> Vec<Vec<usize>> {
         plan.kernels.iter_mut().enumerate().for_each(|(k, kernel)| kernel.wave = k);
         let (rules, selections) = (rules(), Selections::default());

@@ -1,4 +1,4 @@
-//! Kernels of one turn, side by side: their first dispatches are one, and so are their second ones, as far as a dispatch
+//! Kernels of one wave, side by side: their first dispatches are one, and so are their second ones, as far as a dispatch
 //! can see the memory of all.
 
 use super::bindings::block;
@@ -19,7 +19,7 @@ use std::ops::Range;
 /// Workgroups that keep a large device busy: nobody gains by being beside so many.
 const BUSY_WORKGROUPS: u64 = 1024;
 
-/// Bytes of a shader's text at most where products are in one way.
+/// Bytes of a shader's text at most where products are of one variant.
 const MOST_TEXT_IN_ONE_WAY: usize = 64_000;
 
 /// Bytes of their own memory that kernels have side by side; one alone may have more.
@@ -33,7 +33,7 @@ struct Candidate {
 }
 
 impl Builder<'_> {
-    /// The kernels of a turn: those that can, together.
+    /// The kernels of a wave: those that can, together.
     pub(super) fn add_wave(&mut self, turn: Range<usize>) -> Result<()> {
         let plan = self.plan;
         if let Some(crowd) = self.lower_concurrent_gemms(&plan.kernels[turn.clone()]) {
@@ -75,7 +75,7 @@ impl Builder<'_> {
         self.add_members(members, most_text)
     }
 
-    /// Many products in one way that suits all of them, a dispatch each. If each writes to another buffer, a device begins with
+    /// Many products as one variant that suits all of them, a dispatch each. If each writes to another buffer, a device begins with
     /// the tiles of the next one where it has none left of the one before.
     fn lower_concurrent_gemms(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
         if kernels.len() <= 2 {
@@ -99,7 +99,7 @@ impl Builder<'_> {
         blocks.windows(2).all(|two| two[0] != two[1])
     }
 
-    /// The way that suits all of these, if they are products, and together they take less time than one after the other.
+    /// The variant that suits all of these, if they are products, and together they take less time than one after the other.
     fn shared_variant(&self, kernels: &[Kernel]) -> Option<kernel_select::Variant> {
         let LoweringTarget { caps, rules, selections, .. } = self.target;
         let products: Vec<&NativeKernel> = kernels.iter().filter_map(native_of).collect();
@@ -110,7 +110,7 @@ impl Builder<'_> {
         gemm::variant_together(&products, caps).map(kernel_select::Variant::Product)
     }
 
-    /// The ways of kernels of which each leaves room for the others, unless they were tuned.
+    /// The variants of kernels of which each leaves room for the others, unless they were tuned.
     fn coscheduled_variants(&self, kernels: &[Kernel]) -> Vec<Option<kernel_select::Variant>> {
         let LoweringTarget { caps, selections, .. } = self.target;
         let free = |kernel| native_of(kernel).filter(|s| selections.of(s, caps).is_none());
@@ -128,7 +128,7 @@ impl Builder<'_> {
         kernels.iter().filter_map(lower).collect()
     }
 
-    /// Products in one way that suits all of them, if sharing a dispatch pays and they fit into one.
+    /// Products as one variant that suits all of them, if sharing a dispatch pays and they fit into one.
     fn lower_together(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
         let lowered = self.lower_all(kernels, self.shared_variant(kernels)?);
         let scratch = lowered.iter().flat_map(|l| &l.scratch).sum::<u64>() as usize;
@@ -248,7 +248,7 @@ mod tests {
     use crate::tensor::{Tensor, realize_all};
     use crate::{DType, Device, default_device, with_device};
 
-    /// The texts of all shaders of a plan whose kernels all have the same turn, and the kernels of each.
+    /// The texts of all shaders of a plan whose kernels are all of one wave, and the kernels of each.
     fn shaders(mut plan: Plan, caps: &Caps, slots: usize) -> Vec<(String, Vec<usize>)> {
         plan.kernels.iter_mut().for_each(|kernel| kernel.wave = 0);
         let (rules, selections) =
@@ -354,7 +354,7 @@ mod tests {
             all.iter().map(|(_, kernels)| kernels.clone()).collect::<Vec<_>>(),
             [0, 1, 2, 3, 4].map(|k| vec![k])
         );
-        // Of one size and in one way, they have one shader.
+        // Of one size and variant, they have one shader.
         assert!(all.iter().all(|(text, _)| *text == all[0].0));
         validate(&all[0].0, naga::valid::Capabilities::all());
     }
@@ -461,7 +461,7 @@ mod tests {
         }
     }
 
-    /// The turns of a plan's products, by how many results they have.
+    /// The waves of a plan's products, by how many results they have.
     fn turns_of_products() -> Vec<(usize, usize)> {
         with_last_plan(|plan| {
             let products = plan.kernels.iter().filter_map(|k| Some((native_of(k)?, k.wave)));
@@ -471,7 +471,7 @@ mod tests {
         })
     }
 
-    /// Where `VOLTA_DEVICE=gpu` picks a GPU: both gradients of a large matrix are of one turn, and are what they are alone.
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: both gradients of a large matrix are of one wave, and are what they are alone.
     #[test]
     fn both_gradients_of_a_large_matrix_come_together() {
         if default_device() == Device::Cpu {
@@ -497,7 +497,7 @@ mod tests {
         assert!(turns.len() == 2 && turns[0].1 != turns[1].1, "{turns:?}");
     }
 
-    /// Where `VOLTA_DEVICE=gpu` picks a GPU: small products of one turn are what they are alone.
+    /// Where `VOLTA_DEVICE=gpu` picks a GPU: small products of one wave are what they are alone.
     #[test]
     fn small_products_side_by_side_are_what_they_are_alone() {
         if default_device() == Device::Cpu {

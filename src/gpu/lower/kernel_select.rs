@@ -1,11 +1,11 @@
-//! Which template makes the dispatches of a kernel that is not generated from loops, and in which of its ways.
+//! Which template makes the dispatches of a kernel that is not generated from loops, and in which of its variants.
 
 use super::dispatch::{AbsMax, Caps, Lowered};
 use crate::gpu::kernels::{attention, gemm, index};
 use crate::plan::kernel::{NativeKernel, NativeOp};
 use std::fmt;
 
-/// A way to compute a kernel, of several that give the same result.
+/// A variant of a kernel, of several that give the same result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
     Product(gemm::Variant),
@@ -32,7 +32,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// The ways to compute a kernel on such an adapter; none where there is no choice.
+/// The variants of a kernel on such an adapter; none where there is no choice.
 pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
     match kernel.op {
         NativeOp::Matmul | NativeOp::Conv(..) => {
@@ -50,7 +50,7 @@ pub(crate) fn needs_absmax(kernel: &NativeKernel, caps: &Caps, wanted: Option<Va
     gemm::needs_absmax(kernel, caps, wanted.and_then(Variant::product))
 }
 
-/// Its dispatches, in the way that is `wanted` or else the one that suits it.
+/// Its dispatches, as the variant that is `wanted`, or else the one that suits it.
 pub(crate) fn lower(kernel: &NativeKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
     lower_knowing(kernel, caps, wanted, [None; 2])
 }

@@ -142,14 +142,14 @@ struct Builder<'a> {
     plan: &'a Plan,
     specs: Vec<DispatchSpec>,
     shaders: Vec<Shader>,
-    /// Bytes of the shelf behind the plan's.
+    /// Bytes of the arena's scratch region.
     scratch_bytes: usize,
     words: Vec<(usize, Uniform)>,
     uniform_bytes: usize,
     /// Slots behind the plan's, and how many detours deep they are.
     scratch_slots: Vec<ScratchSlot>,
     depth: usize,
-    /// Matrices whose largest magnitudes are noted by whoever writes them.
+    /// Matrices whose row and column maxima (absmax) the kernel that writes them computes as well.
     noted: Vec<Noted>,
     usage: CompileMode,
     /// Small dispatches that may share one with what comes behind them.
@@ -164,7 +164,7 @@ struct Scratch {
     end: usize,
 }
 
-/// A slot on the shelf behind the plan's.
+/// A slot in the arena's scratch region.
 struct ScratchSlot {
     at: usize,
     bytes: usize,
@@ -189,7 +189,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A kernel's dispatches, unless they would see too many pieces of memory; a product's in the way that is `wanted`, if it was
+    /// A kernel's dispatches, unless they would see too many pieces of memory; a product's as the variant that is `wanted`, if it was
     /// not tuned.
     fn lowered(&self, kernel: &Kernel, wanted: Option<kernel_select::Variant>) -> Option<MapLowered> {
         let LoweringTarget { caps, rules, .. } = self.target;
@@ -216,12 +216,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Slots in all, those aside among them.
+    /// Slots in all, scratch slots included.
     fn slots(&self) -> usize {
         self.plan.slot_bytes.len() + self.scratch_slots.len()
     }
 
-    /// A slot that is aside.
+    /// A scratch slot.
     fn slice(&self, slot: Slot) -> Option<&ScratchSlot> {
         slot.checked_sub(self.plan.slot_bytes.len()).map(|number| &self.scratch_slots[number])
     }
@@ -257,7 +257,7 @@ impl Builder<'_> {
         StorageType::of(dtype, self.target.caps.f16).size()
     }
 
-    /// A kernel in the way that was found to be the fastest, unless with what follows it that sees too much memory.
+    /// A kernel as the variant that was found to be the fastest, unless with what follows it that sees too much memory.
     fn lower_tuned(&self, s: &NativeKernel, kernel: &Kernel) -> Option<MapLowered> {
         let LoweringTarget { caps, rules, selections, .. } = self.target;
         let variant = selections.of(s, caps)?;
@@ -289,25 +289,25 @@ impl Builder<'_> {
         for (number, part) in lowered.dispatches.into_iter().enumerate() {
             let seen = self.see(kernel, &part.dispatch.bindings, &scratch.places, windows);
             let share = PendingDispatch { k, part, seen };
-            // Of a kernel in turns, all find the same memory.
+            // Of a kernel in passes, all find the same memory.
             let may_be_late = number == last && windows.is_empty();
             if may_be_late { self.add_last(share, &scratch)? } else { self.add_share(share)? }
         }
         Ok(())
     }
 
-    /// Where on the shelf behind the plan's what is aside ends.
+    /// Where scratch slots end in the scratch region.
     fn aside_end(&self) -> usize {
         self.scratch_slots.last().map_or(0, |slice| slice.at + slice.bytes)
     }
 
-    /// Where it is free: behind what is aside, and what is late.
+    /// Where it is free: behind scratch slots, and deferred reductions.
     fn free_from(&self) -> usize {
         self.aside_end().max(self.late.end)
     }
 
-    /// Where a kernel's own memory is on the shelf behind the plan's, from byte `first` on. If nothing is late, always in the same
-    /// place: the turns of a product that is too large for one dispatch rely on it.
+    /// Where a kernel's own memory is in the scratch region, from byte `first` on. If nothing is deferred, always in the same
+    /// place: the passes of a product that is too large for one dispatch rely on it.
     fn place_scratch(&self, sizes: &[u64], first: usize) -> Scratch {
         let DeviceLimits { alignment, block, .. } = *self.target.rules;
         let mut end = first.max(self.free_from());

@@ -118,7 +118,7 @@ impl ComputeType {
     }
 }
 
-/// Functions over the forms that have no WGSL type, and the rounding of two-byte floats in registers.
+/// Functions over the forms that have no WGSL type, and the rounding of 16-bit floats in registers.
 pub(crate) fn conversions(caps: &Caps) -> String {
     let half = if caps.elides_f16_roundtrip {
         include_str!("../codegen/wgsl/rounding.wgsl")

@@ -5,7 +5,7 @@
 use crate::gpu::device::adapter::AdapterKind;
 use crate::plan::kernel::{Kernel, KernelBody, NativeOp};
 
-/// Milliseconds that a submission may take, as estimated, unless `VOLTA_LONGEST_MS` says otherwise.
+/// Milliseconds that a submission may take, as estimated, unless `VOLTA_MAX_DISPATCH_MS` says otherwise.
 const DEFAULT_MAX_DISPATCH_MS: f64 = 500.0;
 
 /// Dispatches that one is cut into, unless each would have too many workgroups.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 /// Runs of a plan that will run as often again, and make up for the time that compiling takes.
 const TIER_UP_RUNS: u32 = 1024;
 
-/// `VOLTA_MANY_RUNS` says after how many runs that is, to test what comes then. A browser refuses a shader too late for its plan
+/// `VOLTA_TIER_UP_RUNS` says after how many runs that is, to test what comes then. A browser refuses a shader too late for its plan
 /// to go on as before: there it never comes.
 fn many() -> u32 {
     if cfg!(target_arch = "wasm32") {

@@ -1,4 +1,4 @@
-//! One problem on the device: memory with numbers in it, and the time that each way takes.
+//! One problem on the device: memory with numbers in it, and the time that each variant takes.
 
 use super::problem;
 use super::selections::{DEFAULT, Selections};
@@ -53,7 +53,7 @@ impl Candidate {
         }
     }
 
-    /// The names of the ways there are, the default one first, without those that are the default by another name.
+    /// The names of the variants there are, the default one first, without those that are the default by another name.
     pub fn variants(&self) -> Vec<String> {
         let caps = &self.context.caps;
         let default = kernel_select::lower(self.native(), caps, None);
@@ -62,7 +62,7 @@ impl Candidate {
         [DEFAULT.to_string()].into_iter().chain(others.map(|v| v.to_string())).collect()
     }
 
-    /// The way of this name, ready to run.
+    /// The variant of this name, ready to run.
     pub fn program(&self, variant: &str) -> Result<GpuProgram> {
         GpuProgram::new(
             self.context.clone(),
@@ -72,7 +72,7 @@ impl Candidate {
         )
     }
 
-    /// Compiles the shaders of some ways side by side, so that making their programs is quick.
+    /// Compiles the shaders of some variants side by side, so that making their programs is quick.
     pub fn compile(&self, variants: &[String]) {
         let who = self.context.who();
         let mut shaders: Vec<Shader> = Vec::new();
@@ -85,7 +85,7 @@ impl Candidate {
                 lower_plan(&self.plan, &target, CompileMode::Baseline).map_or(Vec::new(), |all| all.shaders),
             );
         }
-        // A way whose shader is refused says so when its program is made.
+        // A variant whose shader is refused says so when its program is made.
         let _ = self.context.pipelines(&shaders);
     }
 
@@ -96,11 +96,11 @@ impl Candidate {
     }
 }
 
-/// How the ways of a problem did.
+/// How the variants of a problem did.
 pub(super) struct Benchmark {
     /// The default's time.
     pub default: Duration,
-    /// The name of the fastest way, and its time.
+    /// The name of the fastest variant, and its time.
     pub best: (String, Duration),
     /// Ways that were tried.
     pub tried: usize,
@@ -108,26 +108,26 @@ pub(super) struct Benchmark {
     pub complete: bool,
 }
 
-/// The share of the default's time that another way must save.
+/// The share of the default's time that another variant must save.
 const GAIN: f64 = 0.03;
 
-/// How long measuring a way takes about, and how often it is done.
+/// How long measuring a variant takes about, and how often it is done.
 const MEASURING: Duration = Duration::from_millis(3);
 const ROUNDS: usize = 4;
 
-/// How long a problem is computed before its ways are compared.
+/// How long a problem is computed before its variants are compared.
 const WARM_UP: Duration = Duration::from_millis(100);
 
 /// Runs of a measurement, at most.
 const MOST_RUNS: u32 = 200;
 
-/// How many times as long as the best a way may take at first to be looked at more closely.
+/// How many times as long as the best a variant may take at first to be looked at more closely.
 const HOPELESS: f64 = 2.0;
 
 /// Ways whose shaders are compiled together.
 const TOGETHER: usize = 16;
 
-/// Tries all ways until the time is up; `None` if not even the default was measured.
+/// Tries all variants until the time is up; `None` if not even the default was measured.
 pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -> Result<Option<Benchmark>> {
     let variants = trial.variants();
     let mut known: Vec<(&String, GpuProgram, Duration)> = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -
             count += 1;
             match first_time(trial, variant) {
                 Ok((program, time)) => known.push((variant, program, time)),
-                // A way that this driver or its memory refuses is not one; a device that is gone is an error.
+                // A variant that this driver or its memory refuses is not one; a device that is gone is an error.
                 Err(error) if trial.context.is_lost() || variant == DEFAULT => return Err(error),
                 Err(_) => {}
             }
@@ -177,7 +177,7 @@ fn runs(time: Duration) -> u32 {
     ((MEASURING.as_secs_f64() / time.as_secs_f64().max(1e-7)) as u32).clamp(1, MOST_RUNS)
 }
 
-/// A way's program, and the time of its second run: the first one pays for what is new.
+/// A variant's program, and the time of its second run: the first one pays for what is new.
 fn first_time(trial: &Candidate, variant: &str) -> Result<(GpuProgram, Duration)> {
     let program = trial.program(variant)?;
     trial.time(&program, 1)?;

@@ -1,8 +1,8 @@
-//! The tuner: which of the ways to compute a product, a convolution or attention is the fastest on this adapter, by
-//! trying them. Without it the way is chosen from sizes and limits; with it, from what was measured.
+//! The tuner: which variant of a product, a convolution or attention is the fastest on this adapter, by
+//! trying them. Without it the variant is chosen from sizes and limits; with it, from what was measured.
 //!
-//! A `problem` is a kernel of a plan without what follows it. A `trial` gives it memory and takes the time of every way
-//! that fits the adapter's limits. `choices` is what was found, for the lowering to look up, and on disk.
+//! A `problem` is a kernel of a plan without what follows it. A `candidate` gives it memory and takes the time of every variant
+//! that fits the adapter's limits. `selections` is what was found, for the lowering to look up, and on disk.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod candidate;
@@ -23,11 +23,11 @@ use std::time::Duration;
 pub struct Tuned {
     /// What is computed, with types, shapes and strides.
     pub problem: String,
-    /// The name of the fastest way; `default` if none was faster than what is taken without tuning.
+    /// The name of the fastest variant; `default` if none was faster than what is taken without tuning.
     pub choice: String,
-    /// The time of the default way.
+    /// The time of the default variant.
     pub default_time: Duration,
-    /// The time of the fastest way.
+    /// The time of the fastest variant.
     pub time: Duration,
     /// Ways that were tried.
     pub tried: usize,
@@ -64,15 +64,15 @@ impl fmt::Display for Tuning {
     }
 }
 
-/// Finds out which way to compute each product, convolution and attention of a step is the fastest on `device`, and
+/// Finds out which variant of each product, convolution and attention of a step is the fastest on `device`, and
 /// keeps to it from then on, in this program and in later ones: the choices are written to the folder of compiled
 /// kernels (see `VOLTA_CACHE`), for this adapter, driver and version of Volta.
 ///
-/// Runs `step`, looks at the plans that it ran, and tries every way that fits the adapter's limits on each different
-/// problem in them, those with the most arithmetic first, until `budget` is spent. The default way stays unless another
+/// Runs `step`, looks at the plans that it ran, and tries every variant that fits the adapter's limits on each different
+/// problem in them, those with the most arithmetic first, until `budget` is spent. The default variant stays unless another
 /// one takes 3 % less. Problems that were tuned before are not tried again. Results change by no more than rounding.
 ///
-/// `progress` hears how many ways were tried, and how many there are.
+/// `progress` hears how many variants were tried, and how many there are.
 ///
 /// ```no_run
 /// use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What was found to be the fastest way for each problem, in memory and in a file beside the compiled pipelines. A file
+//! What was found to be the fastest variant for each problem, in memory and in a file beside the compiled pipelines. A file
 //! belongs to one adapter, driver, version of Volta and set of abilities; one that is damaged or another's is as good as
 //! none, and said once.
 
@@ -16,10 +16,10 @@ use std::sync::Once;
 /// The first bytes of a file, with the version of its form.
 const MAGIC: &[u8; 8] = b"voltatn1";
 
-/// The name of the way that is taken without a choice.
+/// The name of the variant that is taken without a choice.
 pub(super) const DEFAULT: &str = "default";
 
-/// Names of ways, by problem.
+/// Names of variants, by problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::gpu) struct Selections(BTreeMap<String, String>);
 
@@ -29,7 +29,7 @@ impl Selections {
         Selections([(problem.to_string(), variant.to_string())].into())
     }
 
-    /// The way that was chosen for a kernel; none if there is no choice, or it is not one of those that this adapter has.
+    /// The variant that was chosen for a kernel; none if there is no choice, or it is not one of those that this adapter has.
     pub fn of(&self, kernel: &NativeKernel, caps: &Caps) -> Option<Variant> {
         if self.0.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Every way gives what the default one gives, and a choice changes the shaders of its problem and of no other. The ways
+//! Every variant gives what the default one gives, and a choice changes the shaders of its problem and of no other. The variants
 //! run where `VOLTA_DEVICE=gpu` picks a GPU; those for tensor cores, which no software adapter has, are validated and
 //! translated everywhere.
 
@@ -104,7 +104,7 @@ fn masked_attention() {
     with_gradients(&q.scaled_dot_product_attention(&k, &v, options), &[&q, &k, &v, &mask]);
 }
 
-/// What a way of a trial computes.
+/// What a variant of a candidate computes.
 fn values(trial: &Candidate, variant: &str) -> Vec<f32> {
     let program = trial.program(variant).unwrap_or_else(|e| panic!("{variant}: {e}"));
     let output = &trial.native().output;

@@ -37,12 +37,12 @@ pub(crate) use variant::Variant;
 /// Queries of which all that keys need is soon found.
 const FEW_QUERIES: usize = 256;
 
-/// The ways to compute it.
+/// The variants of it.
 pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
     variant::all(&problem(kernel), is_forward(kernel), caps)
 }
 
-/// The dispatches, in the way that is `wanted` or else the one that suits it.
+/// The dispatches, as the variant that is `wanted`, or else the one that suits it.
 pub(crate) fn lower(kernel: &NativeKernel, caps: &Caps, wanted: Option<Variant>) -> Lowered {
     lower_items(kernel, caps, wanted, 0..items(kernel))
 }

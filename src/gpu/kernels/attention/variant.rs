@@ -1,4 +1,4 @@
-//! The ways to compute attention: tilings, with cooperative matrices or without. One of them is chosen at once; the
+//! The variants of attention: tilings, with cooperative matrices or without. One of them is chosen at once; the
 //! tuner tries them all.
 
 use super::coop;

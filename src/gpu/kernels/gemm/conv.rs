@@ -134,7 +134,7 @@ fn product(
     }
 }
 
-/// The ways to compute a convolution as a product.
+/// The variants of a convolution as a product.
 pub(super) fn variants(
     kernel: &NativeKernel,
     kind: ConvKind,

@@ -23,7 +23,7 @@ fn is_tiny(product: &Product) -> bool {
         && (product.steps.depth() <= SHORT_SUM_TERMS || all >= COMPUTE_UNITS * 256)
 }
 
-/// The way of what is small in some way.
+/// The variant for what is small along some axis.
 fn small(product: &Product, dtype: DType) -> Option<Variant> {
     if !dtype.is_float() || is_tiny(product) {
         return Some(Variant::Plain);
@@ -76,7 +76,7 @@ pub(super) fn needs_absmax(kernel: &NativeKernel, caps: &Caps, wanted: Option<Va
     choice.map_or([false; 2], |choice| choice.needs_absmax(&product))
 }
 
-/// The product, if its way would be tiles.
+/// The product, if its variant would be tiles.
 pub(super) fn tiled(kernel: &NativeKernel, caps: &Caps) -> Option<Product> {
     let (product, dtype) = (product(kernel), kernel.output.dtype);
     let otherwise = small(&product, dtype).is_some()

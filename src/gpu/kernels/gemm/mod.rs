@@ -34,7 +34,7 @@ use product::Product;
 pub(crate) use variant::Variant;
 pub(in crate::gpu) use wgsl::Digits;
 
-/// The ways to compute a matrix product or a convolution.
+/// The variants of a matrix product or a convolution.
 pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
     if is_empty(kernel) {
         return Vec::new();
@@ -50,7 +50,7 @@ fn is_empty(kernel: &NativeKernel) -> bool {
     kernel.operands.iter().chain([&kernel.output]).any(|o| o.shape.numel() == 0)
 }
 
-/// The way for all of these products, where one dispatch for them takes less time than one for each.
+/// The variant for all of these products, where one dispatch for them takes less time than one for each.
 pub(crate) fn variant_together(kernels: &[&NativeKernel], caps: &Caps) -> Option<Variant> {
     let alone = |k: &NativeKernel| k.epilogue.is_none() && k.prologues.is_empty();
     let plain = |k: &&NativeKernel| k.op == NativeOp::Matmul && alone(k) && !is_empty(k);
@@ -62,7 +62,7 @@ pub(crate) fn variant_together(kernels: &[&NativeKernel], caps: &Caps) -> Option
     coop::choose_together(&products, caps).map(|(tile, parts)| Variant::Coop(tile, parts))
 }
 
-/// The ways of kernels that run side by side, where it makes a difference that they do: several small products with sums of one
+/// The variants of kernels that run side by side, where it makes a difference that they do: several small products with sums of one
 /// length get tiles that would be too few for a device if each were alone.
 pub(crate) fn variants_beside(kernels: &[&NativeKernel], caps: &Caps) -> Vec<Option<Variant>> {
     /// Fewer do not fill a device.
@@ -90,7 +90,7 @@ pub(crate) fn needs_absmax(kernel: &NativeKernel, caps: &Caps, wanted: Option<Va
     matmul::needs_absmax(kernel, caps, wanted)
 }
 
-/// The dispatches of a matrix product or a convolution, in the way that is `wanted` or else the one that suits it.
+/// The dispatches of a matrix product or a convolution, as the variant that is `wanted`, or else the one that suits it.
 /// `largest` are what is known of the operands.
 pub(crate) fn lower(
     kernel: &NativeKernel,

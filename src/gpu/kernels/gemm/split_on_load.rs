@@ -1,4 +1,4 @@
-//! Reading an f32 operand that becomes halves on its way into workgroup memory: for one that a product reads
+//! Reading an f32 operand that becomes f16 pairs on its way into workgroup memory: for one that a product reads
 //! only once, so that storing the halves first would cost more than splitting them here.
 //!
 //! Threads take fours along k, with one load where memory allows it, and else with four: these then are of

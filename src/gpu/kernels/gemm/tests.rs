@@ -10,7 +10,7 @@ use crate::op::{ConvAttrs, ConvKind};
 use crate::plan::kernel::{NativeKernel, NativeOp, Operand};
 use crate::shape::Shape;
 
-/// In the way that is chosen.
+/// As the variant that is chosen.
 fn lower(kernel: &NativeKernel, caps: &Caps) -> Lowered {
     super::lower(kernel, caps, None, [None; 2])
 }
@@ -131,7 +131,7 @@ fn small_products_side_by_side_share_a_device() {
     let kernels = sizes.map(|size| matmul(DType::F32, 1, size));
     let all: Vec<&NativeKernel> = kernels.iter().collect();
     for caps in [Caps::MINIMAL, Caps::FULL] {
-        // Those with sums of one length have one way; alone, or with one other, each has its own.
+        // Those with sums of one length have one variant; alone, or with one other, each has its own.
         let variants = variants_beside(&all, &caps);
         assert!(
             variants[0].is_some() && variants[..3].iter().all(|variant| *variant == variants[0]),
@@ -255,7 +255,7 @@ fn split_operands_are_scaled_and_multiplied_three_times() {
     assert!(largest.bindings.iter().any(|b| b.name == "largest" && b.writes));
     assert!(split.bindings.iter().any(|b| b.name == "largest" && b.reads));
     assert_eq!(split.bindings.iter().filter(|b| b.writes).count(), 3);
-    // Pairs of halves, with the sums' end padded to a whole step.
+    // f16 pairs, with the sums' end padded to a whole step.
     assert_eq!(lowered.scratch[..2], [4096 * 4000 * 2 * 2; 2]);
     let body = &product.body;
     for terms in ["a_high0_0, b_high0_0", "a_high0_0, b_low0_0", "a_low0_0, b_high0_0"] {

@@ -88,13 +88,13 @@ const TILES: [(Tile, f64); 9] = [
     (Tile { slices: 4, ..Tile::new(32, 32, 64, [4, 4]) }, 0.6),
 ];
 
-/// Threads that keep a processor busy.
+/// Threads that keep a compute unit busy.
 const BUSY_THREADS: f64 = 128.0;
 
-/// What a further dispatch costs, in multiplications of one processor.
+/// What a further dispatch costs, in multiplications of one compute unit.
 const DISPATCH: f64 = 500_000.0;
 
-/// What a step waits, and threads of a processor that wait at the same time. It counts where sliced tiles fit:
+/// What a step waits, and threads of a compute unit that wait at the same time. It counts where sliced tiles fit:
 /// other adapters are slower, and further dispatches are what they should be spared.
 const WAIT: f64 = 140_000.0;
 const TOGETHER: usize = 1024;
@@ -106,10 +106,10 @@ pub(super) struct Form {
     pub n: usize,
     pub k: usize,
     pub threads: usize,
-    /// Tiles that a processor computes at once.
+    /// Tiles that a compute unit computes at once.
     pub together: usize,
     pub speed: f64,
-    /// What a step waits for memory and for its barrier, in multiplications of one processor, where that counts.
+    /// What a step waits for memory and for its barrier, in multiplications of one compute unit, where that counts.
     pub wait: f64,
 }
 
@@ -170,11 +170,11 @@ pub(super) fn parts(products: &[&Product], form: &Form) -> Vec<usize> {
     all
 }
 
-/// Estimated time, in multiplications of one processor.
+/// Estimated time, in multiplications of one compute unit.
 pub(super) fn cost(products: &[&Product], form: &Form, parts: usize, pace: f64) -> f64 {
     let groups = products.iter().map(|product| count(product, [form.m, form.n]) * parts).sum::<usize>();
     let rounds = groups as f64 / (COMPUTE_UNITS * form.together) as f64;
-    // How full the last one of a crowd's rounds is depends on how many processors there really are.
+    // How full the last one of a batch's rounds is depends on how many compute units there really are.
     let rounds = if products.len() > 2 { rounds.max(1.0) + 0.5 } else { rounds.ceil() };
     let each = rounds * form.together as f64;
     let busy = (each * form.threads as f64 / BUSY_THREADS).min(1.0);

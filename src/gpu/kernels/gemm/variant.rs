@@ -1,4 +1,4 @@
-//! The ways to compute a product: which kernel, with which tile, its sums cut into how many parts. One of them is chosen
+//! The variants of a product: which kernel, with which tile, its sums cut into how many parts. One of them is chosen
 //! at once from the sizes; the tuner tries them all.
 
 use super::coop::{self, CoopTile, OperandType};
@@ -26,7 +26,7 @@ pub(crate) enum Variant {
     Tiled(Tile, usize),
     /// On cooperative matrices.
     Coop(CoopTile, usize),
-    /// f32 as pairs of halves, on cooperative matrices.
+    /// f32 as f16 pairs, on cooperative matrices.
     Split(CoopTile, usize),
 }
 
@@ -91,7 +91,7 @@ fn parts(product: &Product, steps: usize, suggested: Vec<usize>) -> Vec<usize> {
 }
 
 impl Variant {
-    /// The dispatches of a product in this way, after those `before`.
+    /// The dispatches of a product as this variant, after those `before`.
     pub(super) fn lower(self, product: &Product, dtype: DType, caps: &Caps, before: Lowered) -> Lowered {
         let depth = product.steps.depth();
         match self {

@@ -1,6 +1,6 @@
-//! Sums of values into zeros at given places along an axis, without races: which of four ways is taken.
+//! Sums of values into zeros at given places along an axis, without races: which of four variants is taken.
 //!
-//! | way | every sum is made by | suits |
+//! | variant | every sum is made by | suits |
 //! |---|---|---|
 //! | direct | an invocation that looks at all of its line's places | lines of few values |
 //! | scan | a workgroup that looks at all places, and then at the values of its own | gradients of few rows |

@@ -51,7 +51,7 @@ pub(crate) struct CoopTile {
     /// Two, so that a step takes one barrier, or one, for less memory.
     pub buffers: usize,
     pub band: usize,
-    /// Workgroups that share a processor's memory: one goes on while another one waits.
+    /// Workgroups that share a compute unit's memory: one goes on while another one waits.
     pub together: usize,
     /// Whether the loop over steps has no branches, at the price of reading the last step twice.
     pub straight: bool,

@@ -1,4 +1,4 @@
-//! f32 operands as pairs of halves. Every lane (row of A, column of B) is scaled by the power of two that
+//! f32 operands as f16 pairs. Every lane (row of A, column of B) is scaled by the power of two that
 //! brings its largest magnitude to 2¹⁴ … 2¹⁵; an element is then a half, and what that one leaves of it as
 //! another half: 22 bits. One dispatch finds the largest magnitudes of both operands, a second one splits.
 //! Short lanes need the second one only, and so do those whose largest were noted by whoever wrote them; what
@@ -14,7 +14,7 @@ use crate::gpu::lower::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memor
 use splitter::{OperandSplitter, THREADS, Way};
 use std::fmt::Write;
 
-/// Numbers of both operands as pairs of halves, where these are stored.
+/// Numbers of both operands as f16 pairs, where these are stored.
 pub(super) fn numbers(product: &Product, depth: usize, later: [bool; 2]) -> Option<[usize; 2]> {
     let [a, b] = splitters(product, depth, later)?;
     Some([a.numbers(), b.numbers()])

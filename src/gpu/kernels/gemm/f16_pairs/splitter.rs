@@ -26,7 +26,7 @@ const BUSY_WORKGROUPS: usize = 128;
 /// Threads of a subgroup, which has a short lane in its registers.
 const SUBGROUP: usize = 32;
 
-/// How an operand becomes halves.
+/// How an operand becomes f16 pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// The largest of every lane are looked for, and then elements are split.
@@ -136,7 +136,7 @@ impl<'s> OperandSplitter<'s> {
         AbsMax::list(self.lanes)
     }
 
-    /// Numbers of the operand as pairs of halves, where these are stored.
+    /// Numbers of the operand as f16 pairs, where these are stored.
     pub(super) fn numbers(&self) -> usize {
         if self.variant == Way::Later { 0 } else { self.items * self.lanes * 2 * self.padded() }
     }
