@@ -90,8 +90,8 @@ fn fill_closely(
     placed.iter().map(|piece| piece.end).max().unwrap_or(0)
 }
 
-/// Gives every allocation a place when its life begins: the smallest of those that are free then. Takes little time for however many
-/// pieces, and somewhat more memory.
+/// Gives every allocation a place when its life begins: the smallest of those that are free then. Takes little time for however
+/// many pieces, and somewhat more memory.
 fn fill_in_turn(
     mut pieces: Vec<Allocation>,
     rules: &DeviceLimits,

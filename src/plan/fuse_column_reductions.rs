@@ -1,5 +1,5 @@
-//! Column reductions fused into row kernels. A kernel that walks over rows reads and writes what others reduce over all of these rows, such
-//! as the gradients of a norm's weight and of a bias: folded by the same kernel, it is not read once more.
+//! Column reductions fused into row kernels. A kernel that walks over rows reads and writes what others reduce over all of
+//! these rows, such as the gradients of a norm's weight and of a bias: folded by the same kernel, it is not read once more.
 
 use super::fuse::{Body, Fusion, distinct, row_major};
 use super::kernel::{Instruction, LoopLevel, MapKernel, Slot, Step};

@@ -1,6 +1,6 @@
 //! Gives every stored value its place: outputs get buffers of their own (or the memory of an input that nobody
-//! needs any more), everything else shares one arena. That has several regions: a product's result lies in another region than what the
-//! product reads, so that a kernel may take for granted that nobody writes to that memory meanwhile.
+//! needs any more), everything else shares one arena. That has several regions: a product's result lies in another region than
+//! what the product reads, so that a kernel may take for granted that nobody writes to that memory meanwhile.
 
 use super::arena::{self, Allocation};
 use super::graph::PlanGraph;
@@ -74,8 +74,8 @@ impl DeviceLimits {
         graph.nodes[slot].shape.numel() * self.sizes[graph.nodes[slot].dtype as usize]
     }
 
-    /// From a block to the next one of its region: the blocks of regions alternate, those of plans first, then one for what kernels set
-    /// aside.
+    /// From a block to the next one of its region: the blocks of regions alternate, those of plans first, then one for what
+    /// kernels set aside.
     pub fn region_period(&self) -> usize {
         self.regions + 1
     }

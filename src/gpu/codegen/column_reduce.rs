@@ -1,5 +1,5 @@
-//! Column reductions fused into row kernels: workgroups that walk over rows go on to further rows, reduce the columns of all of them on the
-//! way, and leave these in scratch memory, where a last dispatch folds them.
+//! Column reductions fused into row kernels: workgroups that walk over rows go on to further rows, reduce the columns of all of
+//! them on the way, and leave these in scratch memory, where a last dispatch folds them.
 
 use super::code::{Name, Writer, split_index};
 use super::expression as expr;

@@ -189,8 +189,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A kernel's dispatches, unless they would see too many pieces of memory; a product's as the variant that is `wanted`, if it was
-    /// not tuned.
+    /// A kernel's dispatches, unless they would see too many pieces of memory; a product's as the variant that is `wanted`, if
+    /// it was not tuned.
     fn lowered(&self, kernel: &Kernel, wanted: Option<kernel_select::Variant>) -> Option<MapLowered> {
         let LoweringTarget { caps, rules, .. } = self.target;
         match &kernel.body {
@@ -419,7 +419,8 @@ impl Builder<'_> {
     /// The workgroups that run at a time, so that a kernel does not keep the device for too long.
     fn at_a_time(&self, kernels: &[usize], body: &str, groups: u64) -> u64 {
         let some = match kernels {
-            // Those that share a dispatch do not take long together (see `horizontal_fusion`), or are products for devices with tensor cores.
+            // Those that share a dispatch do not take long together (see `horizontal_fusion`), or are products for devices with
+            // tensor cores.
             &[k] if body.contains(NUMBER) => {
                 self.target.cost_model.workgroups_per_dispatch(&self.plan.kernels[k], groups)
             }
