@@ -15,7 +15,7 @@ pub(crate) use mode::is_enabled;
 pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 
 use crate::call::Call;
-use crate::engine::{begin, realize_with};
+use crate::engine::{realize_with, submit_early};
 use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::tensor::{Tensor, with_autocast};
@@ -175,7 +175,7 @@ impl Tensor {
     pub fn try_backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let _call = Call::enter("backward");
         let start = seed(self, gradient)?;
-        let begun = begin(&self.node())?;
+        let begun = submit_early(&self.node())?;
         in_mode(options, || {
             walk(&[(self.clone(), start)], options, begun, |node, g| {
                 if let Some(leaf) = &node.leaf {

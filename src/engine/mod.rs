@@ -80,12 +80,12 @@ const FIRST_CHUNK_NODES: usize = 32;
 
 /// Lets a device that works beside the host begin with what is recorded so far, if that is much, or if it has begun with
 /// what came before. Whether it does.
-pub(crate) fn begin(node: &Arc<Node>) -> Result<bool> {
+pub(crate) fn submit_early(node: &Arc<Node>) -> Result<bool> {
     let has_begun = BEGUN.replace(0) > 0;
-    begin_if(has_begun || recorded() >= FIRST_CHUNK_NODES, node, || realize(&[node]))
+    submit_if(has_begun || recorded() >= FIRST_CHUNK_NODES, node, || realize(&[node]))
 }
 
-/// As [`begin`], in the middle of a forward pass, at the operand of a product with a result of so many elements. Where that has
+/// As [`submit_early`], in the middle of a forward pass, at the operand of a product with a result of so many elements. Where that has
 /// no less of them, the operand takes little memory until the backward pass; what is a view of something stays one.
 pub(crate) fn submit_forward_chunk(operand: &Arc<Node>, results: usize) -> Result<()> {
     let begun = BEGUN.get();
@@ -93,7 +93,7 @@ pub(crate) fn submit_forward_chunk(operand: &Arc<Node>, results: usize) -> Resul
     let due = recorded() >> begun.min(16) >= FIRST_CHUNK_NODES
         && operand.shape.numel() <= results
         && is_on_the_way();
-    if begin_if(due, operand, || run(Vec::new(), vec![operand.clone()]))? {
+    if submit_if(due, operand, || run(Vec::new(), vec![operand.clone()]))? {
         BEGUN.set(begun + 1);
     }
     Ok(())
@@ -127,7 +127,7 @@ fn is_yet_to_come(node: &Arc<Node>) -> bool {
     false
 }
 
-fn begin_if(due: bool, node: &Arc<Node>, begin: impl FnOnce() -> Result<()>) -> Result<bool> {
+fn submit_if(due: bool, node: &Arc<Node>, begin: impl FnOnce() -> Result<()>) -> Result<bool> {
     let alone = guards_enabled() || dry_run::is_on();
     let begins = due && !alone && executor(node.device)?.is_async();
     if begins {

@@ -602,7 +602,7 @@ impl Pattern {
                 | Step::Iota(_)
                 | Step::Random { .. }
                 | Step::Valid(_)
-                | Step::Total(..) => {
+                | Step::GlobalReduce(..) => {
                     return None;
                 }
                 _ => {}

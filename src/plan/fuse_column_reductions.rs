@@ -96,14 +96,14 @@ impl Fusion<'_> {
 /// Whether a kernel folds along the last axis, and that is all it does beyond a row.
 fn folds_rows(domain: &Domain, kernel: &MapKernel) -> bool {
     domain.reduced == 1 << (domain.shape.rank() - 1)
-        && !kernel.code.iter().any(|i| matches!(i.step, Step::Total(..)))
+        && !kernel.code.iter().any(|i| matches!(i.step, Step::GlobalReduce(..)))
 }
 
 /// Whether a kernel folds along all axes but the last, once, and writes only what comes of it.
 fn folds_columns(domain: &Domain, kernel: &MapKernel) -> bool {
     let last = domain.shape.rank() - 1;
     let others = (0..last).all(|k| domain.reduced >> k & 1 == 1 || domain.shape[k] == 1);
-    let fits = |step: &Step| !matches!(step, Step::ArgReduce { .. } | Step::Total(..));
+    let fits = |step: &Step| !matches!(step, Step::ArgReduce { .. } | Step::GlobalReduce(..));
     let full = |value: usize| kernel.code[value].rank == LoopLevel::Full;
     others
         && domain.reduced >> last & 1 == 0

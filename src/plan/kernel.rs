@@ -23,8 +23,8 @@ pub(crate) enum LoopLevel {
     Row,
     /// In every iteration.
     Full,
-    /// Once, after all rows: it was folded over them.
-    Total,
+    /// Once, after all rows: it was reduced over them.
+    Global,
 }
 
 /// Reading or writing a slot: the position as a function of the loops.
@@ -99,8 +99,8 @@ pub(crate) enum Step {
         max: bool,
         of: Value,
     },
-    /// Folds all rows.
-    Total(ReduceOp, Value),
+    /// Reduces all rows.
+    GlobalReduce(ReduceOp, Value),
 }
 
 impl Step {
@@ -116,7 +116,7 @@ impl Step {
             | Step::Cast(a)
             | Step::Broadcast(a)
             | Step::Reduce(_, a)
-            | Step::Total(_, a) => [*a].into_iter().collect(),
+            | Step::GlobalReduce(_, a) => [*a].into_iter().collect(),
             Step::ArgReduce { of, .. } | Step::Assert { of, .. } => [*of].into_iter().collect(),
             Step::Gather { index, .. } => [*index].into_iter().collect(),
             Step::Binary(_, a, b) => [*a, *b].into_iter().collect(),
@@ -131,7 +131,7 @@ impl Step {
             | Step::Cast(a)
             | Step::Broadcast(a)
             | Step::Reduce(_, a)
-            | Step::Total(_, a) => [a].into_iter().collect(),
+            | Step::GlobalReduce(_, a) => [a].into_iter().collect(),
             Step::ArgReduce { of, .. } | Step::Assert { of, .. } => [of].into_iter().collect(),
             Step::Gather { index, .. } => [index].into_iter().collect(),
             Step::Binary(_, a, b) => [a, b].into_iter().collect(),

@@ -144,7 +144,7 @@ impl<'a> Builder<'a> {
         // Behind no rows nothing is written.
         if self.domain.reduced != 0 && shape.numel() == 1 && self.domain.rows().numel() > 0 {
             attempts.push((
-                LoopLevel::Total,
+                LoopLevel::Global,
                 View { shape: Shape::of(&[]), coordinates: Default::default(), checks: vec![] },
             ));
         }
@@ -202,13 +202,13 @@ impl<'a> Builder<'a> {
     }
 
     /// The rank of what is computed from `values`.
-    fn meet(&self, values: &[Value]) -> Built<LoopLevel> {
+    fn common_level(&self, values: &[Value]) -> Built<LoopLevel> {
         let mut rank = LoopLevel::Uniform;
         for &v in values {
             rank = match (rank, self.code[v].rank) {
                 (LoopLevel::Uniform, r) | (r, LoopLevel::Uniform) => r,
-                (LoopLevel::Total, LoopLevel::Total) => LoopLevel::Total,
-                (LoopLevel::Total, _) | (_, LoopLevel::Total) => return Err(FusionBlocker::Incompatible),
+                (LoopLevel::Global, LoopLevel::Global) => LoopLevel::Global,
+                (LoopLevel::Global, _) | (_, LoopLevel::Global) => return Err(FusionBlocker::Incompatible),
                 (a, b) => a.max(b),
             };
         }
@@ -324,7 +324,7 @@ impl<'a> Builder<'a> {
             (Op::Where, &[c, a, b]) => Step::Where(c, a, b),
             (op, of) => unreachable!("{} of {} values is not elementwise", op.name(), of.len()),
         };
-        let rank = self.meet(of)?;
+        let rank = self.common_level(of)?;
         Ok(self.push(step, dtype, rank))
     }
 
@@ -361,7 +361,7 @@ impl<'a> Builder<'a> {
         let rank = self.rank_of(&forms);
         let valid = self.push(Step::Valid(checks), DType::Bool, rank);
         let fill = self.push(Step::Literal(fill), dtype, LoopLevel::Uniform);
-        let rank = self.meet(&[valid, value])?;
+        let rank = self.common_level(&[valid, value])?;
         Ok(self.push(Step::Where(valid, value, fill), dtype, rank))
     }
 
@@ -393,7 +393,7 @@ impl<'a> Builder<'a> {
         let index = self.value(node.sources[1], view)?;
         let own = self.rank_of(&[&position]);
         let rank = match (own, self.code[index].rank) {
-            (_, LoopLevel::Total) => return Err(FusionBlocker::Incompatible),
+            (_, LoopLevel::Global) => return Err(FusionBlocker::Incompatible),
             (a, b) => a.max(b),
         };
         let access = Access { slot: table.slot, position };
@@ -441,7 +441,7 @@ impl<'a> Builder<'a> {
         let Some(view) = self.row_view().to_shape(shape, &self.extents) else { return Err(otherwise) };
         let value = self.value(source, &view)?;
         let value = self.raise(value, LoopLevel::Row)?;
-        Ok(self.push(Step::Total(op, value), self.graph.nodes[n].dtype, LoopLevel::Total))
+        Ok(self.push(Step::GlobalReduce(op, value), self.graph.nodes[n].dtype, LoopLevel::Global))
     }
 }
 

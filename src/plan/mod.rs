@@ -186,7 +186,7 @@ fn map_flops(map: &MapKernel) -> u64 {
     let (all, rows) = (map.iterations() as u64, map.rows() as u64);
     let count = |i: &kernel::Instruction| match (&i.step, i.rank) {
         (Step::Reduce(..) | Step::ArgReduce { .. }, _) => all,
-        (Step::Total(..), _) => rows,
+        (Step::GlobalReduce(..), _) => rows,
         (Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Random { .. }, LoopLevel::Full) => all,
         (Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Random { .. }, LoopLevel::Row) => rows,
         _ => 0,

@@ -1,7 +1,7 @@
 //! Joining, cutting and repeating tensors.
 
 use super::Tensor;
-use super::record::{answer, ops};
+use super::record::{ops, run_op};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::shape::{Dims, Shape};
@@ -70,7 +70,7 @@ impl Tensor {
     /// [`cat`](Self::cat) that returns its error.
     #[track_caller]
     pub fn try_cat(tensors: &[impl Borrow<Tensor>], dim: isize) -> Result<Tensor> {
-        answer("cat", || {
+        run_op("cat", || {
             let all: Vec<&Tensor> = tensors.iter().map(Borrow::borrow).collect();
             let Some(first) = all.first() else { bail!(Argument, "there is no tensor to join") };
             let dtype = all.iter().fold(first.dtype(), |d, t| d.promote(t.dtype()));
@@ -112,7 +112,7 @@ impl Tensor {
     /// [`stack`](Self::stack) that returns its error.
     #[track_caller]
     pub fn try_stack(tensors: &[impl Borrow<Tensor>], dim: isize) -> Result<Tensor> {
-        answer("stack", || {
+        run_op("stack", || {
             let Some(first) = tensors.first() else { bail!(Argument, "there is no tensor to stack") };
             let shape = first.borrow().shape();
             let mut parts = Vec::new();

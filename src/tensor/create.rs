@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use super::mask::reachable;
-use super::record::{answer, require, source};
+use super::record::{require, run_op, source};
 use crate::call::LayerScope;
 use crate::default_device::{default_device, with_device};
 use crate::device::Device;
@@ -121,7 +121,7 @@ macro_rules! creators {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
             pub fn $try_name($($arg: $ty),*) -> Result<Tensor> {
-                answer(stringify!($name), move || $body).map(|t: Tensor| Tensor::variable_of(t.node()))
+                run_op(stringify!($name), move || $body).map(|t: Tensor| Tensor::variable_of(t.node()))
             }
         )*}
     };
@@ -334,7 +334,7 @@ impl Tensor {
     #[track_caller]
     pub fn try_full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let full = || Ok(self.constant_like(value.into().checked(self.dtype())?));
-        answer("full_like", full).map(|t: Tensor| Tensor::variable_of(t.node()))
+        run_op("full_like", full).map(|t: Tensor| Tensor::variable_of(t.node()))
     }
 
     /// [`rand`](Self::rand) of this tensor's shape and type.

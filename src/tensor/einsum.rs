@@ -1,7 +1,7 @@
 //! Einstein's summation: products and sums written as an equation of axis names.
 
 use super::Tensor;
-use super::record::answer;
+use super::record::run_op;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
@@ -247,7 +247,7 @@ impl Tensor {
     /// [`einsum`](Self::einsum) that returns its error.
     #[track_caller]
     pub fn try_einsum(equation: &str, operands: &[impl Borrow<Tensor>]) -> Result<Tensor> {
-        answer("einsum", || {
+        run_op("einsum", || {
             let plain: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
             let (inputs, written) = match plain.split_once("->") {
                 Some((inputs, output)) => (inputs, Some(output)),

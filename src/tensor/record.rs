@@ -29,7 +29,7 @@ macro_rules! ops {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
             #[track_caller]
             pub fn $try_name(&$self $(, $arg: $ty)*) -> $crate::Result<$ret> {
-                $crate::tensor::record::answer(stringify!($name), move || $body)
+                $crate::tensor::record::run_op(stringify!($name), move || $body)
             }
         )*}
     };
@@ -51,7 +51,7 @@ macro_rules! functions {
         #[doc = concat!("[`", stringify!($name), "`] that returns its error.")]
         #[track_caller]
         pub fn $try_name($($arg: $ty),*) -> $crate::Result<$ret> {
-            $crate::tensor::record::answer(stringify!($name), move || $body)
+            $crate::tensor::record::run_op(stringify!($name), move || $body)
         }
     )*};
 }
@@ -59,7 +59,7 @@ pub(crate) use functions;
 
 /// Runs the body of the public op `name`, and gives its user the result.
 #[track_caller]
-pub(crate) fn answer<T: FinishOp>(name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn run_op<T: FinishOp>(name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let call = Call::enter(name);
     crate::environment::check()?;
     let result = body();

@@ -8,7 +8,7 @@ use std::path::Path;
 use volta::CheckpointFolder;
 
 /// The name, the configuration and the text of a run when it began.
-pub struct Begun {
+pub struct RunManifest {
     /// Without a number.
     pub name: String,
     config: Config,
@@ -16,9 +16,9 @@ pub struct Begun {
     tokenizer: String,
 }
 
-impl Begun {
-    pub fn now(name: &str, config: &Config, prepared: &Prepared) -> Begun {
-        Begun {
+impl RunManifest {
+    pub fn now(name: &str, config: &Config, prepared: &Prepared) -> RunManifest {
+        RunManifest {
             name: name.to_string(),
             config: config.clone(),
             text: prepared.text.clone(),
@@ -37,7 +37,7 @@ impl Begun {
     }
 
     /// What the last checkpoint in the folder of a run says; nothing if a program before this one wrote it.
-    pub fn read(folder: &Path) -> Result<Option<Begun>, Failure> {
+    pub fn read(folder: &Path) -> Result<Option<RunManifest>, Failure> {
         let checkpoints = folder.join("checkpoints");
         // Of those that are damaged the trainer tells, which passes over them too.
         let (last, _) = match checkpoints.is_dir() {
@@ -55,11 +55,11 @@ impl Begun {
         let (Some(name), Some(config)) = (note("run"), note("config")) else { return Ok(None) };
         let (Some(text), Some(tokenizer)) = (note("text"), note("tokenizer")) else { return Ok(None) };
         let config = Config::from_toml(&config, &checkpoints).map_err(|e| Failure::Failed(e.to_string()))?;
-        Ok(Some(Begun { name, config, text, tokenizer }))
+        Ok(Some(RunManifest { name, config, text, tokenizer }))
     }
 
     /// Refuses to go on in `folder` with something else.
-    pub fn check(&self, now: &Begun, folder: &Path) -> Result<(), Failure> {
+    pub fn check(&self, now: &RunManifest, folder: &Path) -> Result<(), Failure> {
         let mut changes = now.config.changes(&self.config);
         if self.text != now.text {
             changes.push(now.config.change_of("data", &self.config, "its text"));

@@ -2,7 +2,7 @@
 
 use super::config::{Config, quoted};
 use super::model_file::{self, DEFAULT_FOLDER};
-use super::run_manifest::Begun;
+use super::run_manifest::RunManifest;
 use crate::cli::output::{Failure, Outcome};
 use std::io::ErrorKind;
 use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
@@ -48,18 +48,19 @@ impl Places {
     }
 
     /// Those of the last run of a name, and what it began with as far as its checkpoint says.
-    pub fn last(config: &Config, name: &str) -> Result<(Locked, Option<Begun>), Failure> {
+    pub fn last(config: &Config, name: &str) -> Result<(Locked, Option<RunManifest>), Failure> {
         for number in numbers(config, name, Path::is_dir).into_iter().rev() {
             let places = Places::at(config, name, number);
-            let begun = Begun::read(&places.folder);
+            let begun = RunManifest::read(&places.folder);
             // A number may also be a part of another run's own name.
-            let is_other = |begun: &Option<Begun>| begun.as_ref().is_some_and(|begun| begun.name != name);
+            let is_other =
+                |begun: &Option<RunManifest>| begun.as_ref().is_some_and(|begun| begun.name != name);
             if number > 1 && begun.as_ref().is_ok_and(is_other) {
                 continue;
             }
             let locked = places.locked()?;
             // Whoever had the lock until now may have written meanwhile.
-            let begun = Begun::read(&locked.places.folder)?;
+            let begun = RunManifest::read(&locked.places.folder)?;
             [&locked.places.model, &locked.places.page].into_iter().try_for_each(clear_unfinished)?;
             return Ok((locked, begun));
         }

@@ -9,7 +9,7 @@ use super::plan::StepPlan;
 use super::prepare::{self, Prepared, prepare};
 use super::progress::Watch;
 use super::report::Times;
-use super::run_manifest::Begun;
+use super::run_manifest::RunManifest;
 use super::run_paths::{self, Locked, Places};
 use super::sampling::{Sampling, beginning, sample};
 use super::steps::half;
@@ -78,7 +78,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
     let peak_bytes = plan.map_or(0, |plan| plan.peak_bytes());
     try_realize_all(&prepared.gpt.parameters())?;
-    let begun = Begun::now(&name, &config, &prepared);
+    let begun = RunManifest::now(&name, &config, &prepared);
     // Nothing is made for a run to go on with that is not there, and no folder for a run whose log cannot be written.
     let before = if options.resume { Some(last(&config, &begun, output)?) } else { None };
     log::prepare(&run_paths::log(&config)).map_err(|e| cannot_write(&run_paths::log(&config), &e))?;
@@ -320,7 +320,7 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
 }
 
 /// The places of the run to go on with.
-fn last(config: &Config, now: &Begun, output: Output) -> Result<Locked, Failure> {
+fn last(config: &Config, now: &RunManifest, output: Output) -> Result<Locked, Failure> {
     let (locked, begun) = Places::last(config, &now.name)?;
     match begun {
         Some(begun) => begun.check(now, &locked.places.folder)?,

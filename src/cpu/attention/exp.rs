@@ -34,7 +34,7 @@ pub(super) unsafe fn exp<L: Lanes>(x: L) -> L {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lanes::Work;
+    use super::super::lanes::LaneWork;
     use super::super::level::{Level, WithLanes};
     use super::*;
 
@@ -44,7 +44,7 @@ mod tests {
         vectors: usize,
     }
 
-    impl<L: Lanes> Work<L> for Each<L::Elem> {
+    impl<L: Lanes> LaneWork<L> for Each<L::Elem> {
         #[inline(always)]
         unsafe fn run(self) {
             for i in 0..self.vectors {

@@ -1,7 +1,7 @@
 //! The forward pass: for a block of queries, one sweep over the blocks of keys.
 
 use super::float::Float;
-use super::lanes::{Lanes, Work};
+use super::lanes::{LaneWork, Lanes};
 use super::level::WithLanes;
 use super::pack::{Grid, Packed, Panels, pack_rows, packed_len, padded, panel_width, panels_len};
 use super::product::{Product, Trim};
@@ -226,7 +226,7 @@ struct Finish<'a, T> {
     kept: usize,
 }
 
-impl<L: Lanes> Work<L> for Finish<'_, L::Elem> {
+impl<L: Lanes> LaneWork<L> for Finish<'_, L::Elem> {
     #[inline(always)]
     unsafe fn run(self) {
         let wide = padded::<L>(self.width);

@@ -1,13 +1,13 @@
 //! The vector type that every kernel is written over, and its portable form.
 //!
-//! A kernel is one `#[inline(always)]` body over [`Lanes`], wrapped as [`Work`].
+//! A kernel is one `#[inline(always)]` body over [`Lanes`], wrapped as [`LaneWork`].
 //! [`Lanes::call`] runs it inside a function that has the target features of the
 //! vector type, so the body is compiled once per feature level.
 
 use super::float::Float;
 
 /// A kernel: arguments plus the body to run on them.
-pub(crate) trait Work<L: Lanes> {
+pub(crate) trait LaneWork<L: Lanes> {
     /// # Safety
     /// The features of `L` are present, and what the fields say holds. Only
     /// [`Lanes::call`] calls it, for everything else would miss the features.
@@ -27,7 +27,7 @@ pub(crate) trait Lanes: Copy + 'static {
     /// Edge of the square that `transpose` moves.
     const SQUARE: usize;
 
-    unsafe fn call<W: Work<Self>>(work: W);
+    unsafe fn call<W: LaneWork<Self>>(work: W);
     unsafe fn splat(x: Self::Elem) -> Self;
     unsafe fn load(p: *const Self::Elem) -> Self;
     unsafe fn store(self, p: *mut Self::Elem);
@@ -83,7 +83,7 @@ impl<T: Float, const N: usize> Lanes for Array<T, N> {
     const SQUARE: usize = 4;
 
     #[inline(never)]
-    unsafe fn call<W: Work<Self>>(work: W) {
+    unsafe fn call<W: LaneWork<Self>>(work: W) {
         // SAFETY: no features are needed; the caller vouches for the fields.
         unsafe { work.run() }
     }

@@ -1,7 +1,7 @@
 //! Copies of operands in the layouts the matrix product wants.
 
 use super::float::Float;
-use super::lanes::{Lanes, Work};
+use super::lanes::{LaneWork, Lanes};
 
 /// A strided matrix of the caller.
 #[derive(Clone, Copy)]
@@ -79,7 +79,7 @@ struct CopyRows<T> {
     to: *mut T,
 }
 
-impl<L: Lanes> Work<L> for CopyRows<L::Elem> {
+impl<L: Lanes> LaneWork<L> for CopyRows<L::Elem> {
     #[inline(always)]
     unsafe fn run(self) {
         let wide = padded::<L>(self.width);
@@ -125,7 +125,7 @@ pub(super) struct Panels<T> {
     pub to: *mut T,
 }
 
-impl<L: Lanes> Work<L> for Panels<L::Elem> {
+impl<L: Lanes> LaneWork<L> for Panels<L::Elem> {
     #[inline(always)]
     unsafe fn run(self) {
         let wide = panel_width::<L>();
@@ -197,7 +197,7 @@ pub(super) struct Unpack<T> {
     pub scale: T,
 }
 
-impl<L: Lanes> Work<L> for Unpack<L::Elem> {
+impl<L: Lanes> LaneWork<L> for Unpack<L::Elem> {
     #[inline(always)]
     unsafe fn run(self) {
         for r in 0..self.rows {

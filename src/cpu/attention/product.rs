@@ -1,7 +1,7 @@
 //! The block matrix product: a register tile of accumulators, stepped over the block.
 
 use super::float::Float;
-use super::lanes::{Lanes, Work};
+use super::lanes::{LaneWork, Lanes};
 use super::pack::panel_width;
 
 /// What of a product the causal triangle makes unnecessary. A query `i` of the block
@@ -43,7 +43,7 @@ pub(super) struct Product<T> {
     pub trim: Trim,
 }
 
-impl<L: Lanes> Work<L> for Product<L::Elem> {
+impl<L: Lanes> LaneWork<L> for Product<L::Elem> {
     #[inline(always)]
     unsafe fn run(self) {
         // SAFETY: the tiles stay in the matrices.

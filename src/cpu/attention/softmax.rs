@@ -2,7 +2,7 @@
 
 use super::exp::exp;
 use super::float::{Float, LONGEST};
-use super::lanes::{Lanes, Work};
+use super::lanes::{LaneWork, Lanes};
 use super::pack::Grid;
 
 /// A block of scores, padded to whole vectors, and which of them count.
@@ -99,7 +99,7 @@ pub(super) struct OnlineSoftmax<T> {
     pub first: bool,
 }
 
-impl<L: Lanes> Work<L> for OnlineSoftmax<L::Elem> {
+impl<L: Lanes> LaneWork<L> for OnlineSoftmax<L::Elem> {
     #[inline(always)]
     unsafe fn run(self) {
         for i in 0..self.block.rows {
@@ -179,7 +179,7 @@ pub(super) struct ScoreGradient<T> {
     pub mask_grad: Option<(*mut T, usize)>,
 }
 
-impl<L: Lanes> Work<L> for ScoreGradient<L::Elem> {
+impl<L: Lanes> LaneWork<L> for ScoreGradient<L::Elem> {
     #[inline(always)]
     unsafe fn run(self) {
         let block = self.block;
@@ -227,7 +227,7 @@ pub(super) struct Deltas<T> {
     pub width: usize,
 }
 
-impl<L: Lanes> Work<L> for Deltas<L::Elem> {
+impl<L: Lanes> LaneWork<L> for Deltas<L::Elem> {
     #[inline(always)]
     unsafe fn run(self) {
         for i in 0..self.rows {

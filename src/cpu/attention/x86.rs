@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::{Lanes, Work};
+use super::lanes::{LaneWork, Lanes};
 
 macro_rules! lanes {
     ($(#[$doc:meta])* $name:ident, $raw:ty, $elem:ty, $n:literal lanes, $rows:literal rows,
@@ -25,10 +25,10 @@ macro_rules! lanes {
             const SQUARE: usize = $square;
 
             #[inline(always)]
-            unsafe fn call<W: Work<Self>>(work: W) {
+            unsafe fn call<W: LaneWork<Self>>(work: W) {
                 #[target_feature(enable = $features)]
                 #[inline(never)]
-                unsafe fn with_features<W: Work<$name>>(work: W) {
+                unsafe fn with_features<W: LaneWork<$name>>(work: W) {
                     // SAFETY: as above; the features are those of this function.
                     unsafe { work.run() }
                 }

@@ -5,7 +5,7 @@ pub(super) use super::lanes::Lanes;
 use super::lower::{CHUNK, Class, Lowered, Stage};
 use super::reduce::Fold;
 use super::superinstructions::Joint;
-use crate::cpu::vector::{self, Cast, Lane, Operand};
+use crate::cpu::vector::{self, Cast, LaneElement, Operand};
 use crate::dtype::{DType, Scalar};
 use crate::op::BinaryOp;
 use crate::plan::executor::Argument;
@@ -47,7 +47,7 @@ pub(super) use by_class;
 
 /// What a row value is to the lanes of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spread {
+pub(super) enum LaneBroadcast {
     /// One lane each.
     Same,
     /// The block lies in one row.
@@ -134,23 +134,23 @@ impl<'a> Machine<'a> {
         let lanes = Lanes { extents: &[], start: 0, fixed: &[], count: 1 };
         let low = self.low;
         for &v in &low.uniform {
-            self.compute(v, &lanes, Spread::Same);
+            self.compute(v, &lanes, LaneBroadcast::Same);
         }
     }
 
     pub fn row_values(&mut self, values: &[Value], lanes: &Lanes) {
         for &v in values {
-            self.compute(v, lanes, Spread::Same);
+            self.compute(v, lanes, LaneBroadcast::Same);
         }
     }
 
     /// The full values of a stage on one block, and their stores.
-    pub fn full(&mut self, stage: &Stage, lanes: &Lanes, spread: Spread, place_in_row: usize) {
+    pub fn full(&mut self, stage: &Stage, lanes: &Lanes, spread: LaneBroadcast, place_in_row: usize) {
         let low = self.low;
         if lanes.count == 0 {
             return;
         }
-        if !low.kept.is_empty() && spread == Spread::One {
+        if !low.kept.is_empty() && spread == LaneBroadcast::One {
             self.point_at_kept(place_in_row, lanes);
         }
         for &v in &stage.full {
@@ -209,18 +209,18 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub(super) fn operand<T: Lane>(
+    pub(super) fn operand<T: LaneElement>(
         &mut self,
         o: Value,
         of: LoopLevel,
         n: usize,
-        spread: Spread,
+        spread: LaneBroadcast,
     ) -> Operand<'a, T> {
         match (self.low.code[o].rank, of, spread) {
-            (LoopLevel::Uniform, ..) | (LoopLevel::Row, LoopLevel::Full, Spread::One) => {
+            (LoopLevel::Uniform, ..) | (LoopLevel::Row, LoopLevel::Full, LaneBroadcast::One) => {
                 Operand::Scalar(self.lanes::<T>(o, 1)[0])
             }
-            (LoopLevel::Row, LoopLevel::Full, Spread::Segments(width)) => {
+            (LoopLevel::Row, LoopLevel::Full, LaneBroadcast::Segments(width)) => {
                 let out = self.register(self.low.registers + self.low.register[o]);
                 // SAFETY: the second half of the registers holds expanded row values, one each.
                 let out: &'a mut [T] = unsafe { from_raw_parts_mut(out.cast(), n) };
@@ -238,7 +238,7 @@ impl<'a> Machine<'a> {
         self.expanded.fill(false);
     }
 
-    pub(super) fn compute(&mut self, v: Value, lanes: &Lanes, spread: Spread) {
+    pub(super) fn compute(&mut self, v: Value, lanes: &Lanes, spread: LaneBroadcast) {
         let low = self.low;
         let instruction = &low.code[v];
         let (dtype, rank, n) = (instruction.dtype, instruction.rank, lanes.count);
@@ -366,7 +366,7 @@ impl<'a> Machine<'a> {
                     out.fill(*x);
                 }
             }),
-            Step::Reduce(..) | Step::ArgReduce { .. } | Step::Total(..) => {
+            Step::Reduce(..) | Step::ArgReduce { .. } | Step::GlobalReduce(..) => {
                 unreachable!("reductions end a stage")
             }
         }
@@ -407,7 +407,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn cast(&mut self, v: Value, a: Value, n: usize, spread: Spread) {
+    fn cast(&mut self, v: Value, a: Value, n: usize, spread: LaneBroadcast) {
         let (from, to) = (self.low.code[a].dtype, self.low.code[v].dtype);
         let rank = self.low.code[v].rank;
         by_class!(Class::of(from), S => {
@@ -440,7 +440,7 @@ impl<'a> Machine<'a> {
 }
 
 /// A number as a lane, converted as a cast would.
-pub(super) fn scalar_lane<T: Lane>(value: Scalar, dtype: DType) -> T
+pub(super) fn scalar_lane<T: LaneElement>(value: Scalar, dtype: DType) -> T
 where
     f64: Cast<T>,
     i64: Cast<T>,

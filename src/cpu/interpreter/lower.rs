@@ -105,7 +105,7 @@ impl Lowered {
         let stages = split(&code, &stores, &reads, &stage, &kept);
         let stages_afresh = split(&code, &stores, &reads, &stage, &|_| walk == Walk::Flat);
         let (register, registers) = assign_registers(&code, &stores, &reads, &stages, &stages_afresh);
-        let totals = (0..code.len()).filter(|&v| matches!(code[v].step, Step::Total(..))).collect();
+        let totals = (0..code.len()).filter(|&v| matches!(code[v].step, Step::GlobalReduce(..))).collect();
         let stores_of =
             |rank| (0..stores.len()).filter(|&s| code[stores[s].value].rank == rank).collect::<Vec<usize>>();
         let kept_list =
@@ -118,12 +118,12 @@ impl Lowered {
             rows,
             width,
             uniform: by_rank(LoopLevel::Uniform),
-            total: by_rank(LoopLevel::Total),
+            total: by_rank(LoopLevel::Global),
             totals,
             stages,
             stages_afresh,
             row_stores: stores_of(LoopLevel::Row),
-            total_stores: stores_of(LoopLevel::Total),
+            total_stores: stores_of(LoopLevel::Global),
             joint,
             reads,
             direct_of: Vec::new(),

@@ -1,6 +1,6 @@
 //! Values from and to memory: loads through views, gathering by index, random numbers by counter, stores.
 
-use super::eval::{Machine, Spread, by_class, scalar_lane};
+use super::eval::{LaneBroadcast, Machine, by_class, scalar_lane};
 use super::lanes::{Lanes, read, write};
 use super::lower::{CHUNK, Class};
 use crate::cpu::vector::{self, Cast, Operand};
@@ -59,7 +59,7 @@ impl Machine<'_> {
         index: Value,
         (stride, extent): (isize, usize),
         lanes: &Lanes,
-        spread: Spread,
+        spread: LaneBroadcast,
     ) {
         let (dtype, rank, n) = (self.low.code[v].dtype, self.low.code[v].rank, lanes.count);
         // Indices as i64, whatever they came as.

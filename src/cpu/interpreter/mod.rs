@@ -16,7 +16,7 @@ use super::threads::parallel_for;
 use crate::op::ReduceOp;
 use crate::plan::executor::Argument;
 use crate::plan::kernel::{MapKernel, Slot, Step};
-use eval::{Machine, Spread};
+use eval::{LaneBroadcast, Machine};
 use lanes::Lanes;
 use lower::{CHUNK, Lowered, Stage, Walk};
 use reduce::Fold;
@@ -157,7 +157,7 @@ impl Map {
         while at < range.end {
             let n = CHUNK.min(range.end - at);
             let lanes = Lanes { extents: &low.all, start: at, fixed: &[], count: n };
-            m.full(&low.stages[0], &lanes, Spread::Same, 0);
+            m.full(&low.stages[0], &lanes, LaneBroadcast::Same, 0);
             at += n;
         }
     }
@@ -226,7 +226,8 @@ impl Map {
             let across = Lanes { extents: &low.outer, start: row, fixed: &[], count };
             let along =
                 Lanes { extents: &low.all, start: row * low.width, fixed: &[], count: count * low.width };
-            let spread = if low.width == 1 { Spread::Same } else { Spread::Segments(low.width) };
+            let spread =
+                if low.width == 1 { LaneBroadcast::Same } else { LaneBroadcast::Segments(low.width) };
             m.forget_expanded();
             for stage in &low.stages {
                 m.row_values(&stage.row, &across);
@@ -265,7 +266,7 @@ impl Map {
             let count = chunk.min(part.end - at);
             let lanes = Lanes { extents: &low.all, start: row * low.width + at, fixed: &[], count };
             m.keep_rows_at(if keep { Some(at) } else { None });
-            m.full(stage, &lanes, Spread::One, at);
+            m.full(stage, &lanes, LaneBroadcast::One, at);
             for (fold, &v) in folds.iter_mut().zip(&stage.folds) {
                 m.fold_chunk(v, count, at, fold);
             }
@@ -370,7 +371,7 @@ impl Map {
         }
         for step in 0..steps.len() {
             let lanes = Lanes { extents: &low.outer, start: at, fixed: &fixed, count };
-            m.full(stage, &lanes, Spread::Same, 0);
+            m.full(stage, &lanes, LaneBroadcast::Same, 0);
             m.fold_columns(stage, count, step);
             for (index, &extent) in fixed.iter_mut().zip(&low.inner).rev() {
                 *index += 1;
@@ -405,7 +406,7 @@ impl Map {
 /// How partial results of a reduction combine.
 fn fold_op(step: &Step) -> FoldOp {
     match step {
-        Step::Reduce(op, _) | Step::Total(op, _) => FoldOp::Reduce(*op),
+        Step::Reduce(op, _) | Step::GlobalReduce(op, _) => FoldOp::Reduce(*op),
         Step::ArgReduce { max, .. } => FoldOp::Arg { max: *max },
         _ => unreachable!("only reductions fold"),
     }

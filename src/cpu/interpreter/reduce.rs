@@ -1,6 +1,6 @@
 //! Reductions: of a chunk of a row, of short rows side by side, down columns, and over all rows.
 
-use super::eval::{Machine, Spread, by_class};
+use super::eval::{LaneBroadcast, Machine, by_class};
 use super::lanes::Lanes;
 use super::lower::{Class, Stage};
 use super::superinstructions::Joint;
@@ -70,7 +70,7 @@ fn fold_int(op: ReduceOp, a: i64, b: i64) -> i64 {
 impl Machine<'_> {
     pub fn empty_fold(&self, v: Value) -> Fold {
         let op = match self.low.code[v].step {
-            Step::Reduce(op, _) | Step::Total(op, _) => op,
+            Step::Reduce(op, _) | Step::GlobalReduce(op, _) => op,
             _ => return Fold { float: 0.0, int: 0, index: 0, empty: true },
         };
         let (float, int) = match op {
@@ -97,7 +97,7 @@ impl Machine<'_> {
                     let i = vector::arg_reduce(*max, x);
                     (x[i], (at + i) as i64)
                 }
-                Step::Reduce(op, _) | Step::Total(op, _) => (vector::reduce(*op, x), 0),
+                Step::Reduce(op, _) | Step::GlobalReduce(op, _) => (vector::reduce(*op, x), 0),
                 _ => unreachable!("only reductions fold"),
             };
             let part = Fold { float: Cast::<f64>::cast(value), int: Cast::<i64>::cast(value), index, empty: false };
@@ -283,7 +283,7 @@ impl Machine<'_> {
             self.set_fold(v, fold);
         }
         for &v in low.total.iter().filter(|v| !low.totals.contains(v)) {
-            self.compute(v, &lanes, Spread::Same);
+            self.compute(v, &lanes, LaneBroadcast::Same);
         }
         for &k in &low.total_stores {
             self.store(k, &lanes);
@@ -318,7 +318,7 @@ impl Machine<'_> {
 /// What a reduction folds.
 fn folded(step: &Step) -> Value {
     match step {
-        Step::Reduce(_, of) | Step::Total(_, of) | Step::ArgReduce { of, .. } => *of,
+        Step::Reduce(_, of) | Step::GlobalReduce(_, of) | Step::ArgReduce { of, .. } => *of,
         _ => unreachable!("only reductions fold"),
     }
 }

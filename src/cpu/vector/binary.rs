@@ -1,13 +1,13 @@
 //! Binary operations and comparisons over a block.
 
 use super::Operand::{self, *};
-use super::element::Lane;
+use super::element::LaneElement;
 use super::isa::leveled;
 use crate::op::BinaryOp;
 
 /// out = a op b. `And`, `Or` and `Xor` are bitwise, so logical on booleans; floats have none.
 #[inline]
-pub(crate) fn binary<T: Lane>(op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T]) {
+pub(crate) fn binary<T: LaneElement>(op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T]) {
     a.check(out.len());
     b.check(out.len());
     if !T::binary_block(op, a, b, out) {
@@ -17,7 +17,7 @@ pub(crate) fn binary<T: Lane>(op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>
 
 /// out = 1 where the comparison holds, 0 elsewhere. With a NaN only `Ne` holds.
 #[inline]
-pub(crate) fn compare<T: Lane>(op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [u8]) {
+pub(crate) fn compare<T: LaneElement>(op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [u8]) {
     a.check(out.len());
     b.check(out.len());
     compare_lanes(op, a, b, out);
@@ -50,7 +50,7 @@ macro_rules! each2 {
 pub(super) use each2;
 
 leveled! {
-    fn lanes[T: Lane](op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T]) {
+    fn lanes[T: LaneElement](op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T]) {
         match op {
             BinaryOp::Add => each2!(a, b, out, |x, y| x.add(y)),
             BinaryOp::Sub => each2!(a, b, out, |x, y| x.sub(y)),
@@ -68,7 +68,7 @@ leveled! {
         }
     }
 
-    fn compare_lanes[T: Lane](op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [u8]) {
+    fn compare_lanes[T: LaneElement](op: BinaryOp, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [u8]) {
         match op {
             BinaryOp::Lt => each2!(a, b, out, |x, y| u8::from(x < y)),
             BinaryOp::Le => each2!(a, b, out, |x, y| u8::from(x <= y)),
@@ -85,7 +85,7 @@ pub(super) mod tests {
     use crate::cpu::vector::isa::forced::assert_levels_agree;
 
     /// Every pair of the values in `v`, through all shapes of operands, against `f` on one lane.
-    pub(in crate::cpu::vector) fn check<T: Lane>(
+    pub(in crate::cpu::vector) fn check<T: LaneElement>(
         op: BinaryOp,
         v: &[T],
         f: impl Fn(T, T) -> T,

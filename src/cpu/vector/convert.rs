@@ -1,11 +1,11 @@
 //! Conversions between register classes.
 
-use super::element::Lane;
+use super::element::LaneElement;
 use super::isa::leveled;
 
 /// A class whose lanes convert to `D` as PyTorch casts: floats truncate towards zero. Out of
 /// range they saturate and NaN gives zero; integers wrap.
-pub(crate) trait Cast<D>: Lane {
+pub(crate) trait Cast<D>: LaneElement {
     fn cast(self) -> D;
 }
 
@@ -60,7 +60,7 @@ to_byte!(f32 f64);
 
 leveled! {
     /// out = x in another class.
-    pub(crate) fn convert[S: Cast<D>, D: Lane](x: &[S], out: &mut [D]) {
+    pub(crate) fn convert[S: Cast<D>, D: LaneElement](x: &[S], out: &mut [D]) {
         assert_eq!(x.len(), out.len(), "block lengths differ");
         for (o, &x) in out.iter_mut().zip(x) {
             *o = x.cast();
@@ -68,7 +68,7 @@ leveled! {
     }
 
     /// out = 1 where x is not zero (so also at NaN), 0 elsewhere.
-    pub(crate) fn to_bool[S: Lane](x: &[S], out: &mut [u8]) {
+    pub(crate) fn to_bool[S: LaneElement](x: &[S], out: &mut [u8]) {
         assert_eq!(x.len(), out.len(), "block lengths differ");
         for (o, &x) in out.iter_mut().zip(x) {
             *o = u8::from(x != S::ZERO);

@@ -7,7 +7,7 @@ use std::hint::select_unpredictable;
 
 /// One register class: f32, f64, i32, i64, u32 or u8 (which also holds booleans, as 0 and 1).
 #[rustfmt::skip]
-pub(crate) trait Lane: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug + 'static {
+pub(crate) trait LaneElement: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug + 'static {
     const ZERO: Self;
     const ONE: Self;
     /// Identities of maximum and minimum.
@@ -51,7 +51,7 @@ macro_rules! methods {
 
 macro_rules! float_lane {
     ($T:ident, $unary:path, $binary:path) => {
-        impl Lane for $T {
+        impl LaneElement for $T {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const LOWEST: Self = $T::NEG_INFINITY;
@@ -102,7 +102,7 @@ float_lane!(f64, unary::f64_block, float_binary::f64_block);
 
 macro_rules! int_lane {
     ($T:ident, $unary:path, |$a:ident, $b:ident| $div:expr) => {
-        impl Lane for $T {
+        impl LaneElement for $T {
             const ZERO: Self = 0;
             const ONE: Self = 1;
             const LOWEST: Self = $T::MIN;
@@ -157,7 +157,7 @@ int_lane!(u8, unary::u8_block, |a, b| {
 
 /// Remainder and quotient of integers rounded down; both zero where the divisor is zero.
 #[inline(always)]
-fn floor_mod_div<T: Lane>(a: T, b: T) -> (T, T) {
+fn floor_mod_div<T: LaneElement>(a: T, b: T) -> (T, T) {
     let q = a.div(b);
     let r = a.sub(q.mul(b));
     let below = (r != T::ZERO) & ((r < T::ZERO) != (b < T::ZERO)) & (b != T::ZERO);

@@ -32,7 +32,7 @@ pub(crate) use assert::first_failure;
 pub(crate) use binary::{binary, compare};
 pub(crate) use convert::{Cast, convert, to_bool};
 pub(crate) use copy::copy_strided;
-pub(crate) use element::Lane;
+pub(crate) use element::LaneElement;
 pub(crate) use half::{load_bf16, load_f16, round_bf16, round_f16, store_bf16, store_f16};
 pub(crate) use joint::{exp_shifted, rescale, shifted_scaled, sum_products, sum_squares};
 pub(crate) use random::threefry_block;

@@ -3,7 +3,7 @@
 //! The order of combination is a function of the length alone, so that sums have the same bits at
 //! every level, and `reduce_segments` gives for a row what `reduce` gives for it.
 
-use super::element::Lane;
+use super::element::LaneElement;
 use super::isa::leveled;
 use crate::op::ReduceOp;
 use std::hint::select_unpredictable;
@@ -22,7 +22,7 @@ macro_rules! folds {
     ($($name:ident, $start:ident, $join:ident, |$a:ident, $b:ident| $step:expr, $checked:ident;)*) => {$(
         pub(super) struct $name;
 
-        impl<T: Lane> Fold<T> for $name {
+        impl<T: LaneElement> Fold<T> for $name {
             const START: T = T::$start;
 
             #[inline(always)]
@@ -57,7 +57,7 @@ fn as_it_is<T>(_: &[T], y: T) -> T {
 /// NaN if there is one, else `best`. A scan of its own leaves each comparison of the reduction one
 /// instruction, which LLVM keeps in vectors, and costs less than the selects it saves.
 #[inline(always)]
-fn unless_nan<T: Lane>(x: &[T], best: T) -> T {
+fn unless_nan<T: LaneElement>(x: &[T], best: T) -> T {
     let mut any = false;
     for x in x {
         any |= x.is_nan();
@@ -82,11 +82,11 @@ pub(super) use with_fold;
 const PIECE: usize = 4096;
 
 /// The reduction of a block; of an empty one the operation's identity.
-pub(crate) fn reduce<T: Lane>(op: ReduceOp, x: &[T]) -> T {
+pub(crate) fn reduce<T: LaneElement>(op: ReduceOp, x: &[T]) -> T {
     with_fold!(op, pairwise::<T>(x))
 }
 
-fn pairwise<T: Lane, F: Fold<T>>(x: &[T]) -> T {
+fn pairwise<T: LaneElement, F: Fold<T>>(x: &[T]) -> T {
     if x.len() <= PIECE {
         return piece::<T, F>(x);
     }
@@ -97,7 +97,7 @@ fn pairwise<T: Lane, F: Fold<T>>(x: &[T]) -> T {
 /// Reduces at most `PIECE` lanes: few one after the other, more in 8 accumulators, many in
 /// several registers of them, which hides the latency of an addition.
 #[inline(always)]
-pub(super) fn row<T: Lane, F: Fold<T>>(x: &[T]) -> T {
+pub(super) fn row<T: LaneElement, F: Fold<T>>(x: &[T]) -> T {
     if x.len() < 8 {
         let mut acc = F::START;
         for &x in x {
@@ -115,7 +115,7 @@ pub(super) fn row<T: Lane, F: Fold<T>>(x: &[T]) -> T {
 
 /// W accumulators side by side, then a tree over them, for at least W lanes.
 #[inline(always)]
-fn wide<T: Lane, F: Fold<T>, const W: usize>(x: &[T]) -> T {
+fn wide<T: LaneElement, F: Fold<T>, const W: usize>(x: &[T]) -> T {
     let mut acc = [F::START; W];
     let (chunks, tail) = x.as_chunks::<W>();
     for chunk in chunks {
@@ -138,7 +138,7 @@ fn wide<T: Lane, F: Fold<T>, const W: usize>(x: &[T]) -> T {
 
 /// Accumulators to one value.
 #[inline(always)]
-pub(super) fn tree<T: Lane, F: Fold<T>, const W: usize>(mut acc: [T; W]) -> T {
+pub(super) fn tree<T: LaneElement, F: Fold<T>, const W: usize>(mut acc: [T; W]) -> T {
     let mut w = W / 2;
     while w > 0 {
         for i in 0..w {
@@ -150,30 +150,30 @@ pub(super) fn tree<T: Lane, F: Fold<T>, const W: usize>(mut acc: [T; W]) -> T {
 }
 
 /// acc = acc op x, lane by lane.
-pub(crate) fn accumulate<T: Lane>(op: ReduceOp, acc: &mut [T], x: &[T]) {
+pub(crate) fn accumulate<T: LaneElement>(op: ReduceOp, acc: &mut [T], x: &[T]) {
     assert_eq!(acc.len(), x.len(), "block lengths differ");
     with_fold!(op, accumulate_lanes::<T>(acc, x))
 }
 
 /// The position of the first maximum (or minimum); a NaN counts as the extreme. Zero if empty.
-pub(crate) fn arg_reduce<T: Lane>(is_max: bool, x: &[T]) -> usize {
+pub(crate) fn arg_reduce<T: LaneElement>(is_max: bool, x: &[T]) -> usize {
     let best = reduce(if is_max { ReduceOp::Max } else { ReduceOp::Min }, x);
     first_like(x, best)
 }
 
 leveled! {
-    fn piece[T: Lane, F: Fold<T>](x: &[T]) -> T {
+    fn piece[T: LaneElement, F: Fold<T>](x: &[T]) -> T {
         row::<T, F>(x)
     }
 
-    fn accumulate_lanes[T: Lane, F: Fold<T>](acc: &mut [T], x: &[T]) {
+    fn accumulate_lanes[T: LaneElement, F: Fold<T>](acc: &mut [T], x: &[T]) {
         for (a, &x) in acc.iter_mut().zip(x) {
             *a = F::join(*a, x);
         }
     }
 
     /// The first lane equal to `best`, or NaN as it is: whole chunks are tested at once.
-    fn first_like[T: Lane](x: &[T], best: T) -> usize {
+    fn first_like[T: LaneElement](x: &[T], best: T) -> usize {
         const CHUNK: usize = 128;
         let nan = best.is_nan();
         for (k, chunk) in x.chunks(CHUNK).enumerate() {
@@ -191,7 +191,7 @@ leveled! {
 }
 
 /// A class that has infinities and NaN.
-pub(crate) trait Float: Lane {
+pub(crate) trait Float: LaneElement {
     fn is_finite(self) -> bool;
 }
 

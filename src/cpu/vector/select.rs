@@ -2,13 +2,18 @@
 
 use super::Operand::{self, *};
 use super::binary::binary;
-use super::element::Lane;
+use super::element::LaneElement;
 use super::isa::leveled;
 use crate::op::BinaryOp;
 use std::hint::select_unpredictable;
 
 /// out = a where the mask is not zero, b elsewhere.
-pub(crate) fn select<T: Lane>(mask: Operand<'_, u8>, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T]) {
+pub(crate) fn select<T: LaneElement>(
+    mask: Operand<'_, u8>,
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    out: &mut [T],
+) {
     mask.check(out.len());
     a.check(out.len());
     b.check(out.len());
@@ -22,7 +27,12 @@ pub(crate) fn select<T: Lane>(mask: Operand<'_, u8>, a: Operand<'_, T>, b: Opera
 }
 
 /// out = a * b + c with the product rounded before the sum, as `Mul` followed by `Add` gives.
-pub(crate) fn mul_add<T: Lane>(a: Operand<'_, T>, b: Operand<'_, T>, c: Operand<'_, T>, out: &mut [T]) {
+pub(crate) fn mul_add<T: LaneElement>(
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    c: Operand<'_, T>,
+    out: &mut [T],
+) {
     a.check(out.len());
     b.check(out.len());
     c.check(out.len());
@@ -62,12 +72,12 @@ macro_rules! each3 {
 }
 
 leveled! {
-    fn select_lanes[T: Lane](mask: &[u8], a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T]) {
+    fn select_lanes[T: LaneElement](mask: &[u8], a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T]) {
         // A plain `if` would let LLVM load under a branch, and so not vectorise.
         each3!(mask, a, b, out, |m, x, y| select_unpredictable(m != 0, x, y));
     }
 
-    fn mul_add_lanes[T: Lane](a: &[T], b: Operand<'_, T>, c: Operand<'_, T>, out: &mut [T]) {
+    fn mul_add_lanes[T: LaneElement](a: &[T], b: Operand<'_, T>, c: Operand<'_, T>, out: &mut [T]) {
         each3!(a, b, c, out, |x, y, z| x.mul(y).add(z));
     }
 }

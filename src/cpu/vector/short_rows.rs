@@ -1,12 +1,12 @@
 //! Many short rows in one block: reducing each, and spreading one value over each.
 
-use super::element::Lane;
+use super::element::LaneElement;
 use super::isa::leveled;
 use super::reduce::{Fold, reduce, row, with_fold};
 use crate::op::ReduceOp;
 
 /// out[i] = the reduction of lanes i * segment .. (i + 1) * segment, with the bits `reduce` gives.
-pub(crate) fn reduce_segments<T: Lane>(op: ReduceOp, x: &[T], segment: usize, out: &mut [T]) {
+pub(crate) fn reduce_segments<T: LaneElement>(op: ReduceOp, x: &[T], segment: usize, out: &mut [T]) {
     assert_eq!(x.len(), out.len() * segment, "block lengths differ");
     match segment {
         0 => out.fill(reduce(op, &[])),
@@ -21,7 +21,7 @@ pub(crate) fn reduce_segments<T: Lane>(op: ReduceOp, x: &[T], segment: usize, ou
 }
 
 /// out = each lane of x repeated `segment` times.
-pub(crate) fn broadcast_segments<T: Lane>(x: &[T], segment: usize, out: &mut [T]) {
+pub(crate) fn broadcast_segments<T: LaneElement>(x: &[T], segment: usize, out: &mut [T]) {
     assert_eq!(out.len(), x.len() * segment, "block lengths differ");
     match segment {
         0 => {}
@@ -32,14 +32,14 @@ pub(crate) fn broadcast_segments<T: Lane>(x: &[T], segment: usize, out: &mut [T]
 
 /// Rows of a length known to the compiler, which then works on several rows at once.
 #[inline(always)]
-fn fixed_rows<T: Lane, F: Fold<T>, const N: usize>(x: &[T], out: &mut [T]) {
+fn fixed_rows<T: LaneElement, F: Fold<T>, const N: usize>(x: &[T], out: &mut [T]) {
     for (o, row_n) in out.iter_mut().zip(x.as_chunks::<N>().0) {
         *o = row::<T, F>(row_n);
     }
 }
 
 #[inline(always)]
-fn fixed_spread<T: Lane, const N: usize>(x: &[T], out: &mut [T]) {
+fn fixed_spread<T: LaneElement, const N: usize>(x: &[T], out: &mut [T]) {
     for (o, &x) in out.as_chunks_mut::<N>().0.iter_mut().zip(x) {
         *o = [x; N];
     }
@@ -50,7 +50,7 @@ const SPILL: usize = 16;
 
 /// Stores `SPILL` lanes for each value; those past its segment are overwritten by the next value.
 #[inline(always)]
-fn spilling_spread<T: Lane>(x: &[T], segment: usize, out: &mut [T]) {
+fn spilling_spread<T: LaneElement>(x: &[T], segment: usize, out: &mut [T]) {
     for (i, &x) in x.iter().enumerate() {
         let rest = &mut out[i * segment..];
         match rest.first_chunk_mut::<SPILL>() {
@@ -61,7 +61,7 @@ fn spilling_spread<T: Lane>(x: &[T], segment: usize, out: &mut [T]) {
 }
 
 leveled! {
-    fn rows[T: Lane, F: Fold<T>](x: &[T], segment: usize, out: &mut [T]) {
+    fn rows[T: LaneElement, F: Fold<T>](x: &[T], segment: usize, out: &mut [T]) {
         match segment {
             2 => fixed_rows::<T, F, 2>(x, out),
             3 => fixed_rows::<T, F, 3>(x, out),
@@ -79,7 +79,7 @@ leveled! {
         }
     }
 
-    fn spread[T: Lane](x: &[T], segment: usize, out: &mut [T]) {
+    fn spread[T: LaneElement](x: &[T], segment: usize, out: &mut [T]) {
         match segment {
             2 => fixed_spread::<T, 2>(x, out),
             3 => fixed_spread::<T, 3>(x, out),

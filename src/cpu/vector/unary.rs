@@ -1,6 +1,6 @@
 //! Unary operations over a block.
 
-use super::element::Lane;
+use super::element::LaneElement;
 use super::isa::leveled;
 use super::{erf, exp, log, trig};
 use crate::op::UnaryOp;
@@ -8,7 +8,7 @@ use crate::op::UnaryOp;
 /// out = op(x). Which operations a class has: all but `Not` on floats; `Neg`, `Abs`, `Sign`,
 /// `Relu` on integers and also `Not` (bitwise on i32, i64 and u32, logical on u8).
 #[inline]
-pub(crate) fn unary<T: Lane>(op: UnaryOp, x: &[T], out: &mut [T]) {
+pub(crate) fn unary<T: LaneElement>(op: UnaryOp, x: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "block lengths differ");
     T::unary_block(op, x, out);
 }
@@ -88,7 +88,7 @@ leveled! {
     }
 
     /// i32, i64 and u32.
-    pub(super) fn int_block[T: Lane](op: UnaryOp, x: &[T], out: &mut [T]) {
+    pub(super) fn int_block[T: LaneElement](op: UnaryOp, x: &[T], out: &mut [T]) {
         match op {
             UnaryOp::Neg => each!(x, out, |x| T::ZERO.sub(x)),
             UnaryOp::Abs => each!(x, out, |x| if x < T::ZERO { T::ZERO.sub(x) } else { x }),

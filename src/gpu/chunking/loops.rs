@@ -91,7 +91,7 @@ fn cut_down(map: &MapKernel, most: usize, pieces: &impl ChunkLayout) -> Option<V
     if number(&windows(map, pieces)) <= most {
         return Some(vec![map.clone()]);
     }
-    let folds_rows = map.code.iter().any(|i| matches!(i.step, Step::Total(..)));
+    let folds_rows = map.code.iter().any(|i| matches!(i.step, Step::GlobalReduce(..)));
     let halves = |l: usize| {
         let (extent, middle) = (map.extents[l], middle(map.extents[l]));
         [map.part(l, 0..middle), map.part(l, middle..extent)]

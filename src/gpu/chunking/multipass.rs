@@ -31,7 +31,7 @@ pub(crate) fn lower_multipass(
             }
             Step::Reduce(op, of) => stages.fold(v, op, of)?,
             Step::ArgReduce { max, of } => stages.find(v, max, of)?,
-            Step::Total(op, of) => stages.total(v, op, of),
+            Step::GlobalReduce(op, of) => stages.total(v, op, of),
             _ => {}
         }
     }
@@ -187,7 +187,7 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
         let loops = match rank {
             LoopLevel::Full => all,
             LoopLevel::Row => self.map.outer,
-            LoopLevel::Uniform | LoopLevel::Total => 0,
+            LoopLevel::Uniform | LoopLevel::Global => 0,
         };
         let numel = self.map.extents[..loops].iter().product();
         let slot = self.first + self.sequence.slots.len();
@@ -222,7 +222,7 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
             match self.map.code[store.value].rank {
                 _ if inner => all,
                 LoopLevel::Full => all,
-                LoopLevel::Total => 0,
+                LoopLevel::Global => 0,
                 LoopLevel::Row | LoopLevel::Uniform => outer,
             }
         };

@@ -31,15 +31,15 @@ const SUBGROUP: usize = 32;
 const TEAMS: usize = GROUP as usize / SUBGROUP;
 
 /// A program that writes a matrix.
-pub(in crate::gpu) struct Noted {
+pub(in crate::gpu) struct AbsMaxProducer {
     kernel: MapKernel,
     /// The store of the matrix.
     store: usize,
 }
 
-impl Noted {
+impl AbsMaxProducer {
     /// The program `map` over the matrix in `slot`, of that shape, if it is worth it.
-    pub fn of(map: &MapKernel, slot: Slot, [rows, columns]: [usize; 2]) -> Option<Noted> {
+    pub fn of(map: &MapKernel, slot: Slot, [rows, columns]: [usize; 2]) -> Option<AbsMaxProducer> {
         let mut kernel = map.simplified();
         if kernel.extents == [rows * columns] {
             cut(&mut kernel, [rows, columns]);
@@ -60,7 +60,7 @@ impl Noted {
                 && position.coefficients[..] == [columns as isize, 1]
                 && kernel.code[s.value].dtype == DType::F32
         })?;
-        let noted = Noted { kernel, store };
+        let noted = AbsMaxProducer { kernel, store };
         let values = varies(&noted.kernel, 1).iter().filter(|v| **v).count() * ROWS_PER_INVOCATION * 4;
         let ([tall, _], [down, across]) = (noted.tile(), noted.tiles());
         (values <= MAX_VALUES && tall <= MAX_TILE_ROWS && down * across >= BUSY_TILES).then_some(noted)

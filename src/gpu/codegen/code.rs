@@ -262,7 +262,7 @@ impl Writer<'_> {
             }
             Step::Broadcast(a) => self.names[v] = self.names[*a].clone(),
             Step::Assert { of, assertion, site } => self.assert(v, *of, *assertion, *site),
-            Step::Reduce(..) | Step::ArgReduce { .. } | Step::Total(..) => {
+            Step::Reduce(..) | Step::ArgReduce { .. } | Step::GlobalReduce(..) => {
                 unreachable!("folds are written by the loops around them")
             }
         }

@@ -33,7 +33,7 @@ enum PerInvocation {
     /// One element, or four neighbours.
     One,
     /// So many elements, far apart, whose loads wait together: of single elements too few bytes would be on their way.
-    Together(u64),
+    Several(u64),
 }
 
 /// Elements and lengths of rows that are worth taking several at a time, and the most values that are computed then.
@@ -47,7 +47,7 @@ impl PerInvocation {
             kernel.extents.last().is_some_and(|&last| last >= MIN_ROW_LENGTH && !last.is_multiple_of(4));
         let few_values = 4 * kernel.code.len() <= MAX_VALUES;
         if long && few_values && kernel.iterations() >= MIN_ELEMENTS && !is_wide(kernel) {
-            PerInvocation::Together(4)
+            PerInvocation::Several(4)
         } else {
             PerInvocation::One
         }
@@ -57,7 +57,7 @@ impl PerInvocation {
     fn invocations(self, units: u64) -> u64 {
         match self {
             PerInvocation::One => units,
-            PerInvocation::Together(n) => units.div_ceil(n),
+            PerInvocation::Several(n) => units.div_ceil(n),
         }
     }
 }
@@ -94,7 +94,7 @@ fn program(kernel: &MapKernel, slots: &mut Slots, arguments: &mut Arguments, cou
             all.into_iter().for_each(|v| w.compute(v));
             w.stores(&stores);
         }
-        PerInvocation::Together(n) => {
+        PerInvocation::Several(n) => {
             let threads = share.invocations(count);
             let mut places = Vec::new();
             for c in 0..n {

@@ -14,7 +14,7 @@ impl Reduce<'_> {
     /// Folds over all rows.
     pub fn totals(&self) -> Vec<Value> {
         let code = &self.kernel.code;
-        (0..code.len()).filter(|&v| matches!(code[v].step, Step::Total(..))).collect()
+        (0..code.len()).filter(|&v| matches!(code[v].step, Step::GlobalReduce(..))).collect()
     }
 
     /// Folds rows: those of the workgroup, and if there is only one, that is all.
@@ -22,7 +22,7 @@ impl Reduce<'_> {
         let totals = self.totals();
         if totals.is_empty() {
             // What is the same everywhere may still be stored once.
-            if self.kernel.stores.iter().any(|s| self.kernel.code[s.value].rank == LoopLevel::Total) {
+            if self.kernel.stores.iter().any(|s| self.kernel.code[s.value].rank == LoopLevel::Global) {
                 w.line("if (group == 0u) {");
                 self.total_code(w);
                 w.line("}");
@@ -59,16 +59,16 @@ impl Reduce<'_> {
 
     fn total(&self, v: Value) -> (ReduceOp, Value, DType) {
         match self.kernel.code[v].step {
-            Step::Total(op, of) => (op, of, self.kernel.code[v].dtype),
+            Step::GlobalReduce(op, of) => (op, of, self.kernel.code[v].dtype),
             _ => unreachable!("a fold of rows"),
         }
     }
 
     /// What is computed once, after all rows.
     fn total_code(&self, w: &mut Writer) {
-        for v in self.by_rank(LoopLevel::Total) {
+        for v in self.by_rank(LoopLevel::Global) {
             match self.kernel.code[v].step {
-                Step::Total(..) => {
+                Step::GlobalReduce(..) => {
                     let dtype = self.kernel.code[v].dtype;
                     let value = expr::rounded(format!("total{v}"), dtype, false);
                     w.line(format!("let v{v} = {value};"));
@@ -78,7 +78,7 @@ impl Reduce<'_> {
             }
         }
         w.line("if (lane == 0u) {");
-        for store in self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == LoopLevel::Total)
+        for store in self.kernel.stores.iter().filter(|s| self.kernel.code[s.value].rank == LoopLevel::Global)
         {
             w.store(store.value, &store.access);
         }

@@ -34,7 +34,7 @@ pub(super) mod wgsl;
 use super::lower::dispatch::{Caps, Dispatch, Memory};
 use crate::dtype::DType;
 use crate::plan::kernel::MapKernel;
-pub(super) use absmax::Noted;
+pub(super) use absmax::AbsMaxProducer;
 pub(super) use code::Arguments;
 pub(super) use column_reduce::lower as lower_rows;
 pub(super) use elementwise::uniforms;

@@ -20,8 +20,8 @@ const BUSY_INVOCATIONS: usize = 1 << 16;
 const BUSY_INVOCATIONS_OF_LARGE_GROUPS: usize = 1 << 17;
 const BUSY_INVOCATIONS_OF_SPLIT_ROWS: usize = 1 << 18;
 /// Parts of a row, and elements in all, that are too few to be shared out.
-const FEW: usize = 4;
-const SMALL: usize = 1 << 16;
+const MIN_PARTS_TO_SPLIT: usize = 4;
+const MIN_ELEMENTS_TO_SPLIT: usize = 1 << 16;
 /// Loads for every element for which a single row is shared out rather than folded by one large team.
 const MUCH: usize = 8;
 
@@ -115,7 +115,7 @@ impl ReduceSchedule {
             let splits =
                 (BUSY_INVOCATIONS_OF_SPLIT_ROWS / (groups * group as usize).max(1)).min(worth).clamp(1, 256);
             // A second dispatch takes longer than a few more turns of the first.
-            if splits < FEW && rows * width <= SMALL { 1 } else { splits }
+            if splits < MIN_PARTS_TO_SPLIT && rows * width <= MIN_ELEMENTS_TO_SPLIT { 1 } else { splits }
         } else {
             1
         };
@@ -187,7 +187,7 @@ pub(super) fn most_members(kernels: &[MapKernel], caps: &Caps) -> u32 {
         folds.map(|i| ComputeType::of(i.dtype)).collect::<HashSet<ComputeType>>().len() as u32
     };
     let of_columns = types(|step| matches!(step, Step::Reduce(..))).max(2);
-    let of_rows = types(|step| matches!(step, Step::Total(..)));
+    let of_rows = types(|step| matches!(step, Step::GlobalReduce(..)));
     let room = caps.workgroup_bytes / (16 * of_columns + 4 * of_rows);
     1 << caps.invocations.min(1024).min(room).max(1).ilog2()
 }
@@ -196,16 +196,17 @@ pub(super) fn most_members(kernels: &[MapKernel], caps: &Caps) -> u32 {
 /// turns: a second dispatch for parts of them would take longer than these.
 fn at_once(group: u32, units: usize, steps: usize, elements: usize, values: usize) -> Option<(u32, usize)> {
     /// Elements of all columns, values that a member computes, and elements and steps that need no more than a small workgroup.
-    const FEW: usize = 1 << 20;
-    const MOST_VALUES: usize = 96;
-    const SMALL: usize = 1 << 12;
-    const SHORT: usize = 64;
+    const MAX_ELEMENTS: usize = 1 << 20;
+    const MAX_VALUES: usize = 96;
+    const SMALL_ELEMENTS: usize = 1 << 12;
+    const SHORT_STEPS: usize = 64;
     let fits = |side: &u32| {
-        *side as usize <= units && steps.div_ceil((group / side) as usize) * values <= MOST_VALUES
+        *side as usize <= units && steps.div_ceil((group / side) as usize) * values <= MAX_VALUES
     };
     let side = [8, 4, 2].into_iter().find(fits)?;
     let parts = (group / side).min(steps.next_power_of_two() as u32);
-    (elements > SMALL && elements <= FEW && steps > SHORT).then_some((parts, side as usize))
+    (elements > SMALL_ELEMENTS && elements <= MAX_ELEMENTS && steps > SHORT_STEPS)
+        .then_some((parts, side as usize))
 }
 
 /// How many values of every iteration a later stage reads.

@@ -11,9 +11,9 @@ use crate::plan::kernel::{KernelBody, MapKernel, NativeKernel, NativeOp, Operand
 use std::collections::HashMap;
 
 /// A matrix with its writer's program, and the lists of its rows' and its columns' largest.
-pub(super) struct Noted {
+pub(super) struct AbsMaxMatrix {
     pub matrix: Slot,
-    pub program: codegen::Noted,
+    pub program: codegen::AbsMaxProducer,
     pub lists: [Option<Slot>; 2],
 }
 
@@ -74,7 +74,7 @@ impl Builder<'_> {
         let known = self.noted.iter().position(|noted| noted.matrix == matrix);
         let Some(n) = known.or_else(|| {
             let program = self.writer(writers, matrix, shape)?;
-            self.noted.push(Noted { matrix, program, lists: [None; 2] });
+            self.noted.push(AbsMaxMatrix { matrix, program, lists: [None; 2] });
             Some(self.noted.len() - 1)
         }) else {
             return;
@@ -94,13 +94,13 @@ impl Builder<'_> {
 
     /// The program that writes a matrix, if it can note its largest, notes none of another one, and sees few enough pieces of
     /// memory then.
-    fn writer(&self, writers: &Writers, matrix: Slot, shape: [usize; 2]) -> Option<codegen::Noted> {
+    fn writer(&self, writers: &Writers, matrix: Slot, shape: [usize; 2]) -> Option<codegen::AbsMaxProducer> {
         let writer = *writers.get(&matrix)?;
-        let busy = |noted: &Noted| writer.stores.iter().any(|s| s.access.slot == noted.matrix);
+        let busy = |noted: &AbsMaxMatrix| writer.stores.iter().any(|s| s.access.slot == noted.matrix);
         if self.noted.iter().any(busy) {
             return None;
         }
-        let program = codegen::Noted::of(writer, matrix, shape)?;
+        let program = codegen::AbsMaxProducer::of(writer, matrix, shape)?;
         let block = self.target.rules.block;
         let lists: usize = program.bytes().iter().map(|bytes| bytes.div_ceil(block)).sum();
         let others: usize = program.slots().into_iter().map(|slot| self.count(slot)).sum();

@@ -27,7 +27,7 @@ use crate::plan::Plan;
 use crate::plan::guard;
 use crate::plan::kernel::{Kernel, KernelBody, NativeKernel, Slot};
 use crate::plan::memory::DeviceLimits;
-use absmax_fusion::Noted;
+use absmax_fusion::AbsMaxMatrix;
 pub(super) use bindings::Source;
 use bindings::{BindingUse, PendingDispatch, seen_by};
 use deferred_reduction::DeferredReductions;
@@ -150,7 +150,7 @@ struct Builder<'a> {
     scratch_slots: Vec<ScratchSlot>,
     depth: usize,
     /// Matrices whose row and column maxima (absmax) the kernel that writes them computes as well.
-    noted: Vec<Noted>,
+    noted: Vec<AbsMaxMatrix>,
     usage: CompileMode,
     /// Small dispatches that may share one with what comes behind them.
     waiting: Vec<PendingDispatch>,
@@ -196,7 +196,8 @@ impl Builder<'_> {
         match &kernel.body {
             KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => None,
             KernelBody::Map(maps) => {
-                let writes = |noted: &&Noted| maps[0].stores.iter().any(|s| s.access.slot == noted.matrix);
+                let writes =
+                    |noted: &&AbsMaxMatrix| maps[0].stores.iter().any(|s| s.access.slot == noted.matrix);
                 Some(match self.noted.iter().find(writes) {
                     Some(noted) => {
                         MapLowered { dispatches: vec![noted.program.lower(noted.lists)], scratch: Vec::new() }
@@ -390,7 +391,7 @@ impl Builder<'_> {
         groups: u64,
     ) -> Result<()> {
         self.add_late_before(seen)?;
-        let at_a_time = self.at_a_time(&kernels, body, groups);
+        let at_a_time = self.workgroups_at_once(&kernels, body, groups);
         let (mut body, mut uniforms) = (Cow::from(body), uniforms.to_vec());
         let known = uniforms.len();
         if at_a_time < groups {
@@ -417,7 +418,7 @@ impl Builder<'_> {
     }
 
     /// The workgroups that run at a time, so that a kernel does not keep the device for too long.
-    fn at_a_time(&self, kernels: &[usize], body: &str, groups: u64) -> u64 {
+    fn workgroups_at_once(&self, kernels: &[usize], body: &str, groups: u64) -> u64 {
         let some = match kernels {
             // Those that share a dispatch do not take long together (see `horizontal_fusion`), or are products for devices with
             // tensor cores.

@@ -20,7 +20,8 @@ fn locked<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(crate) fn answer<T>() -> (Sender<T>, Receiver<T>) {
+/// A value that is given once, and whoever waits for it.
+pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let state = Arc::new(Mutex::new(State { value: None, waker: None }));
     (Sender(Arc::clone(&state)), Receiver(state))
 }

@@ -1,6 +1,6 @@
 //! Values to the device and back. Only a read waits, and only natively.
 
-use super::oneshot::{Receiver, answer};
+use super::oneshot::{Receiver, channel};
 use super::pool::GpuBuffer;
 use super::readback_prefetch::{Copied, HostMemory, host_memory};
 use super::storage_type::StorageType;
@@ -80,8 +80,8 @@ impl Drop for Staged {
 
 /// Asks for what was copied.
 fn map(Copied { memory, assertions }: Copied, lent: bool) -> Staged {
-    let (giver, mapped) = answer();
-    memory.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
+    let (sender, mapped) = channel();
+    memory.map_async(wgpu::MapMode::Read, .., move |result| sender.give(result));
     Staged { memory, mapped, assertions, lent }
 }
 

@@ -4,7 +4,7 @@ use super::device::GpuDevice;
 use crate::call::{Call, Origin};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::gpu::device::device_errors::Faults;
-use crate::gpu::memory::oneshot::answer;
+use crate::gpu::memory::oneshot::channel;
 use bytemuck::Pod;
 use std::fmt;
 use std::future::Future;
@@ -144,8 +144,8 @@ impl GpuBuffer {
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(&self.buffer, 0, &staged, 0, self.buffer.size());
         let submission = self.queue.submit([encoder.finish()]);
-        let (giver, mapped) = answer();
-        staged.map_async(wgpu::MapMode::Read, .., move |result| giver.give(result));
+        let (sender, mapped) = channel();
+        staged.map_async(wgpu::MapMode::Read, .., move |result| sender.give(result));
         self.wait_for(submission)?;
         mapped.await.map_err(|error| format!("the buffer cannot be read: {error}"))?;
         Ok(staged)

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The numbers of all pieces of memory that a plan's dispatches are bound to.
-pub(crate) type Pieces = SmallVec<[u64; 32]>;
+pub(crate) type BufferIds = SmallVec<[u64; 32]>;
 
 /// Plans that wait to be encoded, at most: those of a step.
 const MOST_WAITING: usize = 8;
@@ -34,7 +34,7 @@ pub(crate) struct DispatchList {
 
 /// What the dispatches were bound to in a run.
 pub(crate) struct Bound {
-    pieces: Pieces,
+    pieces: BufferIds,
     pub groups: Vec<wgpu::BindGroup>,
     /// Whether they were bound to it more than once.
     pub again: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Bound {
 /// The bindings to these pieces, made if they are not known.
 pub(crate) fn find(
     all: &mut Vec<Bound>,
-    pieces: Pieces,
+    pieces: BufferIds,
     bind: impl FnOnce() -> Vec<wgpu::BindGroup>,
 ) -> &mut Bound {
     let known = all.iter().position(|bound| bound.pieces == pieces);

@@ -2,14 +2,14 @@
 
 use crate::random::threefry;
 
-pub(super) struct Draw {
+pub(super) struct StoryRng {
     key: [u32; 2],
     drawn: u32,
 }
 
-impl Draw {
-    pub fn new(seed: u64) -> Draw {
-        Draw { key: [seed as u32, (seed >> 32) as u32], drawn: 0 }
+impl StoryRng {
+    pub fn new(seed: u64) -> StoryRng {
+        StoryRng { key: [seed as u32, (seed >> 32) as u32], drawn: 0 }
     }
 
     /// A number under `count`.

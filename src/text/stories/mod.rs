@@ -9,7 +9,7 @@ mod events;
 mod lexicon;
 mod teller;
 
-use draw::Draw;
+use draw::StoryRng;
 use teller::Teller;
 
 /// At least `bytes` bytes of stories, whole ones, with an empty line after each. A seed always tells the same.
@@ -21,14 +21,14 @@ use teller::Teller;
 /// ```
 pub fn stories(seed: u64, bytes: usize) -> String {
     let mut text = String::new();
-    let mut draw = Draw::new(seed);
+    let mut draw = StoryRng::new(seed);
     while text.len() < bytes {
         text.push_str(&story(&mut draw));
     }
     text
 }
 
-fn story(draw: &mut Draw) -> String {
+fn story(draw: &mut StoryRng) -> String {
     let mut teller = Teller::open(draw);
     let mut left = 4 + teller.draw.below(4);
     let mut last = usize::MAX;

@@ -1,6 +1,6 @@
 //! The world of one story, and how sentences about it are worded.
 
-use super::draw::Draw;
+use super::draw::StoryRng;
 use super::lexicon::{COLORS, GLAD, PEOPLE, PLACES, Place, Pronouns, SAD, THINGS, TIMES, Thing};
 
 /// Where a thing is.
@@ -26,7 +26,7 @@ pub(super) struct Person {
 }
 
 pub(super) struct Teller<'a> {
-    pub draw: &'a mut Draw,
+    pub draw: &'a mut StoryRng,
     pub people: Vec<Person>,
     pub items: Vec<Item>,
     pub place: usize,
@@ -39,7 +39,7 @@ pub(super) struct Teller<'a> {
 
 impl<'a> Teller<'a> {
     /// Who is there, where, and with which things.
-    pub fn open(draw: &'a mut Draw) -> Teller<'a> {
+    pub fn open(draw: &'a mut StoryRng) -> Teller<'a> {
         let crowd = if draw.once_in(3) { 3 } else { 2 };
         let people = draw.several(crowd, PEOPLE.len()).into_iter().map(|p| {
             let (name, pronouns) = PEOPLE[p];
