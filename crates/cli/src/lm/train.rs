@@ -1,0 +1,368 @@
+//! `volta train`: a language model from a text.
+
+use super::clock::span;
+use super::config::{Config, Duration, Flags};
+use super::diverged::Diverged;
+use super::html_report::Page;
+use super::model_file::{self, About, TOKENIZER_NOTE};
+use super::plan::StepPlan;
+use super::prepare::{self, Prepared, prepare};
+use super::progress::Watch;
+use super::report::Times;
+use super::run_manifest::RunManifest;
+use super::run_paths::{self, Locked, Places};
+use super::sampling::{Sampling, beginning, sample};
+use super::steps::half;
+use super::{device, log};
+use crate::output::{Failure, Outcome, Output, check, say_error};
+use serde_json::json;
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use volta::io::write_file;
+use volta::nn::{num_parameters, summary};
+use volta::text::Sampler;
+use volta::train::{Event, History, Outcome as BatchOutcome, Trainer, TrainerOptions};
+use volta::{DType, Module, Tensor, try_realize_all};
+
+#[derive(clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    pub flags: Flags,
+    /// Print the model, the plan of a step, its memory and arithmetic, and stop.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Go on with the last run of this name, from its last checkpoint, to the same bits. What it learns from and how
+    /// must be as it was; how long it takes and what it shows may change.
+    #[arg(long)]
+    pub resume: bool,
+}
+
+impl Options {
+    /// What `volta` does when it is told nothing: a small model that learns in a minute or two on two cores.
+    pub fn main_job() -> Options {
+        let values = [("steps", "800"), ("sample-interval", "200"), ("valid-interval", "200")];
+        let values = values.map(|(key, value)| (key, value.to_string())).to_vec();
+        Options { flags: Flags { config: None, values }, dry_run: false, resume: false }
+    }
+}
+
+/// One step in so many is profiled.
+const PROFILE_EVERY: u64 = 50;
+
+/// Trains.
+pub fn run(options: &Options, output: Output) -> Outcome {
+    let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
+    run_paths::check(&config)?;
+    let device = device(&config.device)?;
+    let from = config
+        .from
+        .as_deref()
+        .map(|name| model_file::load(&model_file::find(Some(name), Path::new(&config.output))?, device));
+    let from = from.transpose()?;
+    let config = match &from {
+        Some(model) => config.beginning_with(&model.config).map_err(|e| Failure::Usage(e.to_string()))?,
+        None => config,
+    };
+    let mut prepared = prepare(&config, from, device, output)?;
+    let steps = prepared.pace.steps(config.duration());
+    describe(&config, &prepared, steps, output);
+    if options.dry_run {
+        return dry_run(&config, &prepared, output);
+    }
+    let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
+    // Before anything is written: what does not fit into memory is found here.
+    let plan = StepPlan::new(&config, &prepared)?;
+    plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
+    let peak_bytes = plan.map_or(0, |plan| plan.peak_bytes());
+    try_realize_all(&prepared.gpt.parameters())?;
+    let begun = RunManifest::now(&name, &config, &prepared);
+    // Nothing is made for a run to go on with that is not there, and no folder for a run whose log cannot be written.
+    let before = if options.resume { Some(last(&config, &begun, output)?) } else { None };
+    log::prepare(&run_paths::log(&config)).map_err(|e| cannot_write(&run_paths::log(&config), &e))?;
+    let Locked { places, lock } = before.map_or_else(|| Places::make(&config, &name), Ok)?;
+    output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
+
+    let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;
+    let Prepared { gpt, tokenizer, train, valid, pace, .. } = &mut prepared;
+    let (gpt, tokenizer, pace) = (&*gpt, &*tokenizer, *pace);
+    let watch = RefCell::new(Watch::new(output, steps, pace));
+    let times = RefCell::new(Times::default());
+    let samples = RefCell::new(Vec::new());
+    let diverged = RefCell::new(None);
+    // An interval of 0 means at the end only, where there are a validation and a checkpoint anyway.
+    let every = |interval: u64| Some(if interval == 0 { u64::MAX } else { interval });
+    let trainer_options = TrainerOptions {
+        epochs: match config.duration() {
+            Duration::Epochs(epochs) => epochs,
+            Duration::Steps(_) => u64::MAX,
+        },
+        steps: Some(steps),
+        accumulate: config.accumulation,
+        clip: (config.clip > 0.0).then_some(config.clip),
+        precision: half(&config).then_some(DType::F16),
+        log_every: (steps / 100).clamp(1, 50),
+        validate_every: every(config.valid_interval),
+        checkpoint_every: every(config.checkpoint_interval),
+        profile_every: Some(PROFILE_EVERY.min(steps.div_ceil(2))),
+        folder: Some(places.folder.clone()),
+        resume: options.resume,
+        progress: false,
+        ..TrainerOptions::default()
+    };
+    let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options);
+    let stop = trainer.stop_switch();
+    let trainer = trainer
+        .with_schedule(prepare::schedule(&config, steps))
+        .with_observer(|event| {
+            watch.borrow_mut().see(event);
+            // As at Ctrl-C: what is learnt is saved.
+            if check().is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            if let Event::NonFinite { step, what, checkpoint, best } = event {
+                let path = |path: &Option<&Path>| path.map(Path::to_path_buf);
+                let (checkpoint, best) = (path(checkpoint), path(best));
+                *diverged.borrow_mut() =
+                    Some(Diverged { step: *step, what: what.to_string(), checkpoint, best });
+            }
+            if let Event::Profiled { step, profile, .. } = event {
+                times.borrow_mut().add(profile, pace.tokens_of(*step));
+            }
+            if let Event::Step { step } = event
+                && config.sample_interval > 0
+                && step.is_multiple_of(config.sample_interval)
+                && *step < steps
+            {
+                let text = sample_or_reason(gpt, tokenizer, &config, *step);
+                watch.borrow().say(&format!("--- after step {step}:\n{}\n---", text.trim_end()));
+                samples.borrow_mut().push((*step, text));
+                gpt.train();
+            }
+            Ok(())
+        })
+        .with_note(TOKENIZER_NOTE, &tokenizer.to_json())
+        .with_best_metadata(|history| {
+            let steps = history.rows.last().map_or(0, |row| row.step);
+            model_file::metadata(tokenizer, &config, &About::of(history, steps, device))
+        })
+        .with_lock(&lock);
+    let notes = begun.notes().into_iter();
+    let mut trainer = notes.fold(trainer, |trainer, (name, text)| trainer.with_note(name, &text));
+    let interrupted = stop_on_interrupt(stop.clone())?;
+    let started = Instant::now();
+    let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| {
+        Ok(BatchOutcome::from(gpt.try_loss(x, y)?).with_perplexity().with_units("tokens", x.numel()))
+    });
+    let (done, trained) = trainer.speed();
+    let tokens = trainer.units();
+    drop(trainer);
+    if let Some(diverged) = diverged.into_inner() {
+        output.event(&diverged.json());
+        return Err(Failure::NotFinite(diverged.message(&options.flags, &config)));
+    }
+    let fitted = fitted?;
+    let mut times = times.into_inner();
+    (times.steps, times.training, times.waiting) = (done, trained, train.waited());
+    (times.tokens, times.peak_bytes) = (tokens, peak_bytes);
+    let mut samples = samples.into_inner();
+    let last = fitted.rows.last().map_or(0, |r| r.step);
+    samples.push((last, sample_or_reason(&prepared.gpt, &prepared.tokenizer, &config, last)));
+    let ended =
+        Ended { config: &config, prepared: &prepared, places: &places, history: &fitted, times, samples };
+    ended.keep(output, started.elapsed())?;
+    let is_interrupted = interrupted.load(Ordering::Relaxed);
+    if is_interrupted || (last < steps && stop.load(Ordering::Relaxed)) {
+        say_error(format_args!(
+            "Stopped after step {last}. Go on with: {}",
+            config.command("train --resume", &options.flags)
+        ));
+    }
+    if is_interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// A run that has ended.
+struct Ended<'a> {
+    config: &'a Config,
+    prepared: &'a Prepared,
+    places: &'a Places,
+    history: &'a History,
+    times: Times,
+    samples: Vec<(u64, String)>,
+}
+
+impl Ended<'_> {
+    /// Writes the model, the page and the line of the log, and says how it went.
+    fn keep(&self, output: Output, whole: std::time::Duration) -> Outcome {
+        let Ended { config, prepared, places, history, times, samples } = self;
+        let about = About::of(history, samples.last().map_or(0, |s| s.0), prepared.device);
+        let date = about.date.clone();
+        model_file::save(&places.model, &prepared.gpt, &prepared.tokenizer, config, &about)?;
+        let loss = |l: Option<f64>| l.map_or("-".to_string(), |l| format!("{l:.4}"));
+        let summary = format!(
+            "{} parameters, {} tokens of {}; {} steps on {}; training loss {}, validation loss {}.",
+            num_parameters(&prepared.gpt),
+            prepared.tokens,
+            config.data,
+            about.steps,
+            about.device,
+            loss(about.train_loss),
+            loss(about.valid_loss)
+        );
+        let page = Page {
+            name: &places.name,
+            date: &date,
+            summary: &summary,
+            history,
+            times,
+            samples,
+            config: &config.effective(),
+        };
+        write_file(&places.page, page.html())?;
+        let epochs = prepared.pace.epochs(about.steps);
+        let walked = epochs - prepared.pace.epochs(about.steps.saturating_sub(times.steps));
+        let line = log::Line {
+            date: &date,
+            device: &about.device,
+            data: &config.data,
+            model: &places.name,
+            steps: about.steps,
+            epochs,
+            epoch_seconds: if walked > 0.0 { times.training.as_secs_f64() / walked } else { 0.0 },
+            tokens_per_second: times.tokens_per_second(),
+            train_loss: about.train_loss,
+            valid_loss: about.valid_loss,
+            path: &places.model,
+        };
+        log::add(&places.log, &line).map_err(|e| cannot_write(&places.log, &e))?;
+        if let Some((_, text)) = samples.last() {
+            output.note(format_args!("\n--- it writes now:\n{}\n---\n", text.trim_end()));
+        }
+        output.note(times);
+        let text = format!(
+            "\n{summary} {} in all.\nModel {}\nReport {}\nTalk with it: {}",
+            span(whole),
+            places.model.display(),
+            places.page.display(),
+            places.chat(&config.output)
+        );
+        let skipped: f64 = history.series("skipped_steps").iter().map(|row| row.1).sum();
+        if skipped > 0.0 {
+            output.note(format_args!(
+                "\n{skipped} of {} steps were skipped: their gradients were not finite in half precision.",
+                about.steps
+            ));
+        }
+        let json = json!({
+            "skipped_steps": skipped,
+            "event": "finished", "name": places.name, "model": places.model, "report": places.page,
+            "steps": about.steps, "train_loss": about.train_loss, "valid_loss": about.valid_loss,
+            "profile": times.json(), "sample": samples.last().map(|s| &s.1),
+        });
+        if output.json {
+            output.event(&json);
+        } else {
+            output.note(text);
+        }
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", path.display()))
+}
+
+/// What will be trained, in a few lines.
+fn describe(config: &Config, prepared: &Prepared, steps: u64, output: Output) {
+    let o = &prepared.gpt.options;
+    output.note(format_args!(
+        "A transformer of {} layers, {} heads, width {} and context {}: {} parameters, on {}.",
+        o.layers,
+        o.heads,
+        o.width,
+        o.context,
+        num_parameters(&prepared.gpt),
+        prepared.device
+    ));
+    output.note(format_args!(
+        "It learns from {} ({} tokens of {}, {} different), {} steps of {}.",
+        config.data,
+        prepared.tokens,
+        prepared.tokenizer.kind().name(),
+        o.vocabulary,
+        steps,
+        prepared.pace
+    ));
+}
+
+fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
+    let pace = &prepared.pace;
+    let batch = Tensor::try_zeros([pace.sequences, pace.context])?.try_to_dtype(DType::I32)?;
+    let summary = summary(&prepared.gpt, Some(&batch))?;
+    output.note(format_args!("\n{summary}\n"));
+    let Some(plan) = StepPlan::new(config, prepared)? else { return Ok(()) };
+    output.result(
+        &json!({
+            "parameters": summary.parameters, "kernels": plan.kernels(), "flops": plan.flops(),
+            "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(),
+            "available_bytes": prepared.device.memory()?,
+        }),
+        format_args!(
+            "{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
+            pace.batches_a_step() * (pace.sequences * pace.context) as u64,
+            plan.peak_bytes() as f64 / 1e6,
+            plan.flops() as f64 / 1e9
+        ),
+    );
+    plan.check_memory(prepared.device)
+}
+
+/// The places of the run to go on with.
+fn last(config: &Config, now: &RunManifest, output: Output) -> Result<Locked, Failure> {
+    let (locked, begun) = Places::last(config, &now.name)?;
+    match begun {
+        Some(begun) => begun.check(now, &locked.places.folder)?,
+        None => output.note(
+            "The checkpoint does not say what the run began with: whether the flags are the same is not known.",
+        ),
+    }
+    Ok(locked)
+}
+
+/// What the model writes after a step, or why it does not: a model that has diverged is still worth keeping.
+fn sample_or_reason(
+    gpt: &volta::models::Gpt,
+    tokenizer: &volta::text::Tokenizer,
+    config: &Config,
+    step: u64,
+) -> String {
+    let written = write_sample(gpt, tokenizer, config, step);
+    written.unwrap_or_else(|error| format!("(nothing: {})", error.message()))
+}
+
+fn write_sample(
+    gpt: &volta::models::Gpt,
+    tokenizer: &volta::text::Tokenizer,
+    config: &Config,
+    step: u64,
+) -> volta::Result<String> {
+    let sampler: Sampler = Sampling::default().sampler(config, config.seed.wrapping_add(step))?;
+    sample(gpt, tokenizer, sampler, &beginning(tokenizer), config.sample_length)
+}
+
+/// The first Ctrl-C finishes the step and saves; the second ends at once.
+fn stop_on_interrupt(stop: Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Failure> {
+    let pressed = Arc::new(AtomicBool::new(false));
+    let seen = pressed.clone();
+    let set = ctrlc::set_handler(move || {
+        if seen.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        say_error("\nFinishing the step and saving; press Ctrl-C again to end at once.");
+        stop.store(true, Ordering::Relaxed);
+    });
+    set.map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;
+    Ok(pressed)
+}

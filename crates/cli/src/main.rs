@@ -1,0 +1,89 @@
+//! The program `volta`, the command line: `volta` alone trains a small language model on stories that it tells itself.
+
+mod bench;
+mod device;
+mod devices;
+mod download;
+mod inspect;
+mod lm;
+mod output;
+mod tune;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use output::{Failure, Outcome, Output};
+use std::process::ExitCode;
+
+/// Deep learning in pure Rust: train language models on any GPU, or on the CPU, and talk with them.
+///
+/// Without a command it trains a small model on built-in text for a minute or two, shows what it learns, and writes
+/// the model and a report to the folder `models`.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a language model on a text.
+    Train(Box<lm::train::Options>),
+    /// Talk with a model.
+    Chat(lm::chat::Options),
+    /// Let a model go on from a prompt.
+    Generate(lm::generate::Options),
+    /// Measure a model's loss and perplexity on a text.
+    Eval(lm::eval::Options),
+    /// List the models that were trained.
+    Models(lm::models::Options),
+    /// Fetch a set of data by its name, or list them.
+    Download(download::Options),
+    /// List where plans can run.
+    Devices(devices::Options),
+    /// List the tensors of a file.
+    Inspect(inspect::Options),
+    /// Measure workloads; one JSON line each.
+    Bench(bench::Options),
+    /// Find the fastest kernels for a model on this GPU, and remember them.
+    Tune(tune::Options),
+    /// Print completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(said) => return output::show(&said),
+    };
+    output::finish(run(&cli))
+}
+
+fn run(cli: &Cli) -> Outcome {
+    volta::environment::check().map_err(|error| Failure::usage(&error))?;
+    devices::expect_no_session();
+    let output = cli.output;
+    match &cli.command {
+        Some(Command::Train(options)) => lm::train::run(options, output),
+        Some(Command::Chat(options)) => lm::chat::run(options, output),
+        Some(Command::Generate(options)) => lm::generate::run(options, output),
+        Some(Command::Eval(options)) => lm::eval::run(options, output),
+        Some(Command::Models(options)) => lm::models::run(options, output),
+        Some(Command::Download(options)) => download::run(options, output),
+        Some(Command::Devices(options)) => devices::run(options, output),
+        Some(Command::Inspect(options)) => inspect::run(options, output),
+        Some(Command::Bench(options)) => bench::run(options),
+        Some(Command::Tune(options)) => tune::run(options, output),
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "volta", &mut script);
+            output::say_part(&String::from_utf8_lossy(&script));
+            Ok(())
+        }
+        None => lm::train::run(&lm::train::Options::main_job(), output),
+    }
+}

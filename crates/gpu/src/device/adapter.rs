@@ -1,0 +1,352 @@
+//! The GPUs of this machine, and which of them is meant.
+
+use std::env::consts::{ARCH, OS};
+use std::sync::OnceLock;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{Mutex, PoisonError};
+use volta_ir::error::{Error, ErrorKind, Result};
+
+/// What kind of device an adapter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AdapterKind {
+    /// A graphics card with memory of its own.
+    Discrete,
+    /// A GPU that shares the processor's memory.
+    Integrated,
+    /// A GPU lent to a virtual machine.
+    Virtual,
+    /// A driver that computes on the processor, such as llvmpipe. Taken only when asked for.
+    Software,
+    /// Unknown.
+    Other,
+}
+
+/// An adapter with its limits and features, as [`adapters`] lists them.
+#[derive(Clone, Debug)]
+pub struct Adapter {
+    /// The name the driver gives it.
+    pub name: String,
+    /// What it is.
+    pub kind: AdapterKind,
+    /// The interface it is driven through: `Vulkan`, `Metal`, `Dx12` or `BrowserWebGpu`.
+    pub backend: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// The largest piece of memory a kernel can see at once, in bytes.
+    pub max_binding_bytes: u64,
+    /// Buffers a kernel can see at once.
+    pub max_buffers: u32,
+    /// Threads in a workgroup.
+    pub max_workgroup: u32,
+    /// Bytes of memory that the threads of a workgroup share.
+    pub workgroup_bytes: u32,
+    /// Half precision in shaders.
+    pub f16: bool,
+    /// 64-bit integers in shaders.
+    pub i64: bool,
+    /// Operations between the threads of a subgroup. Kernels use them where all subgroups are of one size.
+    pub subgroups: bool,
+    /// Cooperative matrices (tensor cores): products of 16×16 halves with f32 sums.
+    pub cooperative_matrices: bool,
+    /// Times of kernels, measured on the device.
+    pub timestamps: bool,
+    /// The index `n` of `Device::Gpu(n)`; none for a software adapter that was not asked for.
+    pub index: Option<usize>,
+}
+
+pub(crate) fn instance() -> &'static wgpu::Instance {
+    static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
+    INSTANCE.get_or_init(|| {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        descriptor.backends = wgpu::Backends::VULKAN
+            | wgpu::Backends::METAL
+            | wgpu::Backends::DX12
+            | wgpu::Backends::BROWSER_WEBGPU;
+        // The shaders are validated in tests; the driver's own validation layers only slow things down.
+        descriptor.flags = wgpu::InstanceFlags::empty();
+        wgpu::Instance::new(descriptor)
+    })
+}
+
+pub(crate) fn kind(info: &wgpu::AdapterInfo) -> AdapterKind {
+    match info.device_type {
+        wgpu::DeviceType::DiscreteGpu => AdapterKind::Discrete,
+        wgpu::DeviceType::IntegratedGpu => AdapterKind::Integrated,
+        wgpu::DeviceType::VirtualGpu => AdapterKind::Virtual,
+        wgpu::DeviceType::Cpu => AdapterKind::Software,
+        wgpu::DeviceType::Other => AdapterKind::Other,
+    }
+}
+
+/// The part of an adapter's name that `VOLTA_ADAPTER` asks for.
+pub(crate) fn asked_for() -> Option<String> {
+    volta_ir::environment::values().adapter.clone()
+}
+
+/// What drivers answer when they are asked for adapters or devices, by one thread at a time: NVIDIA's was seen to crash where
+/// several asked at once.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) async fn ask<F: Future>(question: impl FnOnce() -> F) -> F::Output {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    crate::now(question())
+}
+
+/// What the browser answers.
+#[cfg(target_arch = "wasm32")]
+pub(crate) async fn ask<F: Future>(question: impl FnOnce() -> F) -> F::Output {
+    question().await
+}
+
+/// All adapters, those with an index first, in its order: the one asked for, then the best real ones.
+pub(crate) async fn list() -> Vec<(Option<usize>, wgpu::Adapter)> {
+    let all = ask(|| instance().enumerate_adapters(wgpu::Backends::all())).await;
+    let known = |a: wgpu::Adapter| {
+        let info = a.get_info();
+        (kind(&info), info.name, a)
+    };
+    // A browser has one adapter and no variables that could ask for it: it has chosen already.
+    let takes_software = cfg!(target_arch = "wasm32");
+    ranked(asked_for().as_deref(), takes_software, all.into_iter().map(known).collect())
+}
+
+/// Adapters by kind and name, in the order of [`list`].
+fn ranked<A>(
+    asked: Option<&str>,
+    takes_software: bool,
+    mut all: Vec<(AdapterKind, String, A)>,
+) -> Vec<(Option<usize>, A)> {
+    let is_asked = |name: &str| asked.is_some_and(|asked| name.to_lowercase().contains(asked));
+    all.sort_by_key(|(kind, name, _)| (!is_asked(name), *kind as usize));
+    // Asked for and not there is an error, never another adapter.
+    let none = asked.is_some() && !all.first().is_some_and(|(_, name, _)| is_asked(name));
+    let mut indices = 0..;
+    let index = |(kind, name, adapter): (AdapterKind, String, A)| {
+        let usable = is_asked(&name) || takes_software || kind != AdapterKind::Software;
+        ((usable && !none).then(|| indices.next()).flatten(), adapter)
+    };
+    all.into_iter().map(index).collect()
+}
+
+/// Every adapter of this machine. On the web, where finding them waits, use [`adapters_async`].
+#[cfg(not(target_arch = "wasm32"))]
+pub fn adapters() -> Vec<Adapter> {
+    crate::now(adapters_async())
+}
+
+/// Every adapter of this machine.
+pub async fn adapters_async() -> Vec<Adapter> {
+    list().await.into_iter().map(|(index, adapter)| describe(index, &adapter)).collect()
+}
+
+pub(crate) fn has_cooperative(adapter: &wgpu::Adapter) -> bool {
+    use wgpu::CooperativeScalarType::{F16, F32};
+    adapter.features().contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+        && adapter
+            .cooperative_matrix_properties()
+            .iter()
+            .any(|p| (p.m_size, p.n_size, p.k_size) == (16, 16, 16) && p.ab_type == F16 && p.cr_type == F32)
+}
+
+/// The bytes of memory that an adapter can use, if its driver tells. What a card has is its own, what other GPUs use is the
+/// host's in part, and drivers that compute on the processor say what they like.
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+pub(crate) fn memory(adapter: &wgpu::Adapter) -> Option<u64> {
+    let kind = kind(&adapter.get_info());
+    let counts = |heap: &&Heap| kind != AdapterKind::Discrete || heap.is_own;
+    let heaps = heaps(adapter).filter(|_| kind != AdapterKind::Software)?;
+    Some(heaps.iter().filter(counts).map(|heap| heap.bytes).sum())
+}
+
+/// A memory that an adapter uses.
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+struct Heap {
+    bytes: u64,
+    /// Whether it is the adapter's own.
+    is_own: bool,
+}
+
+/// All of them, as Vulkan tells; wgpu does not.
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+fn heaps(adapter: &wgpu::Adapter) -> Option<Vec<Heap>> {
+    /// `VK_MEMORY_HEAP_DEVICE_LOCAL_BIT`.
+    const DEVICE_LOCAL: u32 = 1;
+    // SAFETY: the adapter lives as long as this, and is only asked.
+    let vulkan = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
+    let instance = vulkan.shared_instance().raw_instance();
+    // SAFETY: the physical device is one of this instance's, and a query needs nothing else.
+    let memory = unsafe { instance.get_physical_device_memory_properties(vulkan.raw_physical_device()) };
+    let heaps = memory.memory_heaps.iter().take(memory.memory_heap_count as usize);
+    let heaps = heaps.map(|heap| Heap { bytes: heap.size, is_own: heap.flags.as_raw() & DEVICE_LOCAL != 0 });
+    Some(heaps.collect())
+}
+
+/// Other interfaces do not tell.
+#[cfg(not(any(target_os = "linux", target_os = "windows")))]
+pub(crate) fn memory(_: &wgpu::Adapter) -> Option<u64> {
+    None
+}
+
+fn describe(index: Option<usize>, adapter: &wgpu::Adapter) -> Adapter {
+    use wgpu::Features as F;
+    let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
+    Adapter {
+        kind: kind(&info),
+        backend: format!("{:?}", info.backend),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
+        name: info.name,
+        max_binding_bytes: limits.max_storage_buffer_binding_size,
+        max_buffers: limits.max_storage_buffers_per_shader_stage,
+        max_workgroup: limits.max_compute_invocations_per_workgroup,
+        workgroup_bytes: limits.max_compute_workgroup_storage_size,
+        f16: features.contains(F::SHADER_F16),
+        i64: features.contains(F::SHADER_INT64),
+        subgroups: features.contains(F::SUBGROUP),
+        cooperative_matrices: has_cooperative(adapter),
+        timestamps: features.contains(F::TIMESTAMP_QUERY),
+        index,
+    }
+}
+
+/// The adapter that `gpu:index` means.
+pub(crate) async fn find(index: usize) -> Result<wgpu::Adapter> {
+    volta_ir::environment::check()?;
+    let all = list().await;
+    let names: Vec<String> = all.iter().map(|(_, a)| a.get_info().name).collect();
+    let found = all.into_iter().find(|(i, _)| *i == Some(index)).map(|(_, a)| a);
+    found.ok_or_else(|| Error::new(ErrorKind::Device, missing(asked_for().as_deref(), index, &names)))
+}
+
+/// What to say when there is no such adapter.
+fn missing(asked: Option<&str>, index: usize, names: &[String]) -> String {
+    let (no_gpu, install) = ("no GPU was found.", install(OS, ARCH));
+    if let Some(name) = asked
+        && index == 0
+    {
+        let missing = format!("no adapter's name contains {name:?}, which VOLTA_ADAPTER asks for;");
+        return if names.is_empty() {
+            format!("{missing} there are none. {install}")
+        } else {
+            format!("{missing} there are: {}", names.join(", "))
+        };
+    }
+    if index > 0 {
+        let advice = if names.is_empty() {
+            format!("{no_gpu} {install}")
+        } else {
+            "`volta::gpu::adapters()` lists the adapters of this machine".to_string()
+        };
+        return format!("there is no gpu:{index}; {advice}");
+    }
+    let mut message = format!("{no_gpu} {install}");
+    if let Some(software) = names.first() {
+        message += &format!(
+            " There is a software adapter ({software}): set VOLTA_ADAPTER to a part of its name to use it, slowly."
+        );
+    }
+    message
+}
+
+/// What a machine with this system and architecture needs for a GPU.
+fn install(system: &str, architecture: &str) -> &'static str {
+    match (architecture, system) {
+        ("wasm32", _) => "This browser has no WebGPU, or it is turned off.",
+        (_, "linux") => {
+            "On Linux a GPU needs its Vulkan driver: mesa-vulkan-drivers for AMD and Intel, the proprietary driver (with \
+             libvulkan1) for NVIDIA; `vulkaninfo --summary` shows what is there."
+        }
+        (_, "windows") => "On Windows install the GPU vendor's current driver (DirectX 12 or Vulkan).",
+        (_, "macos") => "On macOS any Mac with Metal works; inside a virtual machine there may be none.",
+        _ => "Install a Vulkan driver for it.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names in order, each with its index.
+    fn order(asked: Option<&str>) -> Vec<(&'static str, Option<usize>)> {
+        order_where(false, asked)
+    }
+
+    fn order_where(takes_software: bool, asked: Option<&str>) -> Vec<(&'static str, Option<usize>)> {
+        let all = [
+            (AdapterKind::Software, "llvmpipe (LLVM 19)"),
+            (AdapterKind::Integrated, "Intel Arc"),
+            (AdapterKind::Discrete, "NVIDIA H200"),
+        ];
+        let all = all.map(|(kind, name)| (kind, name.to_string(), name)).to_vec();
+        ranked(asked, takes_software, all).into_iter().map(|(index, name)| (name, index)).collect()
+    }
+
+    #[test]
+    fn the_best_real_adapter_is_the_first_and_a_software_one_none() {
+        assert_eq!(
+            order(None),
+            [("NVIDIA H200", Some(0)), ("Intel Arc", Some(1)), ("llvmpipe (LLVM 19)", None)]
+        );
+    }
+
+    #[test]
+    fn a_browser_s_software_adapter_is_one_to_open() {
+        assert_eq!(order_where(true, None)[2], ("llvmpipe (LLVM 19)", Some(2)));
+        let only = vec![(AdapterKind::Software, "SwiftShader".to_string(), ())];
+        assert_eq!(ranked(None, true, only.clone())[0].0, Some(0));
+        assert_eq!(ranked(None, false, only)[0].0, None);
+    }
+
+    #[test]
+    fn the_adapter_that_is_asked_for_comes_first_whatever_it_is() {
+        let first = |asked| order(Some(asked))[0];
+        assert_eq!(first("llvmpipe"), ("llvmpipe (LLVM 19)", Some(0)));
+        assert_eq!(first("arc"), ("Intel Arc", Some(0)));
+        assert_eq!(order(Some("llvmpipe"))[1], ("NVIDIA H200", Some(1)));
+    }
+
+    /// Wherever there is a Vulkan driver, software ones included.
+    #[cfg(any(target_os = "linux", target_os = "windows"))]
+    #[test]
+    fn vulkan_tells_what_memory_an_adapter_has() {
+        let all = crate::now(list());
+        for (_, adapter) in all.iter().filter(|(_, a)| a.get_info().backend == wgpu::Backend::Vulkan) {
+            let heaps = heaps(adapter).expect("a Vulkan adapter");
+            assert!(heaps.iter().any(|heap| heap.bytes > 1 << 20), "{}", adapter.get_info().name);
+            let is_software = kind(&adapter.get_info()) == AdapterKind::Software;
+            assert_eq!(memory(adapter).is_none(), is_software, "{}", adapter.get_info().name);
+        }
+    }
+
+    #[test]
+    fn no_other_adapter_takes_the_place_of_one_that_is_missing() {
+        assert!(order(Some("radeon")).iter().all(|(_, index)| index.is_none()));
+        let message = missing(Some("radeon"), 0, &["NVIDIA H200".into()]);
+        assert!(message.contains("radeon") && message.contains("NVIDIA H200"), "{message}");
+    }
+
+    #[test]
+    fn without_an_adapter_it_says_what_to_install_and_what_there_is() {
+        assert!(missing(None, 0, &[]).contains(install(OS, ARCH)));
+        for (system, architecture, word) in [
+            ("linux", "x86_64", "mesa-vulkan-drivers"),
+            ("windows", "x86_64", "DirectX 12"),
+            ("macos", "aarch64", "Metal"),
+            ("unknown", "wasm32", "browser"),
+            ("freebsd", "x86_64", "Vulkan"),
+        ] {
+            assert!(install(system, architecture).contains(word), "{system}");
+        }
+        let message = missing(None, 0, &["llvmpipe".into()]);
+        assert!(
+            message.contains(install(OS, ARCH))
+                && message.contains("llvmpipe")
+                && message.contains("VOLTA_ADAPTER")
+        );
+        for (asked, index) in [(Some("llvmpipe"), 0), (None, 3)] {
+            assert!(missing(asked, index, &[]).contains(install(OS, ARCH)), "{asked:?}, {index}");
+        }
+        let message = missing(None, 3, &["NVIDIA H200".into()]);
+        assert!(message.contains("gpu:3") && !message.contains(install(OS, ARCH)), "{message}");
+    }
+}

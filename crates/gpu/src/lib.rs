@@ -1,0 +1,155 @@
+//! The executor on GPUs, through WebGPU: Vulkan, Metal, DirectX 12, and the browser.
+//!
+//! A plan's way to the device, by folder:
+//!
+//! | folder | does |
+//! |---|---|
+//! | `device` | finds adapters, opens one, reports its errors; injects faults for tests |
+//! | `memory` | buffers and their pool, transfers, read-backs that are prefetched, how types are stored |
+//! | `lower` | turns a plan into dispatches: chooses kernels, fuses small ones side by side or in series, binds memory |
+//! | `chunking` | splits kernels whose tensors exceed the limits of a binding |
+//! | `codegen` | generates WGSL from fused loops; links the functions that shaders use |
+//! | `kernels` | hand-written templates: products and convolutions, attention, indexing and sorting |
+//! | `runtime` | compiles pipelines, binds memory, submits; caches on disk, profiles, guards, recompiles plans that run often |
+//! | `tune` | measures variants of a kernel and keeps the fastest |
+//! | `raw` | a device, buffers and tensors without the engine |
+
+mod chunking;
+mod codegen;
+mod device;
+mod kernels;
+mod lower;
+mod memory;
+mod raw;
+mod runtime;
+#[cfg(test)]
+mod snapshots;
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a tab cannot wait for what it measures"))]
+mod tune;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use device::adapter::adapters;
+pub use device::adapter::{Adapter, AdapterKind, adapters_async};
+#[cfg(not(target_arch = "wasm32"))]
+pub use tune::tune;
+pub use tune::{Tuned, Tuning};
+
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub use device::fault_injection::encode_ahead;
+#[doc(hidden)]
+pub use device::fault_injection::{
+    device_bytes, devices_opened, fail_next_map, fail_next_run, has_prefetched_copy, limit_memory,
+    lose_device, report_out_of_memory, spoil_next_shader,
+};
+#[doc(hidden)]
+pub use memory::readback_prefetch::PATIENCE as READBACK_PATIENCE;
+
+use device::context::Context;
+use lower::CompileMode;
+pub use raw::{GpuBuffer, GpuDevice, GpuTensor, shaders};
+use runtime::program::GpuProgram;
+use runtime::tiering::TieredProgram;
+use std::sync::Arc;
+use volta_ir::buffer::Storage;
+use volta_ir::dtype::DType;
+use volta_ir::error::{Error, ErrorKind, Result};
+use volta_ir::plan::Plan;
+use volta_ir::plan::executor::{Executor, Program, Reading};
+use volta_ir::plan::memory::DeviceLimits;
+
+/// Opens `gpu:index`, if it is not open.
+pub fn connect(index: usize) -> Result<()> {
+    device::context::open(index).map(drop)
+}
+
+/// Opens `gpu:index` where opening waits for the browser; natively a device opens when it is first used.
+pub async fn open(index: usize) -> Result<()> {
+    volta_ir::environment::check()?;
+    device::context::open_async(index).await.map(drop)
+}
+
+/// The GPUs that are open, and were not lost.
+pub fn in_use() -> Vec<usize> {
+    let all = device::context::all_opened();
+    all.iter().filter(|context| !context.is_lost()).map(|context| context.index).collect()
+}
+
+/// Natively what wgpu answers is there at once.
+#[cfg(not(target_arch = "wasm32"))]
+fn now<F: std::future::Future>(future: F) -> F::Output {
+    let answer = volta_ir::wait::wait_for(std::pin::pin!(async { Ok(future.await) }));
+    answer.expect("only a browser cannot wait")
+}
+
+struct Gpu(usize);
+
+/// The executor of `gpu:index`.
+pub fn executor(index: usize) -> Result<&'static dyn Executor> {
+    static GPUS: [Gpu; 16] = {
+        let mut all = [const { Gpu(0) }; 16];
+        let mut k = 0;
+        while k < all.len() {
+            all[k] = Gpu(k);
+            k += 1;
+        }
+        all
+    };
+    match GPUS.get(index) {
+        Some(gpu) => Ok(gpu),
+        None => Err(Error::new(ErrorKind::Device, format!("there is no gpu:{index}"))),
+    }
+}
+
+impl Executor for Gpu {
+    fn rules(&self) -> Result<DeviceLimits> {
+        Ok(device::context::open(self.0)?.rules)
+    }
+
+    fn generation(&self) -> Result<u64> {
+        let context = device::context::open(self.0)?;
+        // Programs that were made before something was tuned are not what would be made now.
+        let revision = context.kept().revision;
+        Ok(context.generation << 32 | revision)
+    }
+
+    fn is_async(&self) -> bool {
+        true
+    }
+
+    fn unsupported_reason(&self, dtype: DType) -> Option<String> {
+        let context = device::context::open(self.0).ok()?;
+        let why = match dtype {
+            DType::F64 => "use f32, or compute on the CPU",
+            DType::I64 if !context.caps.i64 => "use i32",
+            _ => return None,
+        };
+        Some(format!("gpu:{} ({}) does not compute in {dtype}: {why}", self.0, context.name))
+    }
+
+    fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage> {
+        memory::transfer::upload(&device::context::open(self.0)?, dtype, bytes)
+    }
+
+    fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
+        Box::pin(memory::transfer::read(storage, dtype, count))
+    }
+
+    fn memory(&self) -> Result<Option<u64>> {
+        Ok(device::context::open(self.0)?.memory)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let context = device::context::open(self.0)?;
+        memory::transfer::synchronize(&context)
+    }
+
+    fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
+        let context: Arc<Context> = device::context::open(self.0)?;
+        if !guarded {
+            return Ok(Box::new(TieredProgram::new(context, plan)?));
+        }
+        let selections = context.kept().selections.clone();
+        Ok(Box::new(GpuProgram::new(context, plan, CompileMode::Checked, &selections)?))
+    }
+}

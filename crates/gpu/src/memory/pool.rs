@@ -1,0 +1,186 @@
+//! Memory of a GPU: buffers that return to a pool when they are dropped, and one arena for the values inside of
+//! plans, which all plans share because they run one after the other.
+
+use super::readback_prefetch::ReadbackHint;
+use crate::device::context::Context;
+use crate::device::device_errors::Scopes;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use volta_ir::buffer::Buffer;
+use volta_ir::error::{ErrorKind, Result};
+use volta_ir::telemetry::{change_pool_bytes, see_used_bytes};
+
+/// A buffer of the device with a number of its own, under which bind groups remember it.
+pub(crate) struct PooledBuffer {
+    pub buffer: wgpu::Buffer,
+    pub id: u64,
+    pub bytes: u64,
+    /// The bytes that its device has given away.
+    allocated_bytes: Arc<AtomicU64>,
+}
+
+impl Drop for PooledBuffer {
+    fn drop(&mut self) {
+        // Bind groups of plans that ran with it would keep it, though nobody asks for its number again. What the device is still
+        // at work with stays until that is done.
+        self.buffer.destroy();
+        self.allocated_bytes.fetch_sub(self.bytes, Relaxed);
+        change_pool_bytes(-(self.bytes as i64));
+    }
+}
+
+static IDS: AtomicU64 = AtomicU64::new(1);
+
+fn try_create(context: &Context, bytes: u64) -> Result<PooledBuffer> {
+    if context.allocated_bytes.load(Relaxed).saturating_add(bytes) > context.injected.memory.load(Relaxed) {
+        return Err(context.faults.out_of_memory(&allocating(bytes)));
+    }
+    let scopes = Scopes::new(&context.device);
+    let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: bytes,
+        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    // Where there are no scopes, it is among what the device has noted; and so is a loss.
+    match scopes.fault() {
+        None if cfg!(target_arch = "wasm32") || context.is_lost() => {
+            context.faults.check(|| allocating(bytes))?
+        }
+        None => {}
+        fault => return Err(context.faults.failure(fault, &allocating(bytes))),
+    }
+    context.allocated_bytes.fetch_add(bytes, Relaxed);
+    change_pool_bytes(bytes as i64);
+    Ok(PooledBuffer {
+        buffer,
+        id: IDS.fetch_add(1, Relaxed),
+        bytes,
+        allocated_bytes: context.allocated_bytes.clone(),
+    })
+}
+
+fn allocating(bytes: u64) -> String {
+    format!("allocating {bytes} bytes")
+}
+
+/// A new buffer. Where memory is missing, what lies idle in the pool is given back first.
+pub(crate) fn create(context: &Context, bytes: u64) -> Result<PooledBuffer> {
+    match try_create(context, bytes) {
+        Err(error) if error.kind() == ErrorKind::Memory => {
+            let idle = std::mem::take(&mut locked(&context.pool).free);
+            if idle.values().all(BTreeMap::is_empty) {
+                return Err(error);
+            }
+            drop(idle);
+            // Memory is given back when the device is done with it.
+            #[cfg(not(target_arch = "wasm32"))]
+            super::transfer::wait(context)?;
+            try_create(context, bytes)
+        }
+        other => other,
+    }
+}
+
+fn locked(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A tensor's memory: one piece, or several where it is larger than a kernel may see at once.
+pub(crate) struct GpuBuffer {
+    pub pieces: Vec<PooledBuffer>,
+    pub context: Arc<Context>,
+    pub outlook: ReadbackHint,
+}
+
+impl Buffer for GpuBuffer {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn is_gone(&self) -> bool {
+        self.context.is_lost()
+    }
+}
+
+/// Free buffers by size, and by age: a step that asks for the same sizes in the same order as the one before it gets the
+/// same buffers, for which there are bind groups already.
+#[derive(Default)]
+pub(crate) struct Pool {
+    free: BTreeMap<u64, BTreeMap<u64, PooledBuffer>>,
+}
+
+/// Sizes are rounded so that nearly equal ones share memory: to an eighth of their power of two.
+fn class(bytes: usize, block: usize) -> u64 {
+    let bytes = bytes.max(256);
+    let step = (bytes.next_power_of_two() / 16).max(256);
+    (bytes.next_multiple_of(step).min(block)) as u64
+}
+
+impl GpuBuffer {
+    pub fn new(context: &Arc<Context>, bytes: usize) -> Result<GpuBuffer> {
+        let block = context.rules.block;
+        let outlook = ReadbackHint::default();
+        let mut buffer = GpuBuffer { pieces: Vec::with_capacity(1), context: context.clone(), outlook };
+        let mut rest = bytes;
+        loop {
+            let piece = take(context, class(rest.min(block), block))?;
+            see_used_bytes(context.live_bytes.fetch_add(piece.bytes, Relaxed) + piece.bytes);
+            buffer.pieces.push(piece);
+            rest = rest.saturating_sub(block);
+            if rest == 0 {
+                return Ok(buffer);
+            }
+        }
+    }
+
+    pub fn of(buffer: &dyn Buffer) -> &GpuBuffer {
+        buffer.as_any().downcast_ref().expect("a buffer of this executor")
+    }
+}
+
+fn take(context: &Context, bytes: u64) -> Result<PooledBuffer> {
+    let idle = locked(&context.pool).free.get_mut(&bytes).and_then(BTreeMap::pop_first);
+    idle.map_or_else(|| create(context, bytes), |(_, piece)| Ok(piece))
+}
+
+impl Drop for GpuBuffer {
+    fn drop(&mut self) {
+        // What a lost device gave is of no use.
+        if self.context.is_lost() {
+            return;
+        }
+        let mut pool = locked(&self.context.pool);
+        for piece in self.pieces.drain(..) {
+            self.context.live_bytes.fetch_sub(piece.bytes, Relaxed);
+            pool.free.entry(piece.bytes).or_default().insert(piece.id, piece);
+        }
+    }
+}
+
+/// Memory for what lives inside of plans.
+#[derive(Default)]
+pub(crate) struct Arena {
+    /// None where no plan needed one yet.
+    blocks: Vec<Option<PooledBuffer>>,
+}
+
+impl Arena {
+    /// Blocks of at least so many `bytes` each.
+    pub fn reserve(&mut self, context: &Context, bytes: &[usize]) -> Result<&[Option<PooledBuffer>]> {
+        if self.blocks.len() < bytes.len() {
+            self.blocks.resize_with(bytes.len(), || None);
+        }
+        for (block, &bytes) in self.blocks.iter_mut().zip(bytes).filter(|(_, bytes)| **bytes > 0) {
+            let wanted = class(bytes, context.rules.block);
+            if block.as_ref().is_none_or(|piece| piece.bytes < wanted) {
+                // Let go of the smaller one first: both at once may be too much.
+                *block = None;
+                *block = Some(create(context, wanted)?);
+            }
+        }
+        Ok(&self.blocks)
+    }
+}

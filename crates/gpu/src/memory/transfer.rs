@@ -1,0 +1,263 @@
+//! Values to the device and back. Only a read waits, and only natively.
+
+use super::oneshot::{Receiver, channel};
+use super::pool::GpuBuffer;
+use super::readback_prefetch::{Copied, HostMemory, host_memory};
+use super::storage_type::StorageType;
+use crate::device::context::Context;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::runtime::assertions::Latest;
+use crate::runtime::assertions::{self, Epoch};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::runtime::preencode::encode_one;
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+#[cfg(not(target_arch = "wasm32"))]
+use std::time::Duration;
+use volta_ir::buffer::Storage;
+#[cfg(not(target_arch = "wasm32"))]
+use volta_ir::clock::Instant;
+use volta_ir::dtype::DType;
+use volta_ir::error::{Error, ErrorKind, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use volta_ir::interrupt::{check_interrupt, is_interruptible};
+use volta_ir::telemetry::{count_read, count_upload};
+
+/// The host's bytes as the device stores them, padded to whole words.
+fn to_device(dtype: DType, f16: bool, bytes: &[u8]) -> Cow<'_, [u8]> {
+    match StorageType::of(dtype, f16) {
+        StorageType::Word => {
+            bytes.iter().flat_map(|&b| u32::from(b).to_le_bytes()).collect::<Vec<u8>>().into()
+        }
+        StorageType::F16Word | StorageType::Bf16Word => {
+            bytes.as_chunks::<2>().0.iter().flat_map(|&[a, b]| [a, b, 0, 0]).collect::<Vec<u8>>().into()
+        }
+        StorageType::F16 if !bytes.len().is_multiple_of(4) => [bytes, &[0, 0]].concat().into(),
+        _ => bytes.into(),
+    }
+}
+
+/// What the device stores as the host's bytes.
+fn from_device(dtype: DType, f16: bool, stored: &[u8], count: usize) -> Vec<u8> {
+    let words = stored.as_chunks::<4>().0.iter().take(count);
+    match StorageType::of(dtype, f16) {
+        StorageType::Word => words.map(|word| word[0]).collect(),
+        StorageType::F16Word | StorageType::Bf16Word => words.flat_map(|word| [word[0], word[1]]).collect(),
+        _ => stored[..count * dtype.size()].to_vec(),
+    }
+}
+
+pub(crate) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Result<Storage> {
+    let data = to_device(dtype, context.caps.f16, bytes);
+    let buffer = GpuBuffer::new(context, data.len())?;
+    for (piece, part) in buffer.pieces.iter().zip(data.chunks(context.rules.block)) {
+        context.queue.write_buffer(&piece.buffer, 0, part);
+    }
+    count_upload();
+    context.faults.check(|| format!("uploading {} bytes", data.len()))?;
+    Ok(Arc::new(buffer))
+}
+
+/// A copy of buffers' bytes on its way to the host.
+struct Staged {
+    memory: HostMemory,
+    mapped: Receiver<Result<(), wgpu::BufferAsyncError>>,
+    /// When the last words of it were copied that tell which assertion failed, if they were.
+    assertions: Option<Epoch>,
+    /// Whether its memory will be written to again.
+    lent: bool,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if self.lent {
+            self.memory.unmap();
+        }
+    }
+}
+
+/// Asks for what was copied.
+fn map(Copied { memory, assertions }: Copied, lent: bool) -> Staged {
+    let (sender, mapped) = channel();
+    memory.map_async(wgpu::MapMode::Read, .., move |result| sender.give(result));
+    Staged { memory, mapped, assertions, lent }
+}
+
+/// Copies the first bytes of buffers, so many of each, and behind the first of them which assertion failed. Every copy has
+/// memory of its own: for all of them, one buffer may be too small.
+fn stage<'a>(
+    context: &Context,
+    parts: impl Iterator<Item = (&'a wgpu::Buffer, usize)>,
+) -> Result<Vec<Staged>> {
+    let mut encoder = context.device.create_command_encoder(&Default::default());
+    let (mut copies, mut all) = (Vec::new(), 0);
+    let mut failed = context.assertions.memory();
+    for (buffer, bytes) in parts {
+        let size = bytes.next_multiple_of(4).max(4) as u64;
+        let (failed, epoch) = (failed.take(), context.assertions.epoch());
+        let memory = host_memory(context, size + failed.map_or(0, |_| assertions::BYTES));
+        encoder.copy_buffer_to_buffer(buffer, 0, &memory, 0, size);
+        if let Some(failed) = failed {
+            encoder.copy_buffer_to_buffer(&failed.buffer, 0, &memory, size, assertions::BYTES);
+        }
+        copies.push(Copied { memory, assertions: failed.map(|_| epoch) });
+        all += bytes;
+    }
+    context.submit(encoder.finish());
+    let staged = copies.into_iter().map(|copied| map(copied, false)).collect();
+    context.faults.check(|| format!("reading {all} bytes"))?;
+    Ok(staged)
+}
+
+impl Staged {
+    /// The bytes, as soon as they are there. Natively somebody must wait for the device: whoever asks, if it may, or a thread of
+    /// its own. A browser does it itself.
+    async fn bytes<R>(mut self, context: &Context, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        #[cfg(not(target_arch = "wasm32"))]
+        if volta_ir::wait::may_wait() {
+            wait(context)?
+        } else {
+            wait_elsewhere(context)?
+        }
+        let failed = |why: String| {
+            context.faults.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
+                let message = format!("{}: a tensor could not be read: {why}", context.who());
+                Error::new(ErrorKind::Device, message)
+            })
+        };
+        if let Err(error) = (&mut self.mapped).await {
+            // There is nothing to undo.
+            self.lent = false;
+            return Err(failed(error.to_string()));
+        }
+        if context.injected.bad_map.swap(false, Relaxed) {
+            return Err(failed("it is not mapped".into()));
+        }
+        let view = self.memory.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
+        if let Some(epoch) = self.assertions {
+            let words = &view[view.len() - assertions::BYTES as usize..];
+            if let Some((_, error)) = context.assertions.report(context, words, epoch) {
+                return Err(error);
+            }
+        }
+        Ok(look(&view))
+    }
+}
+
+/// A tensor's first `count` elements.
+pub(crate) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<Output = Result<Vec<u8>>> {
+    let GpuBuffer { context, pieces, outlook, .. } = GpuBuffer::of(&*storage);
+    let (f16, size) = (context.caps.f16, StorageType::of(dtype, context.caps.f16).size());
+    // Of the elements, those that are in a piece.
+    let each = context.rules.block / size;
+    let some_of = move |piece: usize| (count - piece * each).min(each);
+    // Submitted now, whenever the future is asked.
+    let staged = match outlook.read() {
+        Some(copy) => Ok(vec![map(copy, true)]),
+        None => {
+            let pieces = pieces.iter().take(count.div_ceil(each).max(1)).enumerate();
+            stage(context, pieces.map(|(k, piece)| (&piece.buffer, size * some_of(k))))
+        }
+    };
+    async move {
+        let context = &GpuBuffer::of(&*storage).context;
+        let mut all = Vec::new();
+        for (k, staged) in staged?.into_iter().enumerate() {
+            let look = |stored: &[u8]| from_device(dtype, f16, stored, some_of(k));
+            let bytes = staged.bytes(context, look).await?;
+            if k == 0 { all = bytes } else { all.extend(bytes) }
+        }
+        count_read();
+        Ok(all)
+    }
+}
+
+/// The bytes of a buffer that can be copied from, for measuring. What failed is left to others.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn read_raw(context: &Context, buffer: &wgpu::Buffer) -> Result<Vec<u8>> {
+    let mut staged = stage(context, [(buffer, buffer.size() as usize)].into_iter())?.remove(0);
+    staged.assertions = None;
+    count_read();
+    crate::now(staged.bytes(context, |bytes| bytes[..buffer.size() as usize].to_vec()))
+}
+
+/// Waits for all that was submitted, and tells which assertion failed, with its number.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn failed_assertion(context: &Context) -> Result<Option<(u32, Error)>> {
+    let (staged, epoch) = match (context.assertions.look(), context.assertions.memory()) {
+        (Latest::Copied(memory, epoch), _) => (map(Copied { memory, assertions: None }, true), epoch),
+        (Latest::OnDevice, Some(failed)) => {
+            let epoch = context.assertions.epoch();
+            let mut encoder = context.device.create_command_encoder(&Default::default());
+            let memory = host_memory(context, assertions::BYTES);
+            encoder.copy_buffer_to_buffer(&failed.buffer, 0, &memory, 0, assertions::BYTES);
+            context.submit(encoder.finish());
+            (map(Copied { memory, assertions: None }, false), epoch)
+        }
+        _ => return wait(context).map(|()| None),
+    };
+    let look = |words: &[u8]| context.assertions.report(context, words, epoch);
+    crate::now(staged.bytes(context, look))
+}
+
+/// Waits for all that was submitted; an error if an assertion failed in it.
+pub(crate) fn synchronize(context: &Context) -> Result<()> {
+    #[cfg(not(target_arch = "wasm32"))]
+    return failed_assertion(context)?.map_or(Ok(()), |(_, error)| Err(error));
+    #[cfg(target_arch = "wasm32")]
+    wait(context)
+}
+
+/// Waits for all that was submitted.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn wait(context: &Context) -> Result<()> {
+    /// How long to ask again and again: what is nearly done is there sooner than a sleeping thread wakes up.
+    const PATIENCE: Duration = Duration::from_millis(2);
+    /// How long to wait for the device before asking whether that is still wanted.
+    const ASK_AGAIN: Duration = Duration::from_millis(50);
+    let _span = volta_ir::telemetry::span("wait");
+    let waiting = || "waiting for the device".to_string();
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        match context.device.poll(wgpu::PollType::Poll) {
+            Ok(status) if status.is_queue_empty() => return context.faults.check(waiting),
+            Ok(_) if encode_one(context) => {}
+            Ok(_) => std::hint::spin_loop(),
+            Err(_) => break,
+        }
+    }
+    let waited = loop {
+        if !is_interruptible() {
+            break context.device.poll(wgpu::PollType::wait_indefinitely());
+        }
+        // What is submitted runs to its end, whoever waits for it.
+        check_interrupt()?;
+        match context.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(ASK_AGAIN) }) {
+            Err(wgpu::PollError::Timeout) => {}
+            waited => break waited,
+        }
+    };
+    context.faults.check(waiting)?;
+    waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("{}: {e}", context.who())))
+}
+
+/// Has another thread wait for all that was submitted: answers are given there, and wake up whoever asked for them.
+#[cfg(not(target_arch = "wasm32"))]
+fn wait_elsewhere(context: &Context) -> Result<()> {
+    let device = context.device.clone();
+    // If the device is lost, those who asked are told so instead.
+    let waiting = move || drop(device.poll(wgpu::PollType::wait_indefinitely()));
+    let thread = std::thread::Builder::new().name("volta-read".into()).spawn(waiting);
+    thread.map(drop).map_err(|e| {
+        let message = format!("{}: there is no thread to wait for a tensor: {e}", context.who());
+        Error::new(ErrorKind::Device, message)
+    })
+}
+
+/// A tab cannot wait.
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn wait(_: &Context) -> Result<()> {
+    Err(Error::new(ErrorKind::Device, "a browser cannot wait for a GPU"))
+}

@@ -1,0 +1,77 @@
+//! What a device must be able to do: hold memory, and run plans.
+
+use super::Plan;
+use super::memory::DeviceLimits;
+use crate::buffer::Storage;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+
+/// A value that may differ from run to run without changing the plan.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument {
+    Number(Scalar),
+    Key([u32; 2]),
+}
+
+/// Elements on their way to the host.
+pub type Reading = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send>>;
+
+pub trait Executor: Send + Sync {
+    /// How plans must lay out memory here.
+    fn rules(&self) -> Result<DeviceLimits>;
+
+    /// Changes when the device was lost and opened anew, or tuned: programs made before are of no use then.
+    fn generation(&self) -> Result<u64>;
+
+    /// Whether it computes while the host goes on.
+    fn is_async(&self) -> bool {
+        false
+    }
+
+    /// Why it does not compute in `dtype`, if it does not.
+    fn unsupported_reason(&self, dtype: DType) -> Option<String>;
+
+    /// Copies elements to the device.
+    fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage>;
+
+    /// Copies a buffer's first `count` elements to the host. A device that is busy may still have to write them.
+    fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading;
+
+    /// The bytes of memory that can be had here, if the system tells.
+    fn memory(&self) -> Result<Option<u64>>;
+
+    /// Waits until everything that was asked for is done.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Makes a plan ready to run many times; `guarded` runs are checked, kernel by kernel.
+    fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>>;
+}
+
+/// A plan made ready by its executor.
+pub trait Program: Send + Sync {
+    /// Whether its device is gone, and the program with it.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    /// Runs it. From where `begun` is set on, inputs that the plan was given may
+    /// have been written, and nobody stops it any more.
+    fn run(
+        &self,
+        plan: &Plan,
+        inputs: &[Storage],
+        arguments: &[Argument],
+        begun: &Cell<bool>,
+    ) -> Result<Outcome>;
+}
+
+/// What comes of a run.
+pub struct Outcome {
+    /// The plan's outputs, in order.
+    pub outputs: Vec<Storage>,
+    /// An assertion that did not hold, if that is known already.
+    pub failed: Option<Error>,
+}

@@ -1,0 +1,348 @@
+//! Gives every stored value its place: outputs get buffers of their own (or the memory of an input that nobody
+//! needs any more), everything else shares one arena. That has several regions: a product's result lies in another region than
+//! what the product reads, so that a kernel may take for granted that nobody writes to that memory meanwhile.
+
+use super::arena::{self, Allocation};
+use super::graph::PlanGraph;
+use super::kernel::{Kernel, KernelBody, MapKernel, Slot};
+use crate::dtype::DType;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
+
+/// Where a slot's memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Not in memory.
+    Nowhere,
+    /// The plan's input of that number: it is that, or has its memory when nobody needs that any more.
+    Input(usize),
+    /// The plan's output of that number.
+    Output(usize),
+    /// An address in the arena.
+    Arena(usize),
+}
+
+#[derive(Clone)]
+pub struct Layout {
+    pub places: Vec<Place>,
+    /// Bytes of the arena's blocks.
+    pub arena: Vec<usize>,
+    /// Nodes whose values the plan takes, in order.
+    pub inputs: Vec<Slot>,
+    pub outputs: Vec<Output>,
+    /// The most bytes in use at once: inputs, outputs and the arena's live part.
+    pub peak_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    pub slot: Slot,
+    pub bytes: usize,
+    /// The input whose memory it takes over.
+    pub over: Option<usize>,
+}
+
+/// What a device asks of a plan's kernels and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceLimits {
+    /// Every piece of the arena starts at a multiple of this.
+    pub alignment: usize,
+    /// The arena comes in blocks of so many bytes: a piece lies inside of one, or starts with one.
+    pub block: usize,
+    /// Regions that the blocks are shared out to.
+    pub regions: usize,
+    /// How many slots a kernel can see.
+    pub slots: usize,
+    /// How long a row may be that one kernel folds and then walks along again, if there are not many rows: whoever
+    /// folds a row must stay together.
+    pub max_fused_row: usize,
+    /// Under so many rows, whoever folds them shares each of them among many, and cannot write every element besides.
+    pub min_rows_unsplit: usize,
+    /// Whether a kernel that walks over rows may also reduce columns.
+    pub columns: bool,
+    /// Whether products compute an operand as they read it, if that is quickly done.
+    pub prologues: bool,
+    /// Whether kernels that leave room for others run side by side.
+    pub horizontal_fusion: bool,
+    /// Bytes of an element of each type.
+    pub sizes: [usize; DType::ALL.len()],
+}
+
+impl DeviceLimits {
+    pub fn bytes(&self, graph: &PlanGraph, slot: Slot) -> usize {
+        graph.nodes[slot].shape.numel() * self.sizes[graph.nodes[slot].dtype as usize]
+    }
+
+    /// From a block to the next one of its region: the blocks of regions alternate, those of plans first, then one for what
+    /// kernels set aside.
+    pub fn region_period(&self) -> usize {
+        self.regions + 1
+    }
+
+    /// Where byte `at` of a region is in the arena.
+    pub fn address(&self, shelf: usize, at: usize) -> usize {
+        (at / self.block * self.region_period() + shelf) * self.block + at % self.block
+    }
+
+    /// Notes the blocks of a region of which `bytes` are needed.
+    pub fn count_blocks(&self, shelf: usize, bytes: usize, blocks: &mut Vec<usize>) {
+        for turn in 0..bytes.div_ceil(self.block) {
+            let number = turn * self.region_period() + shelf;
+            blocks.resize(blocks.len().max(number + 1), 0);
+            blocks[number] = (bytes - turn * self.block).min(self.block);
+        }
+    }
+}
+
+impl Layout {
+    pub fn arena_bytes(&self) -> usize {
+        self.arena.iter().sum()
+    }
+}
+
+pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits) -> Layout {
+    let bytes = |slot: Slot| rules.bytes(graph, slot);
+    let count = graph.nodes.len();
+    let mut places = vec![Place::Nowhere; count];
+    // The wave in which a slot is read for the last time, and how many read it then.
+    let mut last_read = vec![(0, 0); count];
+    let mut inputs = Vec::new();
+    for kernel in kernels {
+        for slot in kernel.reads() {
+            let (last, readers) = &mut last_read[slot];
+            *readers = if *last == kernel.wave { *readers + 1 } else { 1 };
+            *last = kernel.wave;
+            if graph.nodes[slot].input && places[slot] == Place::Nowhere {
+                places[slot] = Place::Input(inputs.len());
+                inputs.push(slot);
+            }
+        }
+    }
+    let mut outputs = Vec::new();
+    let mut taken = vec![false; inputs.len()];
+    let mut pieces: Vec<Allocation> = Vec::new();
+    // The regions of those that are in the arena.
+    let mut regions: Vec<Option<usize>> = vec![None; count];
+    // Slots that have the memory of another one.
+    let mut shared: Vec<(Slot, Slot)> = Vec::new();
+    let mut dying = Dying::default();
+    // Inputs that were given away and are read for the last time: their memory is as good as the arena's then.
+    let given = |slot: &Slot| graph.nodes[*slot].donated;
+    inputs.iter().filter(|&slot| given(slot)).for_each(|&slot| dying.add(last_read[slot].0, slot));
+    let mut idle = Idle::default();
+    for kernel in kernels {
+        let now = kernel.wave;
+        for slot in dying.before(now) {
+            if let Place::Input(input) = places[slot]
+                && !taken[input]
+            {
+                idle.push(input, bytes(inputs[input]));
+            }
+        }
+        let inner = hidden_product(kernel, graph, &bytes);
+        let new = |places: &[Place], slot: Slot| places[slot] == Place::Nowhere && Some(slot) != inner;
+        // First whoever is made of an input: an update then takes the memory of the value it replaces, step after step,
+        // though the kernel may have other results before it, such as a gradient.
+        let mut over_of: HashMap<Slot, usize> = HashMap::new();
+        let kept: Vec<Slot> =
+            kernel.writes().into_iter().filter(|&s| graph.nodes[s].keep && new(&places, s)).collect();
+        if let KernelBody::Map(maps) = &kernel.body
+            && !kept.is_empty()
+        {
+            let uses = Uses::of(maps);
+            for made_of_it in [true, false] {
+                for &slot in &kept {
+                    if over_of.contains_key(&slot) {
+                        continue;
+                    }
+                    let wave = kernel.wave;
+                    if let Some(input) =
+                        donor(graph, &uses, wave, slot, made_of_it, &places, &last_read, &taken)
+                    {
+                        taken[input] = true;
+                        over_of.insert(slot, input);
+                    }
+                }
+            }
+        }
+        for slot in kernel.writes() {
+            if !new(&places, slot) {
+                continue;
+            }
+            if graph.nodes[slot].keep {
+                places[slot] = Place::Output(outputs.len());
+                let over = over_of.get(&slot).copied();
+                outputs.push(Output { slot, bytes: bytes(slot), over });
+            } else {
+                let last = last_read[slot].0.max(now);
+                // The memory of an input serves what is not much smaller, too.
+                if let Some(input) = idle.take(bytes(slot)..=2 * bytes(slot)) {
+                    places[slot] = Place::Input(input);
+                    dying.add(last, slot);
+                } else {
+                    // Where in the arena is known when all pieces are.
+                    places[slot] = Place::Arena(0);
+                    let shelf = shelf(kernel, rules, &regions);
+                    regions[slot] = Some(shelf);
+                    pieces.push(Allocation { slot, bytes: bytes(slot), from: now, to: last, shelf });
+                }
+            }
+        }
+        if let Some(product) = inner {
+            // The epilogue overwrites the product element by element.
+            let result = kernel.maps().next().expect("an epilogue").stores[0].access.slot;
+            shared.push((product, result));
+        }
+    }
+    let arena = arena::place(pieces, rules, |slot, at| places[slot] = Place::Arena(at));
+    for (slot, with) in shared {
+        places[slot] = places[with];
+    }
+    let taken: usize = inputs.iter().map(|&s| bytes(s)).sum();
+    let more: usize = outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes).sum();
+    let peak_bytes = taken + more + arena.iter().sum::<usize>();
+    Layout { places, arena, inputs, outputs, peak_bytes }
+}
+
+/// Slots in the memory of inputs that nobody else asks for, by the wave in which they are read for the last time.
+#[derive(Default)]
+struct Dying {
+    /// In each wave, with their numbers in the order in which they were added.
+    turns: BTreeMap<usize, Vec<(usize, Slot)>>,
+    count: usize,
+}
+
+impl Dying {
+    fn add(&mut self, last: usize, slot: Slot) {
+        self.turns.entry(last).or_default().push((self.count, slot));
+        self.count += 1;
+    }
+
+    /// Takes those that nobody reads from a wave on, in the order in which they were added.
+    fn before(&mut self, turn: usize) -> impl Iterator<Item = Slot> + use<> {
+        let rest = self.turns.split_off(&turn);
+        let mut gone: Vec<(usize, Slot)> =
+            std::mem::replace(&mut self.turns, rest).into_values().flatten().collect();
+        gone.sort_unstable();
+        gone.into_iter().map(|(_, slot)| slot)
+    }
+}
+
+/// Inputs whose memory is free.
+#[derive(Default)]
+struct Idle {
+    /// With their bytes.
+    all: Vec<(usize, usize)>,
+    /// Bytes, and places in the list.
+    by_bytes: BTreeSet<(usize, usize)>,
+}
+
+impl Idle {
+    fn push(&mut self, input: usize, bytes: usize) {
+        self.by_bytes.insert((bytes, self.all.len()));
+        self.all.push((bytes, input));
+    }
+
+    /// Takes the smallest one of such a size.
+    fn take(&mut self, bytes: RangeInclusive<usize>) -> Option<usize> {
+        let (least, most) = bytes.into_inner();
+        let &(bytes, place) = self.by_bytes.range((least, 0)..=(most, usize::MAX)).next()?;
+        self.by_bytes.remove(&(bytes, place));
+        let last = self.all.len() - 1;
+        if place < last {
+            let moved = self.all[last].0;
+            self.by_bytes.remove(&(moved, last));
+            self.by_bytes.insert((moved, place));
+        }
+        Some(self.all.swap_remove(place).1)
+    }
+}
+
+/// Which of several programs write a slot, and how many read one.
+struct Uses<'m> {
+    writers: HashMap<Slot, &'m MapKernel>,
+    readers: HashMap<Slot, usize>,
+}
+
+impl Uses<'_> {
+    fn of(maps: &[MapKernel]) -> Uses<'_> {
+        let mut uses = Uses { writers: HashMap::new(), readers: HashMap::new() };
+        for map in maps {
+            for store in &map.stores {
+                uses.writers.entry(store.access.slot).or_insert(map);
+            }
+            let mut slots: SmallVec<[Slot; 16]> = map.reads().map(|a| a.slot).collect();
+            slots.sort_unstable();
+            slots.dedup();
+            slots.into_iter().for_each(|slot| *uses.readers.entry(slot).or_default() += 1);
+        }
+        uses
+    }
+}
+
+/// Where a kernel's results belong: those of a product and its like on the first region that it does not read from.
+fn shelf(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -> usize {
+    if !matches!(kernel.body, KernelBody::Native(_)) {
+        return 0;
+    }
+    let read: Vec<usize> = kernel.reads().into_iter().filter_map(|slot| regions[slot]).collect();
+    (0..rules.regions).find(|shelf| !read.contains(shelf)).unwrap_or(0)
+}
+
+/// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements
+/// are as large; and no other result is a copy of it.
+fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> usize) -> Option<Slot> {
+    let KernelBody::Native(s) = &kernel.body else { return None };
+    let epilogue = s.epilogue.as_ref()?;
+    let product = s.output.slot;
+    let result = epilogue.stores.first()?.access.slot;
+    let alike = graph.nodes[product].dtype == graph.nodes[result].dtype && bytes(product) == bytes(result);
+    let copied = epilogue.stores[1..].iter().any(|s| epilogue.copied_slot(s.value) == Some(product));
+    (alike && !copied && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
+}
+
+/// An input that `slot` may overwrite: given away, read for the last time, here alone, and only where it is written. If asked
+/// for, one that it is made of.
+#[expect(clippy::too_many_arguments, reason = "what is known so far of the layout")]
+fn donor(
+    graph: &PlanGraph,
+    uses: &Uses,
+    turn: usize,
+    slot: Slot,
+    made_of_it: bool,
+    places: &[Place],
+    last_read: &[(usize, usize)],
+    taken: &[bool],
+) -> Option<usize> {
+    let map = *uses.writers.get(&slot)?;
+    let store = map.stores.iter().find(|s| s.access.slot == slot)?;
+    let written = &store.access.position;
+    let sources = map.slots_behind(store.value);
+    // Invocations without an element of their own compute the last one once more, perhaps when it is overwritten: nobody looks at
+    // that, unless something is asserted of it.
+    if map.outer != map.extents.len() || map.asserts() {
+        return None;
+    }
+    // What is only copied is read when it is stored, perhaps behind this one.
+    let copied = |candidate: Slot| {
+        map.stores.iter().any(|s| s.access.slot != slot && map.copied_slot(s.value) == Some(candidate))
+    };
+    let fits = |candidate: &Slot| {
+        let node = &graph.nodes[*candidate];
+        // This one reads it.
+        let elsewhere = uses.readers.get(candidate).is_some_and(|&programs| programs > 1);
+        node.donated
+            && (!made_of_it || sources.contains(candidate))
+            && node.dtype == graph.nodes[slot].dtype
+            && node.shape.numel() == graph.nodes[slot].shape.numel()
+            && last_read[*candidate] == (turn, 1)
+            && !elsewhere
+            && !copied(*candidate)
+            && map.reads().filter(|a| a.slot == *candidate).all(|a| a.position == *written)
+    };
+    map.reads().map(|a| a.slot).filter(fits).find_map(|s| match places[s] {
+        Place::Input(k) if !taken[k] => Some(k),
+        _ => None,
+    })
+}

@@ -1,0 +1,281 @@
+//! The engine: what is asked for is captured, its plan compiled or found, run, and the values handed
+//! to their nodes.
+
+mod cache;
+mod capture;
+mod devices;
+mod dry_run;
+#[cfg(all(test, feature = "gpu", not(target_arch = "wasm32")))]
+mod gpu_tests;
+#[cfg(test)]
+mod interrupt_tests;
+mod poison;
+mod settings;
+
+pub(crate) use dry_run::assume;
+pub use dry_run::plan_only;
+pub use settings::{guards_enabled, set_guards, with_fusion};
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::graph::{Buffer, Node, Storage, forget_recorded, recorded, recycle, register, take_pending};
+use crate::plan::Plan;
+use crate::plan::executor::{Executor, Outcome, Program};
+use crate::plan::report::PlanReport;
+use crate::telemetry::{count_compile, count_kernels, count_replay, span};
+use cache::Cache;
+use capture::Capture;
+use poison::DonationGuard;
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+struct Prepared {
+    plan: Arc<Plan>,
+    program: Box<dyn Program>,
+}
+
+#[derive(Default)]
+struct Engine {
+    plans: Cache<Prepared>,
+    capture: Capture,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Arc<Prepared>>> = const { RefCell::new(None) };
+    /// How often a device has begun with a part of this thread's forward pass.
+    static BEGUN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Serialises plan execution: inputs may be overwritten while a plan runs.
+fn engine() -> MutexGuard<'static, Engine> {
+    static ENGINE: OnceLock<Mutex<Engine>> = OnceLock::new();
+    // A panic in a kernel leaves the engine usable: captures start from nothing.
+    ENGINE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn executor(device: Device) -> Result<&'static dyn Executor> {
+    volta_ir::environment::check()?;
+    match device {
+        Device::Cpu => Ok(volta_cpu::executor()),
+        #[cfg(feature = "gpu")]
+        Device::Gpu(index) => volta_gpu::executor(index),
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(_) => Err(devices::no_gpus()),
+    }
+}
+
+/// An error if these values were overwritten by a run that failed, or never computed.
+pub(crate) fn check_values(values: &dyn Buffer) -> Result<()> {
+    poison::check(values)?;
+    dry_run::check(values)
+}
+
+/// Computes these nodes.
+pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
+    let roots: Vec<Arc<Node>> = nodes.iter().map(|n| (*n).clone()).collect();
+    run(roots, Vec::new())
+}
+
+/// Computes this node, and those `beside` it; what is a view of something stays one.
+pub(crate) fn realize_with(node: &Arc<Node>, others: Vec<Arc<Node>>) -> Result<()> {
+    run(vec![node.clone()], others)
+}
+
+/// Recorded nodes from which on a device may begin while more of them are recorded. Each further part of a forward pass is
+/// twice as long: devices take longer for a node than the host does, and what lies between two parts is stored.
+const FIRST_CHUNK_NODES: usize = 32;
+
+/// Lets a device that works beside the host begin with what is recorded so far, if that is much, or if it has begun with
+/// what came before. Whether it does.
+pub(crate) fn submit_early(node: &Arc<Node>) -> Result<bool> {
+    let has_begun = BEGUN.replace(0) > 0;
+    submit_if(has_begun || recorded() >= FIRST_CHUNK_NODES, node, || realize(&[node]))
+}
+
+/// As [`submit_early`], in the middle of a forward pass, at the operand of a product with a result of so many elements. Where that has
+/// no less of them, the operand takes little memory until the backward pass; what is a view of something stays one.
+pub(crate) fn submit_forward_chunk(operand: &Arc<Node>, results: usize) -> Result<()> {
+    let begun = BEGUN.get();
+    let is_on_the_way = || operand.tracked && is_yet_to_come(operand);
+    let due = recorded() >> begun.min(16) >= FIRST_CHUNK_NODES
+        && operand.shape.numel() <= results
+        && is_on_the_way();
+    if submit_if(due, operand, || run(Vec::new(), vec![operand.clone()]))? {
+        BEGUN.set(begun + 1);
+    }
+    Ok(())
+}
+
+/// Recorded nodes from which on a graph is not held any longer: planning takes little time for each, but they and what they are
+/// made of take memory. A step of a large network records fewer.
+const MOST_RECORDED: usize = 1 << 16;
+
+/// Computes what is recorded so far, before more is recorded over these nodes, if that is very much. What is a view of something
+/// stays one.
+pub(crate) fn compute_much(sources: &[Arc<Node>]) -> Result<()> {
+    if recorded() < MOST_RECORDED || dry_run::is_on() {
+        return Ok(());
+    }
+    let mut nodes = take_pending();
+    nodes.extend(sources.iter().cloned());
+    run(Vec::new(), nodes)
+}
+
+/// Whether it is, or is a view of, something that is yet to be computed.
+fn is_yet_to_come(node: &Arc<Node>) -> bool {
+    let mut node = node.clone();
+    while node.storage().is_none() && node.leaf.is_none() {
+        if !node.op.is_movement() && !node.op.is_alias() {
+            return true;
+        }
+        let source = node.sources()[0].clone();
+        node = source;
+    }
+    false
+}
+
+fn submit_if(due: bool, node: &Arc<Node>, begin: impl FnOnce() -> Result<()>) -> Result<bool> {
+    let alone = guards_enabled() || dry_run::is_on();
+    let begins = due && !alone && executor(node.device)?.is_async();
+    if begins {
+        begin()?;
+    }
+    Ok(begins)
+}
+
+/// Computes these nodes and all that this thread has pending and still holds.
+pub(crate) fn realize_with_pending(nodes: &[Arc<Node>]) -> Result<()> {
+    run(nodes.to_vec(), take_pending())
+}
+
+/// Runs one plan for each device that has something to compute; no graph reaches across devices.
+fn run(mut roots: Vec<Arc<Node>>, mut pending: Vec<Arc<Node>>) -> Result<()> {
+    while let Some(device) = roots.first().or(pending.first()).map(|n| n.device) {
+        let take = |nodes: &mut Vec<Arc<Node>>| -> Vec<Arc<Node>> {
+            if nodes.iter().all(|n| n.device == device) {
+                return std::mem::take(nodes);
+            }
+            nodes.extract_if(.., |n| n.device == device).collect()
+        };
+        let (here, waiting) = (take(&mut roots), take(&mut pending));
+        if let Err(error) = run_on(device, here, waiting) {
+            pending.iter().for_each(register);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
+    crate::interrupt::check_not_asking()?;
+    let mut engine = engine();
+    let Engine { plans, capture } = &mut *engine;
+    let result = compute(plans, capture, device, roots, pending);
+    // Views, rules and what has stand-ins stay pending, and are looked at again next time.
+    capture.still_pending().for_each(register);
+    let gone = std::mem::take(&mut capture.nodes);
+    capture.clear();
+    drop(engine);
+    recycle(gone);
+    forget_recorded();
+    result
+}
+
+fn compute(
+    plans: &mut Cache<Prepared>,
+    capture: &mut Capture,
+    device: Device,
+    roots: Vec<Arc<Node>>,
+    pending: Vec<Arc<Node>>,
+) -> Result<()> {
+    let guarded = guards_enabled();
+    // A guard names one op, so each has a kernel of its own.
+    let fuse = settings::fusion_enabled() && !guarded;
+    let executor = executor(device)?;
+    let capturing = span("capture");
+    capture.collect(
+        roots,
+        pending,
+        [
+            u64::from(fuse) | if guarded { capture::GUARDED } else { 0 },
+            device_number(device),
+            executor.generation()?,
+        ],
+    );
+    drop(capturing);
+    if capture.nothing_to_do() {
+        return Ok(());
+    }
+    capture.check_inputs()?;
+    let prepared = match plans.get(&capture.key) {
+        Some(found) => {
+            count_replay();
+            found.clone()
+        }
+        None => {
+            let nodes = &capture.nodes;
+            let planning = span("plan");
+            let plan = crate::plan::compile(capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
+            drop(planning);
+            dry_run::look(&plan)?;
+            // Programs of a device that was lost hold on to it.
+            plans.retain(|prepared| !prepared.program.is_lost());
+            let preparing = span("prepare");
+            let program = executor.prepare(&plan, guarded)?;
+            drop(preparing);
+            let prepared = Arc::new(Prepared { plan: Arc::new(plan), program });
+            count_compile();
+            plans.insert(&capture.key, prepared.clone());
+            prepared
+        }
+    };
+    LAST.set(Some(prepared.clone()));
+    #[cfg(all(feature = "gpu", not(target_arch = "wasm32")))]
+    crate::telemetry::record_plan(device, &prepared.plan);
+    let plan = &*prepared.plan;
+    let inputs: Vec<Storage> = plan.layout.inputs.iter().map(|&n| capture.take_input(n)).collect();
+    let arguments: Vec<_> = plan.arguments.iter().map(|&n| capture::argument(&capture.nodes[n].op)).collect();
+    count_kernels(plan.kernels.len() as u64);
+    let Outcome { outputs, failed } = {
+        let _running = span("run");
+        let lent = DonationGuard::by(capture);
+        crate::telemetry::set_device(device);
+        let outcome = prepared.program.run(plan, &inputs, &arguments, &lent.begun)?;
+        lent.returned();
+        outcome
+    };
+    drop(inputs);
+    capture.assign_outputs(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
+    // What was computed is there, though not what was meant.
+    failed.map_or(Ok(()), Err)
+}
+
+/// Computes what this thread has recorded and still holds, and waits until all devices that were used have done everything: for
+/// measuring, as nothing else needs it. An index that was out of bounds, or a division of integers by zero, is the error of
+/// whoever waits for the device next.
+#[track_caller]
+pub fn synchronize() -> Result<()> {
+    let _call = crate::call::Call::enter("synchronize");
+    let computed = realize_with_pending(&[]);
+    // All are waited for, also if one has failed.
+    let waited: Vec<Result<()>> = devices::gpus_in_use().into_iter().map(Device::synchronize).collect();
+    waited.into_iter().fold(computed, Result::and)
+}
+
+fn device_number(device: Device) -> u64 {
+    match device {
+        Device::Cpu => 0,
+        Device::Gpu(index) => 1 + index as u64,
+    }
+}
+
+/// Looks at the plan that ran last on this thread: for tests of Volta's own crates.
+#[doc(hidden)]
+pub fn with_last_plan<R>(look: impl FnOnce(&Plan) -> R) -> R {
+    LAST.with_borrow(|last| look(&last.as_ref().expect("a plan ran").plan))
+}
+
+/// The plan that ran last on this thread.
+pub fn last_plan() -> Option<PlanReport> {
+    LAST.with_borrow(|last| last.as_ref().map(|p| PlanReport::of(&p.plan)))
+}
