@@ -74,12 +74,6 @@ fn narrow(wide: *const f32, output: &Operand, bind: Bindings) {
     }
 }
 
-/// The first element of an operand.
-pub(super) fn start<T>(operand: &Operand, bind: Bindings) -> *const T {
-    // SAFETY: the operand's view starts inside its slot.
-    unsafe { bind.slots[operand.slot].0.cast_const().cast::<T>().offset(operand.offset) }
-}
-
 /// The position of item `item` of the leading axes of a view, in elements from its start.
 fn item_offset(operand: &Operand, axes: usize, mut item: usize) -> isize {
     let mut offset = 0;
@@ -104,8 +98,8 @@ fn matmul(kernel: &NativeKernel, target: *mut u8, epilogue: Option<&Map>, bind: 
         ($t:ty, $acc:ty) => {{
             let target = super::interpreter::SlotPointer(target);
             let (first_a, first_b) = (
-                super::interpreter::SlotPointer(start::<$t>(a, bind) as *mut u8),
-                super::interpreter::SlotPointer(start::<$t>(b, bind) as *mut u8),
+                super::interpreter::SlotPointer(bind.start::<$t>(a) as *mut u8),
+                super::interpreter::SlotPointer(bind.start::<$t>(b) as *mut u8),
             );
             let product = move |item: usize| -> Product<$t> {
                 // SAFETY: items of a view stay inside its slot; C has items · m · n elements.
@@ -200,7 +194,7 @@ fn int_matmul<T: Int>(
                         + j as isize * b.strides[rank - 1];
                     // SAFETY: coordinates inside the views.
                     sum = unsafe {
-                        sum.mul_add(*start::<T>(a, bind).offset(at), *start::<T>(b, bind).offset(bt))
+                        sum.mul_add(*bind.start::<T>(a).offset(at), *bind.start::<T>(b).offset(bt))
                     };
                 }
                 // SAFETY: C has items · m · n elements.
@@ -275,8 +269,8 @@ fn widen(operand: &Operand, bind: Bindings) -> Result<Option<HostBuffer>> {
     unsafe {
         let out = std::slice::from_raw_parts_mut(wide.as_ptr().cast::<f32>(), n);
         match operand.dtype {
-            DType::F16 => super::vector::load_f16(std::slice::from_raw_parts(start(operand, bind), n), out),
-            _ => super::vector::load_bf16(std::slice::from_raw_parts(start(operand, bind), n), out),
+            DType::F16 => super::vector::load_f16(std::slice::from_raw_parts(bind.start(operand), n), out),
+            _ => super::vector::load_bf16(std::slice::from_raw_parts(bind.start(operand), n), out),
         }
     }
     Ok(Some(wide))
@@ -298,7 +292,7 @@ fn attention_shape(kernel: &NativeKernel, causal: bool, scale: f64) -> Attention
 
 fn rows<T>(operand: &Operand, bind: Bindings) -> Rows<T> {
     let s = &operand.strides;
-    Rows { data: start(operand, bind), batch: s[0], head: s[1], row: s[2], col: s[3] }
+    Rows { data: bind.start(operand), batch: s[0], head: s[1], row: s[2], col: s[3] }
 }
 
 fn attend(kernel: &NativeKernel, causal: bool, scale: f64, bind: Bindings) {
@@ -337,7 +331,7 @@ fn attend_back(kernel: &NativeKernel, causal: bool, scale: f64, bind: Bindings) 
     let mask = places[2].end();
     by_type!(kernel.output.dtype, T => {
         let out = bind.slots[kernel.output.slot].0.cast::<T>();
-        let forward = start::<T>(&o[3], bind);
+        let forward = bind.start::<T>(&o[3]);
         // SAFETY: the packed result lies flat, as the op lays it out.
         unsafe {
             let [dq, dk, dv] = places.map(|place| gradient_rows(out.add(place.first()), &place));

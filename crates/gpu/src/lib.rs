@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `device` | finds adapters, opens one, reports its errors; injects faults for tests |
 //! | `memory` | buffers and their pool, transfers, read-backs that are prefetched, how types are stored |
+//! | `caps` `dispatch` | what an adapter can do; what a dispatch is |
 //! | `lower` | turns a plan into dispatches: chooses kernels, fuses small ones side by side or in series, binds memory |
 //! | `chunking` | splits kernels whose tensors exceed the limits of a binding |
 //! | `codegen` | generates WGSL from fused loops; links the functions that shaders use |
@@ -14,9 +15,11 @@
 //! | `tune` | measures variants of a kernel and keeps the fastest |
 //! | `raw` | a device, buffers and tensors without the engine |
 
+mod caps;
 mod chunking;
 mod codegen;
 mod device;
+mod dispatch;
 mod kernels;
 mod lower;
 mod memory;
@@ -27,9 +30,10 @@ mod snapshots;
 #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a tab cannot wait for what it measures"))]
 mod tune;
 
+pub use caps::AdapterKind;
 #[cfg(not(target_arch = "wasm32"))]
 pub use device::adapter::adapters;
-pub use device::adapter::{Adapter, AdapterKind, adapters_async};
+pub use device::adapter::{Adapter, adapters_async};
 #[cfg(not(target_arch = "wasm32"))]
 pub use tune::tune;
 pub use tune::{Tuned, Tuning};

@@ -2,12 +2,12 @@
 //! change of a generator is read as a difference; and those for tensor cores, which no software adapter has, are
 //! validated and translated as the driver's front end would.
 
-use super::device::adapter::AdapterKind;
-use super::lower::dispatch::Caps;
+use super::caps::AdapterKind;
+use super::codegen::shader::Shader;
+use super::lower::submission::CostModel;
 use super::lower::{CompileMode, LoweringTarget, lower_plan};
-use super::runtime::pipeline::Shader;
-use super::runtime::submission::CostModel;
-use super::tune::Selections;
+use crate::caps::Caps;
+use crate::lower::selections::Selections;
 use naga::valid::Capabilities;
 use std::path::Path;
 use volta::optim::Adam;

@@ -3,7 +3,6 @@
 use super::{Number, by_number};
 use crate::gemm::vectorized;
 use crate::interpreter::{Bindings, SlotPointer};
-use crate::native_kernels::start;
 use crate::threads::parallel_for;
 use half::{bf16, f16};
 use std::hint::select_unpredictable;
@@ -35,7 +34,7 @@ pub(crate) fn max_pool_index(kernel: &NativeKernel, attrs: PoolAttrs, bind: Bind
     };
     let reached: Vec<std::ops::Range<usize>> = (0..attrs.kernel[1]).map(reached).collect();
     by_number!(x.dtype, T => {
-        let origin = SlotPointer(start::<T>(x, bind).cast_mut().cast());
+        let origin = SlotPointer(bind.start::<T>(x).cast_mut().cast());
         let of_image = |t: usize| {
             let base = (t / channels) as isize * x.strides[0] + (t % channels) as isize * x.strides[1];
             let size = out_height * out_width;

@@ -10,7 +10,6 @@ pub(super) use max_pool::max_pool_index;
 pub(super) use scatter::scatter_add;
 
 use super::interpreter::{Bindings, SlotPointer};
-use super::native_kernels::start;
 use super::threads::parallel_for;
 use half::{bf16, f16};
 use std::cmp::Ordering;
@@ -150,7 +149,7 @@ pub(super) fn argsort(kernel: &NativeKernel, axis: usize, descending: bool, bind
             let first = line / behind * count * behind + line % behind;
             let value = |i: i32| {
                 // SAFETY: inside the view.
-                unsafe { *start::<T>(x, bind).offset(position(x, first + i as usize * behind)) }
+                unsafe { *bind.start::<T>(x).offset(position(x, first + i as usize * behind)) }
             };
             let values: Vec<T> = (0..count as i32).map(value).collect();
             let mut order: Vec<i32> = (0..count as i32).collect();
@@ -181,7 +180,7 @@ pub(super) fn cumsum(kernel: &NativeKernel, axis: usize, target: *mut u8, bind: 
                 let flat = first + i * behind;
                 // SAFETY: inside the view and the output; the line is this task's.
                 unsafe {
-                    sum = (*start::<T>(x, bind).offset(position(x, flat))).plus(sum);
+                    sum = (*bind.start::<T>(x).offset(position(x, flat))).plus(sum);
                     *out.get().cast::<<T as Number>::Sum>().add(flat) = sum;
                 }
             }

@@ -2,7 +2,6 @@
 
 use super::{Number, by_number, lines, position};
 use crate::interpreter::{Bindings, SlotPointer};
-use crate::native_kernels::start;
 use crate::threads::parallel_for;
 use half::{bf16, f16};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -14,10 +13,10 @@ pub(super) fn index_at(operand: &Operand, at: isize, bind: Bindings) -> i64 {
     // SAFETY: the position is the view's own.
     unsafe {
         match operand.dtype {
-            DType::I32 => i64::from(*start::<i32>(operand, bind).offset(at)),
-            DType::I64 => *start::<i64>(operand, bind).offset(at),
-            DType::U32 => i64::from(*start::<u32>(operand, bind).offset(at)),
-            _ => i64::from(*start::<u8>(operand, bind).offset(at)),
+            DType::I32 => i64::from(*bind.start::<i32>(operand).offset(at)),
+            DType::I64 => *bind.start::<i64>(operand).offset(at),
+            DType::U32 => i64::from(*bind.start::<u32>(operand).offset(at)),
+            _ => i64::from(*bind.start::<u8>(operand).offset(at)),
         }
     }
 }
@@ -75,7 +74,7 @@ pub(crate) fn scatter_add(kernel: &NativeKernel, axis: usize, target: *mut u8, b
                     // SAFETY: the index was checked; the column belongs to this task.
                     unsafe {
                         let sum = sums.add((slab * extent + k as usize) * behind + j);
-                        *sum = (*start::<T>(values, bind).offset(place(values, strides.1))).plus(*sum);
+                        *sum = (*bind.start::<T>(values).offset(place(values, strides.1))).plus(*sum);
                     }
                 }
             }
@@ -89,8 +88,8 @@ pub(crate) fn scatter_add(kernel: &NativeKernel, axis: usize, target: *mut u8, b
                     // SAFETY: a line of each view, and of the output, which is this task's.
                     let (indices, values, sums) = unsafe {
                         (
-                            from_raw_parts(start::<i32>(index, bind).offset(first(strides.0, line)), count),
-                            from_raw_parts(start::<T>(values, bind).offset(first(strides.1, line)), count),
+                            from_raw_parts(bind.start::<i32>(index).offset(first(strides.0, line)), count),
+                            from_raw_parts(bind.start::<T>(values).offset(first(strides.1, line)), count),
                             from_raw_parts_mut(target.get().cast::<<T as Number>::Sum>().add(line * extent), extent),
                         )
                     };

@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use volta_ir::op::ReduceOp;
 use volta_ir::plan::executor::Argument;
-use volta_ir::plan::kernel::{MapKernel, Slot, Step};
+use volta_ir::plan::kernel::{MapKernel, Operand, Slot, Step};
 
 /// About this many lanes make a task; a function of the shape only, so that results do not depend on threads.
 const TASK_LANES: usize = 1 << 16;
@@ -71,6 +71,14 @@ pub(crate) struct Bindings<'a> {
     pub slots: &'a [SlotPointer],
     pub arguments: &'a [Argument],
     pub failures: &'a Failures,
+}
+
+impl Bindings<'_> {
+    /// The first element of an operand.
+    pub fn start<T>(self, operand: &Operand) -> *const T {
+        // SAFETY: the operand's view starts inside its slot.
+        unsafe { self.slots[operand.slot].0.cast_const().cast::<T>().offset(operand.offset) }
+    }
 }
 
 /// A kernel made ready.

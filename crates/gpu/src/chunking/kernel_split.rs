@@ -5,11 +5,12 @@
 //! front of it say where they go, and add up what is computed in several passes.
 
 use super::loops::{self, ChunkLayout, VisibleChunks};
+use crate::caps::Caps;
+use crate::codegen::storage_type::suffix;
+use crate::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
 use crate::kernels::attention;
 use crate::kernels::gemm::Digits;
-use crate::lower::dispatch::{Binding, Caps, ComputeType, Dispatch, Lowered, Memory};
 use crate::lower::kernel_select;
-use crate::memory::storage_type::suffix;
 use std::fmt::Write;
 use std::ops::Range;
 use volta_ir::dtype::DType;

@@ -7,7 +7,7 @@ use super::elementwise::{is_wide, uniforms};
 use super::row_blocking::varies;
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch};
-use crate::lower::dispatch::{AbsMax, ComputeType, Dispatch};
+use crate::dispatch::{AbsMax, ComputeType, Dispatch};
 use std::fmt::Write;
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::{MapKernel, Slot, Step, Value};

@@ -5,7 +5,7 @@ use super::multi_tensor::{self, Table};
 use super::row_blocking;
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch, Uniform, can_be_wide};
-use crate::lower::dispatch::Dispatch;
+use crate::dispatch::Dispatch;
 use volta_ir::plan::kernel::{Access, MapKernel, Step, Value};
 
 /// Whether invocations compute four neighbours of the innermost loop.

@@ -4,7 +4,7 @@
 use super::code::{Arguments, Name, Place, Writer, innermost, split_index, store_two};
 use super::expression::rounded;
 use super::slots::Slots;
-use crate::lower::dispatch::ComputeType;
+use crate::dispatch::ComputeType;
 use volta_ir::plan::kernel::{MapKernel, Operand, Step};
 
 /// Whether runs of so many results, from a multiple of it on, stand in one row of the epilogue's.

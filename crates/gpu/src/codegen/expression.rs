@@ -1,7 +1,7 @@
 //! The WGSL expression of every elementwise op, by the lane it is computed in.
 
-use crate::lower::dispatch::ComputeType;
-use crate::memory::storage_type::suffix;
+use crate::codegen::storage_type::suffix;
+use crate::dispatch::ComputeType;
 use volta_ir::dtype::{DType, Scalar};
 use volta_ir::op::{BinaryOp, ReduceOp, UnaryOp};
 

@@ -53,7 +53,7 @@ fn passes_on(step: &Step, small: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lower::dispatch::Caps;
+    use crate::caps::Caps;
     use crate::snapshots::{numbers, shaders};
     use volta::Tensor;
     use volta::{Device, default_device, with_device};

@@ -5,7 +5,7 @@ use super::code::{Name, Writer};
 use super::expression as expr;
 use super::reduce::{Reduce, Shader, lane_dtype};
 use super::thread_group::Shared;
-use crate::lower::dispatch::{ComputeType, Memory};
+use crate::dispatch::{ComputeType, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::op::ReduceOp;
 use volta_ir::plan::kernel::{LoopLevel, Step, Value};

@@ -6,13 +6,14 @@
 //! reduces many tensors at once, and `multi_tensor` writes programs that are equal for many tensors only once. `absmax` keeps
 //! the largest of a matrix's rows and columns while it is written.
 //!
-//! `code` writes the instructions, `expression` the ops, `slots` names the memory. `epilogue` is the program that runs on a
+//! `storage_type` tells how each type lies in memory. `code` writes the instructions, `expression` the ops, `slots` names the memory. `epilogue` is the program that runs on a
 //! product's results, `prologue` the one that computes its operands as they are read. `shader` adds the declarations of
 //! memory, and `wgsl` the functions that are called.
 
 mod absmax;
 mod code;
 mod column_reduce;
+pub(super) mod count_nonfinite;
 mod elementwise;
 mod epilogue;
 mod expression;
@@ -28,10 +29,12 @@ pub(super) mod shader;
 mod single_pass_reduce;
 mod slots;
 mod split;
+pub(super) mod storage_type;
 mod thread_group;
 pub(super) mod wgsl;
 
-use super::lower::dispatch::{Caps, Dispatch, Memory};
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, Memory};
 pub(super) use absmax::AbsMaxProducer;
 pub(super) use code::Arguments;
 pub(super) use column_reduce::lower as lower_rows;

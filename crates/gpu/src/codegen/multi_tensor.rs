@@ -3,7 +3,7 @@
 
 use super::Uniform;
 use super::code::{Arguments, Name, Place, Writer};
-use crate::lower::dispatch::ComputeType;
+use crate::dispatch::ComputeType;
 use std::collections::BTreeSet;
 use volta_ir::plan::kernel::{Access, MapKernel, Slot, Step, Value};
 

@@ -9,7 +9,8 @@ use super::reduce::{Reduce, Shader, lane_bytes, lane_dtype};
 use super::reduce_schedule::ReduceSchedule;
 use super::thread_group::Shared;
 use super::{MapDispatch, MapLowered};
-use crate::lower::dispatch::{Caps, ComputeType, Memory};
+use crate::caps::Caps;
+use crate::dispatch::{ComputeType, Memory};
 use volta_ir::plan::kernel::{MapKernel, Value};
 
 /// Elements that a workgroup folds.

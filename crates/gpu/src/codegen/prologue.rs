@@ -2,8 +2,8 @@
 
 use super::code::{Arguments, Writer, innermost};
 use super::slots::Slots;
-use crate::lower::dispatch::{Binding, ComputeType};
-use crate::memory::storage_type::suffix;
+use crate::codegen::storage_type::suffix;
+use crate::dispatch::{Binding, ComputeType};
 use std::fmt::Write;
 use volta_ir::plan::kernel::MapKernel;
 

@@ -3,7 +3,8 @@
 use super::code::innermost;
 use super::thread_group::ThreadGroup;
 use super::{GROUP, can_be_wide};
-use crate::lower::dispatch::{Caps, ComputeType};
+use crate::caps::Caps;
+use crate::dispatch::ComputeType;
 use std::collections::HashSet;
 use std::slice::from_ref;
 use volta_ir::plan::kernel::{LoopLevel, MapKernel, Step, Value, runs_along_rows};

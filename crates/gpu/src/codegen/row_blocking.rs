@@ -5,7 +5,7 @@ use super::code::{Arguments, Place, Writer, innermost, split_index};
 use super::elementwise::{is_wide, uniforms};
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch};
-use crate::lower::dispatch::Dispatch;
+use crate::dispatch::Dispatch;
 use volta_ir::plan::kernel::{MapKernel, Step};
 use volta_ir::plan::view::{Affine, Check};
 

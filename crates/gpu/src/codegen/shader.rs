@@ -2,10 +2,24 @@
 //! uses, and the body.
 
 use super::wgsl::{linker, math};
-use crate::lower::dispatch::{Caps, ComputeType};
-use crate::memory::storage_type::{StorageType, conversions, of_width, suffix};
+use crate::caps::Caps;
+use crate::codegen::storage_type::{StorageType, conversions, of_width, suffix};
+use crate::dispatch::ComputeType;
 use std::fmt::Write;
 use volta_ir::dtype::DType;
+
+/// A shader to be compiled.
+#[derive(Clone)]
+pub(crate) struct Shader {
+    pub source: String,
+    /// A flag for each binding.
+    pub writable: Vec<bool>,
+    /// Whether a uniform buffer follows.
+    pub arguments: bool,
+    /// The ops it computes, and those of its kernel with their shape, for errors.
+    pub what: String,
+    pub kernel: String,
+}
 
 /// The function that a body calls with the number of an assertion that does not hold, and the low and the high word of the
 /// number that it does not hold of. What calls it sees the memory for that besides its own.

@@ -8,7 +8,7 @@ use super::code::{Name, Place, Writer, bounded};
 use super::expression as expr;
 use super::reduce::Reduce;
 use super::thread_group::Shared;
-use crate::lower::dispatch::ComputeType;
+use crate::dispatch::ComputeType;
 use volta_ir::dtype::DType;
 use volta_ir::op::{BinaryOp, ReduceOp, UnaryOp};
 use volta_ir::plan::kernel::{Instruction, LoopLevel, MapKernel, Step, Value, stages_of};

@@ -1,6 +1,6 @@
 //! The slots that a shader uses: numbered in the order they are met, so that equal kernels have equal text.
 
-use crate::lower::dispatch::{Binding, ComputeType, Memory};
+use crate::dispatch::{Binding, ComputeType, Memory};
 use std::sync::{Mutex, PoisonError};
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::Slot;

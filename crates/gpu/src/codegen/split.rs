@@ -6,8 +6,8 @@ use super::expression as expr;
 use super::reduce::{Reduce, Shader, lane_dtype};
 use super::reduce_schedule::ReduceSchedule;
 use super::thread_group::{NOWHERE, Shared, better};
-use crate::lower::dispatch::{ComputeType, Memory};
-use crate::memory::storage_type::suffix;
+use crate::codegen::storage_type::suffix;
+use crate::dispatch::{ComputeType, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::{LoopLevel, Step};
 

@@ -1,8 +1,8 @@
 //! Invocations that fold one row together, and how they put their parts together.
 
 use super::expression as expr;
-use crate::lower::dispatch::ComputeType;
-use crate::memory::storage_type::suffix;
+use crate::codegen::storage_type::suffix;
+use crate::dispatch::ComputeType;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use volta_ir::dtype::DType;

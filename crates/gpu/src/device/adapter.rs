@@ -6,21 +6,7 @@ use std::sync::OnceLock;
 use std::sync::{Mutex, PoisonError};
 use volta_ir::error::{Error, ErrorKind, Result};
 
-/// What kind of device an adapter is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AdapterKind {
-    /// A graphics card with memory of its own.
-    Discrete,
-    /// A GPU that shares the processor's memory.
-    Integrated,
-    /// A GPU lent to a virtual machine.
-    Virtual,
-    /// A driver that computes on the processor, such as llvmpipe. Taken only when asked for.
-    Software,
-    /// Unknown.
-    Other,
-}
+pub use crate::caps::AdapterKind;
 
 /// An adapter with its limits and features, as [`adapters`] lists them.
 #[derive(Clone, Debug)]

@@ -3,14 +3,14 @@
 use super::adapter;
 use super::device_errors::{ErrorHints, Faults};
 use super::fault_injection::Injected;
-use crate::lower::dispatch::Caps;
+use crate::caps::Caps;
+use crate::codegen::storage_type::StorageType;
+use crate::lower::submission::CostModel;
 use crate::memory::pool::{Arena, Pool};
-use crate::memory::storage_type::StorageType;
 use crate::runtime::assertions::Assertions;
 use crate::runtime::disk_cache::DiskCache;
 use crate::runtime::pipeline::Pipelines;
 use crate::runtime::preencode::DispatchList;
-use crate::runtime::submission::CostModel;
 use crate::tune::TuningCache;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,11 +1,11 @@
 //! Matrices of which products ask for the largest magnitudes of rows or columns: whoever writes one in the same plan notes
 //! them in memory beside the plan's.
 
-use super::dispatch::{AbsMax, Memory};
 use super::kernel_select;
 use super::{Builder, ScratchSlot};
 use crate::chunking::loops::ChunkLayout;
 use crate::codegen;
+use crate::dispatch::{AbsMax, Memory};
 use std::collections::HashMap;
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::{KernelBody, MapKernel, NativeKernel, NativeOp, Operand, Slot};
@@ -123,7 +123,7 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::lower::dispatch::Caps;
+    use crate::caps::Caps;
     use crate::snapshots::{shaders, validate};
     use volta::with_last_plan;
     use volta::{Tensor, realize_all};

@@ -1,12 +1,12 @@
 //! The memory that a dispatch sees: what the names of its bindings are, where that is, and how the shader declares it.
 
 use super::Builder;
-use super::dispatch::{Binding, ComputeType, Memory};
 use super::wgsl_concat::tagged;
 use crate::chunking::loops::{ChunkLayout, VisibleChunks};
 use crate::codegen::MapDispatch;
 use crate::codegen::shader::{Accessor, Declared};
-use crate::memory::storage_type::StorageType;
+use crate::codegen::storage_type::StorageType;
+use crate::dispatch::{Binding, ComputeType, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::{Kernel, KernelBody, Slot};
 use volta_ir::plan::memory::Place;

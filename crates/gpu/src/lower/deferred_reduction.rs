@@ -3,8 +3,9 @@
 //! the memory of the parts, and then run side by side.
 
 use super::bindings::{BindingUse, PendingDispatch};
-use super::dispatch::{COMPUTE_UNITS, Dispatch, Memory};
 use super::{Builder, CompileMode, MAX_SHADER_BYTES, Scratch};
+use crate::caps::COMPUTE_UNITS;
+use crate::dispatch::{Dispatch, Memory};
 use volta_ir::error::Result;
 
 /// Bytes of parts that may wait for their sum. Kernels that have more memory of their own find it free.
@@ -68,10 +69,10 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::lower::dispatch::Caps;
+    use crate::caps::Caps;
+    use crate::lower::selections::Selections;
     use crate::lower::{CompileMode, DispatchSpec, Source, lower_plan};
     use crate::snapshots::{rules, target, validate};
-    use crate::tune::Selections;
     use volta::with_last_plan;
     use volta::{Device, default_device, with_device};
     use volta::{Tensor, realize_all};

@@ -2,15 +2,16 @@
 //! can see the memory of all.
 
 use super::bindings::block;
-use super::dispatch::{COMPUTE_UNITS, Dispatch};
 use super::kernel_select;
 use super::wgsl_concat::{Parts, joint_body, shared_bytes};
 use super::{
     BindingUse, Builder, LoweringTarget, MAX_SHADER_BYTES, MOST_GROUPS, PendingDispatch, Scratch, describe,
     write_programs,
 };
+use crate::caps::COMPUTE_UNITS;
 use crate::chunking::loops::VisibleChunks;
 use crate::codegen::{MapDispatch, MapLowered};
+use crate::dispatch::Dispatch;
 use crate::kernels::gemm;
 use std::ops::Range;
 use volta_ir::error::Result;
@@ -238,10 +239,10 @@ fn native_of(kernel: &Kernel) -> Option<&NativeKernel> {
 #[cfg(test)]
 mod tests {
     use super::native_of;
-    use crate::lower::dispatch::Caps;
+    use crate::caps::Caps;
+    use crate::lower::selections::Selections;
     use crate::lower::{CompileMode, LoweringTarget, lower_plan};
     use crate::snapshots::{rules, target, validate};
-    use crate::tune::Selections;
     use volta::with_last_plan;
     use volta::{DType, Device, default_device, with_device};
     use volta::{Tensor, realize_all};

@@ -1,8 +1,8 @@
 //! The programs around a template's dispatches: what is done to operands as they are read, and to results as they are
 //! finished.
 
-use super::dispatch::{Binding, Dispatch, Lowered, Memory};
 use crate::codegen::{self, Arguments, MapDispatch, MapLowered, Slots};
+use crate::dispatch::{Binding, Dispatch, Lowered, Memory};
 use volta_ir::plan::kernel::{Kernel, NativeKernel};
 
 /// Dispatches of a kernel from a template, with `finish` before bodies that use it, and with what reads operands that are not
@@ -62,10 +62,10 @@ fn write_prologues(
 
 #[cfg(test)]
 mod tests {
-    use crate::lower::dispatch::Caps;
+    use crate::caps::Caps;
+    use crate::lower::selections::Selections;
     use crate::lower::{CompileMode, lower_plan};
     use crate::snapshots::{numbers, rules, shaders_of, target, translate, validate};
-    use crate::tune::Selections;
     use volta::Tensor;
     use volta::with_last_plan;
     use volta::{DType, Device, default_device, with_device};

@@ -4,7 +4,7 @@
 
 use super::wgsl_concat::{Parts, body_in_order, shared_bytes};
 use super::{BindingUse, Builder, CompileMode, MAX_SHADER_BYTES, PendingDispatch};
-use crate::memory::storage_type::StorageType;
+use crate::codegen::storage_type::StorageType;
 use volta_ir::error::Result;
 
 /// Bytes that a small kernel moves, and its operations, at most: a workgroup takes a microsecond for them.
@@ -80,13 +80,13 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::caps::Caps;
+    use crate::codegen::shader::Shader;
     use crate::lower::CompileMode;
     use crate::lower::bindings::overlap;
-    use crate::lower::dispatch::Caps;
     use crate::lower::lower_plan;
-    use crate::runtime::pipeline::Shader;
+    use crate::lower::selections::Selections;
     use crate::snapshots::{rules, shaders_of, target, validate};
-    use crate::tune::Selections;
     use volta::nn::{Linear, Module};
     use volta::optim::Adam;
     use volta::with_device;

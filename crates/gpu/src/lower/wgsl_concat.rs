@@ -1,7 +1,7 @@
 //! Bodies of shaders, taken apart and put together: side by side, where workgroups of one dispatch do the work of several, or
 //! one behind the other, where one workgroup does it.
 
-use super::dispatch::Dispatch;
+use crate::dispatch::Dispatch;
 use std::collections::HashMap;
 use std::fmt::Write;
 

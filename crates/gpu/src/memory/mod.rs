@@ -1,8 +1,7 @@
 //! Memory of the device: buffers in chunks from a pool, transfers from and to the host, results that the host will read and
-//! that are copied ahead for it, and how each element type is stored.
+//! that are copied ahead for it.
 
 pub(super) mod oneshot;
 pub(super) mod pool;
 pub(super) mod readback_prefetch;
-pub(super) mod storage_type;
 pub(super) mod transfer;

@@ -3,7 +3,7 @@
 use super::oneshot::{Receiver, channel};
 use super::pool::GpuBuffer;
 use super::readback_prefetch::{Copied, HostMemory, host_memory};
-use super::storage_type::StorageType;
+use crate::codegen::storage_type::StorageType;
 use crate::device::context::Context;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::assertions::Latest;

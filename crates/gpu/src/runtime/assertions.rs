@@ -149,7 +149,7 @@ fn forgotten() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::lower::dispatch::Caps;
+    use crate::caps::Caps;
     use crate::snapshots::{shaders, validate};
     use naga::valid::Capabilities;
     use volta::Tensor;

@@ -9,5 +9,4 @@ pub(super) mod pipeline;
 pub(super) mod preencode;
 pub(super) mod profile;
 pub(super) mod program;
-pub(super) mod submission;
 pub(super) mod tiering;

@@ -2,6 +2,7 @@
 //! some take a second.
 
 use super::disk_cache::DiskCache;
+use crate::codegen::shader::Shader;
 use crate::device::context::Context;
 use crate::device::device_errors::Scopes;
 use std::collections::HashMap;
@@ -30,19 +31,6 @@ const MOST_IDLE: usize = 4096;
 
 /// The pipelines of a device, by the text of their shaders.
 pub(crate) type Pipelines = Mutex<HashMap<String, Arc<Pipeline>>>;
-
-/// A shader to be compiled.
-#[derive(Clone)]
-pub(crate) struct Shader {
-    pub source: String,
-    /// A flag for each binding.
-    pub writable: Vec<bool>,
-    /// Whether a uniform buffer follows.
-    pub arguments: bool,
-    /// The ops it computes, and those of its kernel with their shape, for errors.
-    pub what: String,
-    pub kernel: String,
-}
 
 /// While it lives, what is compiled is on trial: it is not kept on disk, and not in memory afterwards.
 #[cfg(not(target_arch = "wasm32"))]

@@ -3,13 +3,14 @@
 use super::guard::Guard;
 use super::preencode::{self, BoundDispatch, DispatchList, ranges};
 use super::profile::{self, Stopwatch};
-use super::submission::submission_boundaries;
+use crate::lower::submission::submission_boundaries;
 use volta_ir::clock::Instant;
 use volta_ir::dtype::DType;
 use volta_ir::interrupt::check_interrupt;
 
 use crate::codegen::Uniform;
 use crate::device::context::Context;
+use crate::lower::selections::Selections;
 use crate::lower::{
     CompileMode, DispatchSpec, LoweredPlan, LoweringTarget, Source, describe_plan, lower_plan,
 };
@@ -17,7 +18,6 @@ use crate::memory::pool::{GpuBuffer, PooledBuffer};
 use crate::memory::readback_prefetch::ReadbackTracker;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::memory::transfer;
-use crate::tune::Selections;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -208,7 +208,7 @@ impl Program for GpuProgram {
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
         let mut started = None;
         if count > 0 && stopwatch.is_none() {
-            plan.kernels.iter().for_each(|kernel| record_untimed(kernel));
+            plan.kernels.iter().for_each(record_untimed);
         }
         let storages = inputs.iter().chain(&outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
         let pieces = storages.chain(blocks.iter().flatten()).map(|piece| piece.id).collect();

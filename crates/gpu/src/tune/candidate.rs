@@ -1,13 +1,13 @@
 //! One problem on the device: memory with numbers in it, and the time that each variant takes.
 
-use super::problem;
-use super::selections::{DEFAULT, Selections};
+use crate::codegen::shader::Shader;
+use crate::codegen::storage_type::StorageType;
 use crate::device::context::Context;
 use crate::lower::kernel_select;
+use crate::lower::problem;
+use crate::lower::selections::{DEFAULT, Selections};
 use crate::lower::{CompileMode, LoweringTarget, lower_plan};
 use crate::memory::pool::GpuBuffer;
-use crate::memory::storage_type::StorageType;
-use crate::runtime::pipeline::Shader;
 use crate::runtime::program::GpuProgram;
 use std::sync::Arc;
 use std::time::Duration;

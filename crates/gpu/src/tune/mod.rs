@@ -2,16 +2,19 @@
 //! trying them. Without it the variant is chosen from sizes and limits; with it, from what was measured.
 //!
 //! A `problem` is a kernel of a plan without what follows it. A `candidate` gives it memory and takes the time of every variant
-//! that fits the adapter's limits. `selections` is what was found, for the lowering to look up, and on disk.
+//! that fits the adapter's limits. `cache` keeps on disk what was found.
 
+mod cache;
 #[cfg(not(target_arch = "wasm32"))]
 mod candidate;
-mod problem;
-mod selections;
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;
 
-pub(super) use selections::{Selections, TuningCache};
+use crate::lower::{
+    problem,
+    selections::{self, Selections},
+};
+pub(super) use cache::TuningCache;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -3,11 +3,12 @@
 //! translated everywhere.
 
 use super::candidate::Candidate;
-use super::selections::{DEFAULT, Selections};
-use super::{Problems, problem, tune};
+use super::{Problems, tune};
+use crate::caps::Caps;
 use crate::device::context::{self, Context};
-use crate::lower::dispatch::Caps;
 use crate::lower::kernel_select::variants;
+use crate::lower::problem;
+use crate::lower::selections::{DEFAULT, Selections};
 use crate::lower::{CompileMode, lower_plan};
 use crate::memory::transfer;
 use crate::now;

@@ -2,12 +2,22 @@
 
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::regular_file;
-use flate2::bufread::MultiGzDecoder;
 use std::io::{BufRead, BufReader, ErrorKind as Io, Read};
 use std::path::{Path, PathBuf};
 
 /// No deflate stream unfolds to more than this many times its size.
 const MOST_UNFOLDED: u64 = 1032;
+
+/// What gzip packed.
+#[cfg(feature = "gzip")]
+fn unzip<'a>(_: &Path, reader: impl BufRead + 'a) -> Result<Box<dyn Read + 'a>> {
+    Ok(Box::new(flate2::bufread::MultiGzDecoder::new(reader)))
+}
+
+#[cfg(not(feature = "gzip"))]
+fn unzip<'a>(name: &Path, _: impl BufRead + 'a) -> Result<Box<dyn Read + 'a>> {
+    bail!(Data, "{} is gzipped: unzip it, or enable the feature `gzip` of volta-ml", name.display());
+}
 
 /// Bytes from a file or from memory, unzipped if they begin as gzip does.
 pub(super) struct Source<'a> {
@@ -34,8 +44,7 @@ impl<'a> Source<'a> {
         let start = reader.fill_buf().map_err(|e| Error::io(name, &e, "read a data file"))?;
         let zipped = start.starts_with(&[0x1f, 0x8b]);
         let most = if zipped { bytes.saturating_mul(MOST_UNFOLDED) } else { bytes };
-        let reader: Box<dyn Read + 'a> =
-            if zipped { Box::new(MultiGzDecoder::new(reader)) } else { Box::new(reader) };
+        let reader: Box<dyn Read + 'a> = if zipped { unzip(name, reader)? } else { Box::new(reader) };
         Ok(Source { name: name.to_path_buf(), reader, most })
     }
 

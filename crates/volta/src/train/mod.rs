@@ -18,6 +18,8 @@ mod metrics;
 mod options;
 #[cfg(not(target_arch = "wasm32"))]
 mod progress;
+#[cfg(not(target_arch = "wasm32"))]
+mod progress_bar;
 mod tensorboard;
 #[cfg(not(target_arch = "wasm32"))]
 mod trainer;

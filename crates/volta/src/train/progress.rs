@@ -2,8 +2,8 @@
 
 use super::event::Event;
 use super::history::Row;
+use super::progress_bar::ProgressBar;
 use super::trainer::SKIPPED;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::io::Write;
 
 /// Shows events as they come.
@@ -13,11 +13,7 @@ pub(super) struct Progress {
 
 impl Progress {
     pub fn new(steps: u64, done: u64) -> Progress {
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} [{elapsed} < {eta}] {msg}");
-        let bar = ProgressBar::new(steps).with_position(done);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.reset_eta();
-        Progress { bar }
+        Progress { bar: ProgressBar::new(steps, done) }
     }
 
     pub fn see(&mut self, event: &Event<'_>) {

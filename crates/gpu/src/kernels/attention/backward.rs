@@ -6,7 +6,7 @@
 use super::output_lse;
 use super::problem::Problem;
 use super::view::{OperandTile, View, bindings, result};
-use crate::lower::dispatch::{Binding, ComputeType, Memory};
+use crate::dispatch::{Binding, ComputeType, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::op::attention::Place;
 use volta_ir::plan::kernel::{NativeKernel, Operand};

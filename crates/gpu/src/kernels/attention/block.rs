@@ -9,7 +9,8 @@ use super::problem::Problem;
 use super::tile::Tile;
 use super::tiling::{Parts, Tiling};
 use super::view::View;
-use crate::lower::dispatch::{Binding, Caps, Dispatch};
+use crate::caps::Caps;
+use crate::dispatch::{Binding, Dispatch};
 use std::fmt::Write;
 
 pub(super) struct Block<'a> {

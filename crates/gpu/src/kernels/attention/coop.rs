@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::tile::{Tile, half_pitch};
 use super::tiling::{Parts, Tiling};
 use super::view::{OperandTile, View};
-use crate::lower::dispatch::Caps;
+use crate::caps::Caps;
 use std::fmt::Write;
 use std::ops::Add;
 use volta_ir::dtype::DType;

@@ -9,7 +9,8 @@ use super::problem::Problem;
 use super::stored_dscores::{self, StoredScoreGradients};
 use super::tiling::Tiling;
 use super::view::View;
-use crate::lower::dispatch::{Caps, Dispatch, Lowered};
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, Lowered};
 use std::fmt::Write;
 use volta_ir::plan::kernel::NativeKernel;
 

@@ -14,7 +14,8 @@ use super::problem::Problem;
 use super::tile::Tile;
 use super::tiling::Tiling;
 use super::view::{View, bindings};
-use crate::lower::dispatch::{Caps, Dispatch};
+use crate::caps::Caps;
+use crate::dispatch::Dispatch;
 use std::fmt::Write;
 use volta_ir::plan::kernel::Operand;
 

@@ -7,7 +7,8 @@ use super::problem::Problem;
 use super::product::declare_sums;
 use super::tiling::Tiling;
 use super::view::{View, bindings};
-use crate::lower::dispatch::{Caps, Dispatch};
+use crate::caps::Caps;
+use crate::dispatch::Dispatch;
 use std::fmt::Write;
 use volta_ir::plan::kernel::Operand;
 

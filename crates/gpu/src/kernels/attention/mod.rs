@@ -23,7 +23,8 @@ mod tiling;
 mod variant;
 mod view;
 
-use crate::lower::dispatch::{COMPUTE_UNITS, Caps, Lowered};
+use crate::caps::{COMPUTE_UNITS, Caps};
+use crate::dispatch::Lowered;
 use backward::Gradient;
 use block::Block;
 pub(crate) use operand_range::reach;

@@ -5,7 +5,7 @@
 
 use super::problem::Problem;
 use super::view::{OperandTile, View, result};
-use crate::lower::dispatch::Binding;
+use crate::dispatch::Binding;
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::Operand;
 

@@ -12,7 +12,8 @@ use super::problem::Problem;
 use super::tile::Tile;
 use super::tiling::Tiling;
 use super::view::{View, bindings, result};
-use crate::lower::dispatch::{Binding, Caps, ComputeType, Dispatch, Memory};
+use crate::caps::Caps;
+use crate::dispatch::{Binding, ComputeType, Dispatch, Memory};
 use std::fmt::Write;
 use volta_ir::dtype::DType;
 

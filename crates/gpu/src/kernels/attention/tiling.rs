@@ -2,7 +2,7 @@
 //! memory.
 
 use super::tile::pitch;
-use crate::lower::dispatch::{COMPUTE_UNITS, Caps};
+use crate::caps::{COMPUTE_UNITS, Caps};
 
 /// A workgroup owns `own` rows of scores and goes through their columns `other` at a time. A thread has
 /// `thread_rows` × (4 · `thread_quads`) of such a block.

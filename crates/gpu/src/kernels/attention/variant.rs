@@ -4,7 +4,7 @@
 use super::coop;
 use super::problem::Problem;
 use super::tiling::{BACKWARD, FORWARD, Tiling};
-use crate::lower::dispatch::Caps;
+use crate::caps::Caps;
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Where the elements of operands and results stand, as WGSL computes it. Positions are sums modulo 2³², so
 //! that a negative stride is a large number like any other.
 
-use crate::lower::dispatch::{Binding, ComputeType, Memory};
+use crate::dispatch::{Binding, ComputeType, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::Operand;
 

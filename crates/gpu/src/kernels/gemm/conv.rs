@@ -6,7 +6,8 @@ use super::product::{Layout, Phase, Product, Source, Steps, Strided};
 use super::variant::{self, Variant};
 use super::wgsl::Digits;
 use super::{coop, direct_conv, naive, pack, tile, tiled};
-use crate::lower::dispatch::{Caps, Lowered, Memory};
+use crate::caps::Caps;
+use crate::dispatch::{Lowered, Memory};
 use volta_ir::op::{ConvAttrs, ConvKind};
 use volta_ir::plan::kernel::NativeKernel;
 

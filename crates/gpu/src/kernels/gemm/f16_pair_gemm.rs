@@ -5,7 +5,8 @@ use super::coop::{self, CoopTile, OperandType, Split};
 use super::f16_pairs;
 use super::product::{Product, Steps};
 use super::tile::{cost, count};
-use crate::lower::dispatch::{COMPUTE_UNITS, Caps, Lowered};
+use crate::caps::{COMPUTE_UNITS, Caps};
+use crate::dispatch::Lowered;
 use volta_ir::dtype::DType;
 
 /// Lanes and terms under which operands are not worth the splitting, and multiplications likewise.

@@ -6,7 +6,8 @@ use super::split_k;
 use super::thread_mapping::Unit;
 use super::wgsl::{indented, main, sum, times, unsigned};
 use super::write::Writer;
-use crate::lower::dispatch::{COMPUTE_UNITS, ComputeType, Dispatch, Lowered};
+use crate::caps::COMPUTE_UNITS;
+use crate::dispatch::{ComputeType, Dispatch, Lowered};
 use std::fmt::Write;
 use volta_ir::dtype::DType;
 

@@ -7,7 +7,7 @@
 use super::product::{Layout, Source, Strided};
 use super::thread_mapping::{ACROSS, Order, Places, ThreadMapping, Unit};
 use super::wgsl::{scalar, sum, times, unsigned};
-use crate::lower::dispatch::{Binding, ComputeType};
+use crate::dispatch::{Binding, ComputeType};
 
 /// Threads of a workgroup that leave few registers to each.
 pub(super) const REGISTER_BOUND_THREADS: usize = 512;

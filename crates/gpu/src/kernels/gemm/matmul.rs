@@ -5,7 +5,8 @@ use super::product::{Layout, Product, Source, Steps, Strided};
 use super::variant::Variant;
 use super::wgsl::Digits;
 use super::{coop, f16_pair_gemm, gemv, tile, tiled};
-use crate::lower::dispatch::{AbsMax, COMPUTE_UNITS, Caps, Lowered, Memory};
+use crate::caps::{COMPUTE_UNITS, Caps};
+use crate::dispatch::{AbsMax, Lowered, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::{NativeKernel, Operand};
 

@@ -28,7 +28,8 @@ mod variant;
 mod wgsl;
 mod write;
 
-use crate::lower::dispatch::{AbsMax, Caps, Lowered};
+use crate::caps::Caps;
+use crate::dispatch::{AbsMax, Lowered};
 use product::Product;
 pub(crate) use variant::Variant;
 use volta_ir::plan::kernel::{NativeKernel, NativeOp};

@@ -2,7 +2,7 @@
 
 use super::product::{Layout, Product, Source, output};
 use super::wgsl::{main, scalar, sum, times, unsigned};
-use crate::lower::dispatch::{ComputeType, Dispatch};
+use crate::dispatch::{ComputeType, Dispatch};
 use volta_ir::dtype::DType;
 
 const THREADS: usize = 256;

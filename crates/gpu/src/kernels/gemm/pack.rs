@@ -4,7 +4,8 @@
 use super::conv::Geometry;
 use super::product::{Layout, Source, Strided};
 use super::wgsl::{Digits, main, sum, times, unsigned};
-use crate::lower::dispatch::{Binding, Caps, ComputeType, Dispatch, Lowered, Memory};
+use crate::caps::Caps;
+use crate::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::op::ConvKind;
 use volta_ir::plan::kernel::NativeKernel;

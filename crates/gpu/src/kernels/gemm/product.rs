@@ -4,7 +4,7 @@
 use super::im2col::Window;
 use super::output_view::{Columns, OutputView};
 use super::wgsl::Digits;
-use crate::lower::dispatch::{AbsMax, Binding, ComputeType, Memory};
+use crate::dispatch::{AbsMax, Binding, ComputeType, Memory};
 use volta_ir::dtype::DType;
 
 #[derive(Clone, Debug)]

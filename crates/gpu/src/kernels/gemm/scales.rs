@@ -1,6 +1,6 @@
 //! The scales of split operands: a power of two for every lane, as an exponent.
 
-use crate::lower::dispatch::Binding;
+use crate::dispatch::Binding;
 
 /// The exponent that the largest element of a lane gets: halves end at 2¹⁶, and what is lost under their
 /// smallest is then 2⁻²⁸ of the largest at most.

@@ -3,7 +3,7 @@
 
 use super::product::{Results, output};
 use super::wgsl::{indented, main, sum as terms};
-use crate::lower::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
+use crate::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
 use std::fmt::Write;
 use volta_ir::dtype::DType;
 

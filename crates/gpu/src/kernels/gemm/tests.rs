@@ -4,7 +4,8 @@
 use super::conv::{Geometry, phases};
 use super::wgsl::Digits;
 use super::{Variant, variants_beside};
-use crate::lower::dispatch::{Caps, Dispatch, Lowered, Memory};
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, Lowered, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::op::{ConvAttrs, ConvKind};
 use volta_ir::plan::kernel::{NativeKernel, NativeOp, Operand};

@@ -1,7 +1,7 @@
 //! Shapes of tiles, and which of them suits a product.
 
 use super::product::Product;
-use crate::lower::dispatch::{COMPUTE_UNITS, Caps};
+use crate::caps::{COMPUTE_UNITS, Caps};
 
 /// What a workgroup computes: a tile of `m × n` results, `k` terms at a time, `per_thread` of them by each
 /// thread.

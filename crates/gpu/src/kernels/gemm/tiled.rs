@@ -10,7 +10,7 @@ use super::tile::Tile;
 use super::tile_raster::{AccumulationPasses, TileGrid, pipeline};
 use super::wgsl::{indented, main};
 use super::write::{Writer, write};
-use crate::lower::dispatch::{ComputeType, Dispatch, Lowered};
+use crate::dispatch::{ComputeType, Dispatch, Lowered};
 use std::fmt::Write;
 use volta_ir::dtype::DType;
 

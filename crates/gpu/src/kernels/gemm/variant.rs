@@ -5,7 +5,8 @@ use super::coop::{self, CoopTile, OperandType};
 use super::product::Product;
 use super::tile::{self, Tile};
 use super::{f16_pair_gemm, gemv, naive, tiled};
-use crate::lower::dispatch::{Caps, Lowered};
+use crate::caps::Caps;
+use crate::dispatch::Lowered;
 use std::fmt;
 use volta_ir::dtype::DType;
 

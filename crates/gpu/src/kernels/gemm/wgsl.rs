@@ -1,6 +1,6 @@
 //! Writing WGSL: literals, and positions as expressions of indices.
 
-use crate::lower::dispatch::ComputeType;
+use crate::dispatch::ComputeType;
 
 /// A literal of positions, which are counted modulo 2³²: so negative strides need no signs.
 pub(super) fn unsigned(value: i64) -> String {

@@ -6,7 +6,7 @@ use super::element_type::{Number, Order};
 use super::merge;
 use super::view::Lines;
 use super::workgroup::{POSITIONS, SIZE, dispatch, dispatch_each, operand, output, scratch_out};
-use crate::lower::dispatch::{Dispatch, Lowered};
+use crate::dispatch::{Dispatch, Lowered};
 use volta_ir::plan::kernel::NativeKernel;
 
 /// Bytes of workgroup memory for pairs: every adapter has as many.

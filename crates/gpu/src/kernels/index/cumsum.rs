@@ -6,7 +6,7 @@
 use super::element_type::Number;
 use super::view::Lines;
 use super::workgroup::{SIZE, dispatch, dispatch_each, operand, output, scratch_in, scratch_out};
-use crate::lower::dispatch::{Dispatch, Lowered};
+use crate::dispatch::{Dispatch, Lowered};
 use volta_ir::plan::kernel::NativeKernel;
 
 /// Elements that an invocation sums before the workgroup scans.

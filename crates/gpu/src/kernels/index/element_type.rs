@@ -1,6 +1,6 @@
 //! What the shaders must know of an element type: the lane it is read in, its sums, and its order.
 
-use crate::lower::dispatch::ComputeType;
+use crate::dispatch::ComputeType;
 use volta_ir::dtype::DType;
 
 pub(super) struct Number {

@@ -5,7 +5,7 @@ use super::element_type::{OUTSIDE, place_at};
 use super::scatter_radix_sort::{BUSY_WORKGROUPS, MAX_PLACES_PER_WORKGROUP};
 use super::view::Lines;
 use super::workgroup::{SIZE, dispatch, operand, output};
-use crate::lower::dispatch::Lowered;
+use crate::dispatch::Lowered;
 use volta_ir::plan::kernel::NativeKernel;
 
 /// Positions that an invocation reads before it looks at the first.

@@ -3,7 +3,7 @@
 use super::element_type::Number;
 use super::view::literal;
 use super::workgroup::{dispatch_each, operand, output};
-use crate::lower::dispatch::Lowered;
+use crate::dispatch::Lowered;
 use volta_ir::op::PoolAttrs;
 use volta_ir::plan::kernel::NativeKernel;
 

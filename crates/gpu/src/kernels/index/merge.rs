@@ -4,7 +4,7 @@
 use super::element_type::Order;
 use super::view::Lines;
 use super::workgroup::{POSITIONS, dispatch_each, output, scratch_in, scratch_out};
-use crate::lower::dispatch::{Binding, Dispatch};
+use crate::dispatch::{Binding, Dispatch};
 use volta_ir::plan::kernel::NativeKernel;
 
 /// Adds the passes over runs of `run` elements, which lie in scratch 0 (keys) and 1 (positions); says the

@@ -18,7 +18,8 @@ mod scatter_tile;
 mod view;
 mod workgroup;
 
-use crate::lower::dispatch::{Caps, Lowered};
+use crate::caps::Caps;
+use crate::dispatch::Lowered;
 use volta_ir::plan::kernel::{NativeKernel, NativeOp};
 
 /// The dispatches of one of these kernels; none where the output has no elements.

@@ -14,7 +14,8 @@ use super::scatter_radix_sort::Lists;
 use super::scatter_sorted;
 use super::scatter_tile::{self, Tile};
 use super::view::Lines;
-use crate::lower::dispatch::{Caps, ComputeType, Lowered};
+use crate::caps::Caps;
+use crate::dispatch::{ComputeType, Lowered};
 use volta_ir::plan::kernel::NativeKernel;
 
 /// Values a line that are looked at by each of its sums.

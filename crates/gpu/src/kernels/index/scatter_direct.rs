@@ -3,7 +3,7 @@
 use super::element_type::{Number, place_at};
 use super::scatter::Scatter;
 use super::workgroup::{dispatch_each, operand, output};
-use crate::lower::dispatch::Lowered;
+use crate::dispatch::Lowered;
 
 pub(super) fn lower(s: &Scatter) -> Lowered {
     let number = Number::of(s.kernel.output.dtype);

@@ -4,7 +4,7 @@
 use super::element_type::{Number, place_at};
 use super::scatter::Scatter;
 use super::workgroup::{SIZE, dispatch, operand, output};
-use crate::lower::dispatch::{Binding, Lowered};
+use crate::dispatch::{Binding, Lowered};
 
 /// Positions, workgroups, and positions that all of these look at, at most: beyond that, sorting is less work.
 const MAX_POSITIONS: usize = 1024;

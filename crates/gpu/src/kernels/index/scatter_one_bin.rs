@@ -5,7 +5,7 @@ use super::element_type::{OUTSIDE, place_at};
 use super::scatter::Scatter;
 use super::scatter_radix_sort::Lists;
 use super::workgroup::{SIZE, dispatch, scan};
-use crate::lower::dispatch::Dispatch;
+use crate::dispatch::Dispatch;
 
 /// Places that are read before the first is looked at.
 const HELD: usize = 8;

@@ -4,7 +4,7 @@ use super::element_type::{OUTSIDE, place_at};
 use super::scatter::Scatter;
 use super::scatter_one_bin;
 use super::workgroup::{POSITIONS, SIZE, dispatch, operand, scan, scratch_out};
-use crate::lower::dispatch::{Binding, Dispatch};
+use crate::dispatch::{Binding, Dispatch};
 
 /// Numbers of the scratch memories: every list's positions, and where in them each place begins, and the end.
 pub(super) const SORTED: usize = 0;

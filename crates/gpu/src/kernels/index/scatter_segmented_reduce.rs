@@ -7,7 +7,7 @@
 use super::scatter_radix_sort::{BEGINS, SORTED};
 use super::scatter_sorted::{BLOCKS, Sorted};
 use super::workgroup::{POSITIONS, dispatch_each, operand, output, scratch_in, scratch_out};
-use crate::lower::dispatch::Dispatch;
+use crate::dispatch::Dispatch;
 
 /// Values a place, on average, that are worth it.
 const MIN_VALUES_PER_PLACE: usize = 4;

@@ -11,7 +11,7 @@ use super::scatter::Scatter;
 use super::scatter_radix_sort::{BEGINS, Lists, SORTED};
 use super::scatter_segmented_reduce;
 use super::workgroup::{POSITIONS, dispatch_each, operand, output, scratch_in, scratch_out};
-use crate::lower::dispatch::{Binding, Dispatch, Lowered};
+use crate::dispatch::{Binding, Dispatch, Lowered};
 
 /// The scratch memory behind those of the lists: sums of blocks.
 pub(super) const BLOCKS: usize = 2;

@@ -6,7 +6,8 @@
 use super::element_type::{Number, OUTSIDE, place_at};
 use super::scatter::Scatter;
 use super::workgroup::{SIZE, dispatch, operand, output};
-use crate::lower::dispatch::{Caps, Lowered};
+use crate::caps::Caps;
+use crate::dispatch::Lowered;
 
 /// Values that an invocation holds at a time.
 const HELD: usize = 4;

@@ -1,7 +1,7 @@
 //! What all bodies have in common: 256 invocations that know their workgroup, and bindings.
 
 use super::element_type::Number;
-use crate::lower::dispatch::{Binding, ComputeType, Dispatch, Memory};
+use crate::dispatch::{Binding, ComputeType, Dispatch, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::NativeKernel;
 

@@ -4,8 +4,13 @@
 //! `image` crate reads all four, and takes six times as long to build: it brings colour management along.
 
 mod bmp;
+#[cfg(feature = "images")]
+mod compressed;
 mod folder;
 mod pnm;
+
+#[cfg(feature = "images")]
+use compressed::{decode_jpeg, decode_png};
 
 pub use folder::ImageFolder;
 
@@ -13,19 +18,10 @@ use super::array::Array;
 use crate::call::Call;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::regular_file;
-use std::io::Cursor;
 use std::path::Path;
-use zune_jpeg::JpegDecoder;
-use zune_jpeg::zune_core::bytestream::ZCursor;
-use zune_jpeg::zune_core::colorspace::ColorSpace;
-use zune_jpeg::zune_core::options::DecoderOptions;
 
 /// Larger images are taken for damaged headers.
 const MOST_PIXELS: usize = 1 << 27;
-/// No deflate stream unfolds to more.
-const MAX_PNG_BYTES_PER_BYTE: usize = 1032;
-/// A block of 64 pixels takes a bit at the least.
-const MAX_JPEG_PIXELS_PER_BYTE: usize = 512;
 /// Larger files are no images of that many pixels.
 const MAX_FILE_BYTES: usize = 1 << 30;
 
@@ -68,6 +64,16 @@ pub fn decode_image(bytes: &[u8]) -> Result<Array<'static>> {
     decode(bytes)
 }
 
+#[cfg(not(feature = "images"))]
+fn decode_png(_: &[u8]) -> Result<Raster, Flaw> {
+    Err("PNG is read where the feature `images` of volta-ml is enabled".into())
+}
+
+#[cfg(not(feature = "images"))]
+fn decode_jpeg(_: &[u8]) -> Result<Raster, Flaw> {
+    Err("JPEG is read where the feature `images` of volta-ml is enabled".into())
+}
+
 fn decode(bytes: &[u8]) -> Result<Array<'static>> {
     let Some((_, decoder)) = FORMATS.iter().find(|(start, _)| bytes.starts_with(start)) else {
         bail!(Data, "this is no image in PNG, JPEG, BMP or binary PPM or PGM");
@@ -82,41 +88,6 @@ fn check_size(width: usize, height: usize) -> Result<(), Flaw> {
         Some(1..=MOST_PIXELS) => Ok(()),
         _ => Err(format!("a size of {width} × {height} cannot be right")),
     }
-}
-
-/// Checks before memory is asked for that `packed` bytes of a file can be `unpacked` of whatever they hold.
-fn check_packing(unpacked: usize, packed: usize, most: usize) -> Result<(), Flaw> {
-    if unpacked / most > packed {
-        return Err(format!("a file of {packed} bytes cannot hold as many pixels as its header says"));
-    }
-    Ok(())
-}
-
-fn decode_png(bytes: &[u8]) -> Result<Raster, Flaw> {
-    let flaw = |e: png::DecodingError| e.to_string();
-    let mut decoder = png::Decoder::new(Cursor::new(bytes));
-    decoder.set_transformations(png::Transformations::normalize_to_color8());
-    let mut reader = decoder.read_info().map_err(flaw)?;
-    let (width, height) = (reader.info().width as usize, reader.info().height as usize);
-    check_size(width, height)?;
-    check_packing(reader.info().raw_bytes(), bytes.len(), MAX_PNG_BYTES_PER_BYTE)?;
-    let size = reader.output_buffer_size().ok_or_else(|| "it does not fit into memory".to_string())?;
-    let mut pixels = vec![0; size];
-    let frame = reader.next_frame(&mut pixels).map_err(flaw)?;
-    pixels.truncate(frame.buffer_size());
-    Ok(Raster { width, height, channels: frame.color_type.samples(), bytes: pixels })
-}
-
-fn decode_jpeg(bytes: &[u8]) -> Result<Raster, Flaw> {
-    let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB).set_strict_mode(true);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
-    decoder.decode_headers().map_err(|e| format!("{e:?}"))?;
-    let info = decoder.info().ok_or_else(|| "it has no header".to_string())?;
-    let (width, height) = (usize::from(info.width), usize::from(info.height));
-    check_size(width, height)?;
-    check_packing(width * height, bytes.len(), MAX_JPEG_PIXELS_PER_BYTE)?;
-    let pixels = decoder.decode().map_err(|e| format!("{e:?}"))?;
-    Ok(Raster { width, height, channels: 3, bytes: pixels })
 }
 
 /// Red, green and blue one plane after the other.

@@ -9,7 +9,7 @@ mod splitter;
 use super::product::{Product, Source};
 use super::scales::Scales;
 use super::wgsl::main;
-use crate::lower::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
+use crate::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
 use splitter::{OperandSplitter, THREADS, Way};
 use std::fmt::Write;
 use volta_ir::dtype::DType;

@@ -1,10 +1,10 @@
 //! An operand that is split, and the functions that do it.
 
+use crate::dispatch::{AbsMax, Binding, ComputeType, Memory};
 use crate::kernels::gemm::product::{Layout, Source, Strided};
 use crate::kernels::gemm::scales;
 use crate::kernels::gemm::thread_mapping::Unit;
 use crate::kernels::gemm::wgsl::{Digits, indented, sum, times, unsigned};
-use crate::lower::dispatch::{AbsMax, Binding, ComputeType, Memory};
 use std::fmt::Write;
 use volta_ir::dtype::DType;
 

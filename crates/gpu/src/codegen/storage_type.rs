@@ -1,7 +1,8 @@
 //! How elements lie in a GPU's memory. WGSL has no bytes and no bf16, and f16 only where the adapter has it: what
 //! is missing takes a word of its own.
 
-use crate::lower::dispatch::{Caps, ComputeType};
+use crate::caps::Caps;
+use crate::dispatch::ComputeType;
 use volta_ir::dtype::DType;
 
 /// The form of an element in memory.
@@ -121,7 +122,7 @@ impl ComputeType {
 /// Functions over the forms that have no WGSL type, and the rounding of 16-bit floats in registers.
 pub(crate) fn conversions(caps: &Caps) -> String {
     let half = if caps.elides_f16_roundtrip {
-        include_str!("../codegen/wgsl/rounding.wgsl")
+        include_str!("wgsl/rounding.wgsl")
     } else if caps.f16 {
         "fn round_half(x: f32) -> f32 { return f32(f16(x)); }\n\
          fn round_half4(x: vec4<f32>) -> vec4<f32> { return vec4<f32>(vec4<f16>(x)); }\n"
@@ -129,5 +130,5 @@ pub(crate) fn conversions(caps: &Caps) -> String {
         "fn round_half(x: f32) -> f32 { return half_of_bits(bits_of_half(x)); }\n\
          fn round_half4(x: vec4<f32>) -> vec4<f32> { return half_of_bits4(bits_of_half4(x)); }\n"
     };
-    format!("{}{half}", include_str!("../codegen/wgsl/conversions.wgsl"))
+    format!("{}{half}", include_str!("wgsl/conversions.wgsl"))
 }

@@ -2,7 +2,7 @@
 //! submission should take long, even on a slow device. How long kernels take is known roughly, from their arithmetic
 //! and their traffic. What would take too long by itself is several dispatches, each of some of its workgroups.
 
-use crate::device::adapter::AdapterKind;
+use crate::caps::AdapterKind;
 use volta_ir::plan::kernel::{Kernel, KernelBody, NativeOp};
 
 /// Milliseconds that a submission may take, as estimated, unless `VOLTA_MAX_DISPATCH_MS` says otherwise.
@@ -147,11 +147,11 @@ mod tests {
     /// Every workgroup runs once, each dispatch knowing which is its first, and with one shader.
     #[test]
     fn a_long_kernel_is_several_dispatches() {
+        use crate::caps::Caps;
         use crate::codegen::Uniform;
-        use crate::lower::dispatch::Caps;
+        use crate::lower::selections::Selections;
         use crate::lower::{CompileMode, LoweringTarget, lower_plan};
         use crate::snapshots::{numbers, rules, target, validate};
-        use crate::tune::Selections;
         volta::with_device(volta::Device::Cpu, || {
             (numbers([512, 64]).matmul(&numbers([64, 512])) * 3.0).realize().clone()
         });

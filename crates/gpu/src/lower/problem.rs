@@ -10,7 +10,7 @@ use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel, NativeOp, Operand
 use volta_ir::plan::memory::{DeviceLimits, Layout, Output, Place};
 
 /// The name of a kernel's problem, which is the same in every run and every plan.
-pub(super) fn name(kernel: &NativeKernel) -> String {
+pub(crate) fn name(kernel: &NativeKernel) -> String {
     let mut text = match &kernel.op {
         NativeOp::Conv(kind, a) => format!(
             "{kind:?} stride {:?} padding {:?} dilation {:?} groups {}",
@@ -36,7 +36,7 @@ pub(super) fn name(kernel: &NativeKernel) -> String {
 }
 
 /// The kernel alone, its operands being inputs.
-pub(super) fn plan(kernel: &Kernel, native: &NativeKernel, rules: &DeviceLimits) -> Plan {
+pub(crate) fn plan(kernel: &Kernel, native: &NativeKernel, rules: &DeviceLimits) -> Plan {
     let mut native = NativeKernel { prologues: Vec::new(), epilogue: None, ..native.clone() };
     let mut slots: Vec<(usize, DType, usize)> = Vec::new();
     for operand in &mut native.operands {

@@ -2,76 +2,27 @@
 //! belongs to one adapter, driver, version of Volta and set of abilities; one that is damaged or another's is as good as
 //! none, and said once.
 
-use super::problem;
-use crate::lower::dispatch::Caps;
-use crate::lower::kernel_select::{self, Variant};
+use crate::caps::Caps;
+use crate::lower::selections::Selections;
 use crate::runtime::disk_cache::{checksum, folder, unwrap, wrap, write_whole};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use volta_ir::error::{Error, ErrorKind, Result};
-use volta_ir::plan::kernel::NativeKernel;
 use volta_ir::regular_file::{self, MAX_HEADER_BYTES};
 
 /// The first bytes of a file, with the version of its form.
 const MAGIC: &[u8; 8] = b"voltatn1";
 
-/// The name of the variant that is taken without a choice.
-pub(super) const DEFAULT: &str = "default";
-
-/// Names of variants, by problem.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Selections(BTreeMap<String, String>);
-
-impl Selections {
-    /// One choice and no more.
-    pub fn only(problem: &str, variant: &str) -> Selections {
-        Selections([(problem.to_string(), variant.to_string())].into())
-    }
-
-    /// The variant that was chosen for a kernel; none if there is no choice, or it is not one of those that this adapter has.
-    pub fn of(&self, kernel: &NativeKernel, caps: &Caps) -> Option<Variant> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let name = self.get(&problem::name(kernel))?;
-        kernel_select::variants(kernel, caps).into_iter().find(|variant| variant.to_string() == name)
-    }
-
-    pub fn get(&self, problem: &str) -> Option<&str> {
-        self.0.get(problem).map(String::as_str)
-    }
-
-    pub fn insert(&mut self, problem: &str, variant: &str) {
-        self.0.insert(problem.into(), variant.into());
-    }
-
-    /// The text of a file: whose it is, then a line for each problem.
-    fn to_text(&self, owner: &str) -> String {
-        let lines = self.0.iter().map(|(problem, variant)| format!("{problem}\t{variant}\n"));
-        format!("{owner}\n{}", lines.collect::<String>())
-    }
-
-    fn from_text(text: &str, owner: &str) -> Option<Selections> {
-        let mut lines = text.lines();
-        if lines.next()? != owner {
-            return None;
-        }
-        let pair = |line: &str| line.split_once('\t').map(|(p, v)| (p.to_string(), v.to_string()));
-        lines.map(pair).collect::<Option<_>>().map(Selections)
-    }
-
-    /// What a file holds: nothing if there is none; an error if it is not whole or not the owner's.
-    fn read(file: &Path, owner: &str) -> Result<Selections> {
-        let bytes = match regular_file::read(file, MAX_HEADER_BYTES) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Selections::default()),
-            Err(e) => return Err(unusable(file, &format!("cannot be read: {e}"))),
-        };
-        let text = unwrap(MAGIC, &bytes).and_then(|data| std::str::from_utf8(data).ok());
-        let text = text.ok_or_else(|| unusable(file, "is damaged"))?;
-        Selections::from_text(text, owner).ok_or_else(|| unusable(file, "is of another device or version"))
-    }
+/// What a file holds: nothing if there is none; an error if it is not whole or not the owner's.
+fn read(file: &Path, owner: &str) -> Result<Selections> {
+    let bytes = match regular_file::read(file, MAX_HEADER_BYTES) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Selections::default()),
+        Err(e) => return Err(unusable(file, &format!("cannot be read: {e}"))),
+    };
+    let text = unwrap(MAGIC, &bytes).and_then(|data| std::str::from_utf8(data).ok());
+    let text = text.ok_or_else(|| unusable(file, "is damaged"))?;
+    Selections::from_text(text, owner).ok_or_else(|| unusable(file, "is of another device or version"))
 }
 
 fn unusable(file: &Path, why: &str) -> Error {
@@ -109,7 +60,7 @@ impl TuningCache {
 
     fn on_disk(&self) -> Selections {
         static WARNED: Once = Once::new();
-        let read = self.file.as_ref().map(|file| Selections::read(file, &self.owner));
+        let read = self.file.as_ref().map(|file| read(file, &self.owner));
         read.unwrap_or_else(|| Ok(Selections::default())).unwrap_or_else(|error| {
             WARNED.call_once(|| volta_ir::warn::warn(error.message()));
             Selections::default()
@@ -119,8 +70,8 @@ impl TuningCache {
     /// Adds choices, here and in the file, which others may have added to meanwhile.
     pub fn add(&mut self, new: Selections) -> Result<()> {
         let mut all = self.on_disk();
-        all.0.extend(std::mem::take(&mut self.selections).0);
-        all.0.extend(new.0);
+        all.extend(std::mem::take(&mut self.selections));
+        all.extend(new);
         self.selections = all;
         self.revision += 1;
         let Some(file) = &self.file else { return Ok(()) };
@@ -147,6 +98,7 @@ fn owner(info: &wgpu::AdapterInfo, caps: &Caps) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lower::selections::DEFAULT;
 
     #[test]
     fn a_file_gives_back_what_was_written_to_its_owner_alone() {
@@ -163,19 +115,16 @@ mod tests {
         assert_eq!(again.selections.get("a product"), Some("plain"));
         assert_eq!(again.selections.get("another"), Some(DEFAULT));
         assert_eq!(open("you").selections, Selections::default());
-        assert!(Selections::read(&file, "you").unwrap_err().message().contains("another device"));
+        assert!(read(&file, "you").unwrap_err().message().contains("another device"));
 
         let whole = std::fs::read(&file).unwrap();
         for cut in [0, 3, 8, 15, 16, 20, whole.len() - 1] {
             std::fs::write(&file, &whole[..cut]).unwrap();
-            assert!(
-                Selections::read(&file, "me").unwrap_err().message().contains("damaged"),
-                "cut off at {cut}"
-            );
+            assert!(read(&file, "me").unwrap_err().message().contains("damaged"), "cut off at {cut}");
             let mut scribbled = whole.clone();
             scribbled[cut] ^= 1;
             std::fs::write(&file, scribbled).unwrap();
-            assert!(Selections::read(&file, "me").is_err(), "scribbled on at {cut}");
+            assert!(read(&file, "me").is_err(), "scribbled on at {cut}");
         }
         // Tuning again mends it.
         let mut damaged = open("me");
