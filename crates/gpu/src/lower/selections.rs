@@ -15,6 +15,7 @@ pub(crate) struct Selections(BTreeMap<String, String>);
 
 impl Selections {
     /// One choice and no more.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn only(problem: &str, variant: &str) -> Selections {
         Selections([(problem.to_string(), variant.to_string())].into())
     }
@@ -32,6 +33,7 @@ impl Selections {
         self.0.get(problem).map(String::as_str)
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn insert(&mut self, problem: &str, variant: &str) {
         self.0.insert(problem.into(), variant.into());
     }

@@ -1,5 +1,6 @@
 //! One problem on the device: memory with numbers in it, and the time that each variant takes.
 
+use super::problem_plan;
 use crate::codegen::shader::Shader;
 use crate::codegen::storage_type::StorageType;
 use crate::device::context::Context;
@@ -29,7 +30,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     pub fn new(context: &Arc<Context>, kernel: &Kernel, native: &NativeKernel) -> Result<Candidate> {
-        let plan = problem::plan(kernel, native, &context.rules);
+        let plan = problem_plan::plan(kernel, native, &context.rules);
         let buffer = |slot: usize| -> Result<Storage> {
             let buffer = GpuBuffer::new(context, plan.slot_bytes[slot])?;
             fill(context, &buffer, plan.slot_dtypes[slot])?;

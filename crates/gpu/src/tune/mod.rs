@@ -7,13 +7,14 @@
 mod cache;
 #[cfg(not(target_arch = "wasm32"))]
 mod candidate;
+#[cfg(not(target_arch = "wasm32"))]
+mod problem_plan;
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;
 
-use crate::lower::{
-    problem,
-    selections::{self, Selections},
-};
+use crate::lower::selections::DEFAULT;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::lower::{problem, selections::Selections};
 pub(super) use cache::TuningCache;
 
 use std::fmt;
@@ -62,7 +63,7 @@ impl fmt::Display for Tuning {
             let (before, now) = (t.default_time.as_secs_f64() * 1e6, t.time.as_secs_f64() * 1e6);
             writeln!(f, "{before:>10.1} µs → {now:>10.1} µs  {}  ({}, × {})", t.choice, t.problem, t.uses)?;
         }
-        let faster = self.tuned.iter().filter(|t| t.choice != selections::DEFAULT).count();
+        let faster = self.tuned.iter().filter(|t| t.choice != DEFAULT).count();
         let (all, known, left) = (self.tuned.len(), self.known, self.left);
         write!(
             f,
@@ -114,7 +115,7 @@ pub fn tune(
             Ok(Some(race)) => race,
         };
         // What was not tried to the end may be tried again, unless it brought something.
-        if !race.complete && race.best.0 == selections::DEFAULT {
+        if !race.complete && race.best.0 == DEFAULT {
             tuning.left += 1;
             continue;
         }
