@@ -7,6 +7,7 @@ use volta::{
     Reduction, Tensor, cross_entropy, cross_entropy_with, default_device, last_plan, linear_cross_entropy,
     linear_cross_entropy_with, nll_loss, nll_loss_with, realize_all, synchronize,
 };
+use volta_testing::test;
 
 /// Here, for comparing with what an error says.
 macro_rules! here {
@@ -342,3 +343,5 @@ impl NanToZero for Tensor {
         self.isnan().where_(0.0, self)
     }
 }
+
+volta_testing::main!();

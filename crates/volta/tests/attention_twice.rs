@@ -1,6 +1,7 @@
 //! Second derivatives of attention against finite differences of the first.
 
 use volta::{AttentionOptions, BackwardOptions, DType, Tensor, grad, manual_seed};
+use volta_testing::test;
 
 const TWICE: BackwardOptions = BackwardOptions { retain_graph: true, create_graph: true };
 
@@ -86,3 +87,5 @@ fn third_derivatives_of_self_attention_agree_with_finite_differences() {
         assert!(close, "element {at}: {difference} {}", third[at]);
     }
 }
+
+volta_testing::main!();

@@ -7,6 +7,7 @@ use volta::{
     BackwardOptions, DType, Function, Range, Tensor, apply, autocast, checkpoint, enable_grad, grad, no_grad,
     try_grad,
 };
+use volta_testing::test;
 
 const KEEP: BackwardOptions = BackwardOptions { retain_graph: true, create_graph: false };
 const CREATE: BackwardOptions = BackwardOptions { retain_graph: false, create_graph: true };
@@ -528,3 +529,5 @@ fn slices_with_steps_have_gradients_in_eight_axes() {
     let along = g.sum_dim([0, 2, 6], false).to_vec::<f32>();
     assert_eq!(along, [0.0, 8.0, 0.0, 0.0, 8.0]);
 }
+
+volta_testing::main!();

@@ -2,6 +2,7 @@
 //! was added before it, against those of the CPU. A file of its own, since its shapes are large enough for that.
 
 use volta::*;
+use volta_testing::test;
 
 /// The gradients of a norm's weight and bias, of a bias before it, and of what it is added to.
 fn gradients(device: Device, shape: [usize; 3], dtype: DType) -> Vec<Vec<f32>> {
@@ -109,3 +110,5 @@ fn columns_of_all_types_are_folded_side_by_side() {
         }
     }
 }
+
+volta_testing::main!();

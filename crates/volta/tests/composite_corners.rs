@@ -1,6 +1,7 @@
 //! The corners of composed ops where a formula alone would go wrong: infinities, bounds, ties, nothing at all.
 
 use volta::*;
+use volta_testing::test;
 
 const INF: f32 = f32::INFINITY;
 
@@ -430,3 +431,5 @@ fn a_product_of_halves_and_what_it_is_made_of_can_be_added() {
         }
     }
 }
+
+volta_testing::main!();

@@ -1,6 +1,7 @@
 //! What composed ops say when they are misused: the op that was called, the shapes, and the caller's line.
 
 use volta::*;
+use volta_testing::test;
 
 /// Checks that an error belongs to `op`, was made in this file, and says all of `words`.
 #[track_caller]
@@ -219,3 +220,5 @@ fn dropout_takes_probabilities_of_floats() {
     says(Tensor::arange(0, 2).try_dropout(0.5, true), "dropout", ErrorKind::DType, &["i32"]);
     says(ones(&[2]).try_dropout2d(0.5, true), "dropout2d", ErrorKind::Shape, &["[2]", "channels"]);
 }
+
+volta_testing::main!();

@@ -7,6 +7,7 @@ use volta::{
     AdamW, AttentionOptions, ConvOptions, DType, Device, SGD, Tensor, counters, cross_entropy,
     default_device, manual_seed, with_device,
 };
+use volta_testing::test;
 
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -215,3 +216,5 @@ fn gradients_that_are_held_do_not_make_later_plans_new() {
         assert_eq!((found[step * WIDTH], found[20 * WIDTH], found[21 * WIDTH]), (2.0, 1.0, 0.0), "{step}");
     }
 }
+
+volta_testing::main!();

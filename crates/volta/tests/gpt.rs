@@ -2,6 +2,7 @@
 
 use volta::models::{Activation, Gpt, GptOptions, Norm, Positions};
 use volta::{AdamW, Module, Tensor, manual_seed, no_grad};
+use volta_testing::test;
 
 fn small() -> GptOptions {
     GptOptions { vocabulary: 17, context: 12, layers: 2, heads: 2, width: 16, ..GptOptions::default() }
@@ -115,3 +116,5 @@ fn impossible_shapes_and_too_many_tokens_are_named() {
     let error = Gpt::new(small()).try_forward(&tokens(13)).unwrap_err();
     assert!(error.message().contains("[2, 13]") && error.message().contains("12"), "{error}");
 }
+
+volta_testing::main!();

@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use volta::gpu::{AdapterKind, GpuBuffer, GpuDevice, GpuTensor};
 use volta::{Device, ErrorKind};
+use volta_testing::test;
 
 /// One device for all tests, if there is one.
 fn device() -> Option<Arc<GpuDevice>> {
@@ -254,3 +255,5 @@ fn adapters_are_listed_with_what_they_can_do() {
         assert!(first.f16 && first.subgroups, "{first:?}");
     }
 }
+
+volta_testing::main!();

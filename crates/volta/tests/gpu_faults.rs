@@ -8,6 +8,7 @@ use volta::gpu::{
     spoil_next_shader,
 };
 use volta::{DType, Device, Element, Error, ErrorKind, SGD, Tensor, mse_loss, with_device};
+use volta_testing::test;
 
 /// The device, for one test at a time.
 fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
@@ -251,3 +252,5 @@ on_gpu! {
         }
     }
 }
+
+volta_testing::main!();

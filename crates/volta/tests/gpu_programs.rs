@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Barrier;
 use volta::gpu::devices_opened;
 use volta::{Device, ErrorKind, Tensor, with_device};
+use volta_testing::test;
 
 /// What `program` is to do.
 const TASK: &str = "VOLTA_TEST_PROGRAM";
@@ -111,3 +112,5 @@ fn threads_that_only_submit_come_to_an_end() {
     run("again", true);
     run("again", false);
 }
+
+volta_testing::main!();

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::{DType, ErrorKind, Tensor, cross_entropy, linear_cross_entropy, nll_loss, set_guards};
+use volta_testing::test;
 
 /// Here, for comparing with what an error says.
 macro_rules! here {
@@ -125,7 +126,7 @@ fn of_two_faults_the_first_is_named() {
     assert!(text.starts_with("sqrt:"), "{text}");
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn indices_are_checked_along_every_axis_and_in_every_integer_type() {
     let _turn = guarded();
     let table = Tensor::ones([6, 4]);
@@ -204,3 +205,5 @@ fn a_step_in_place_that_fails_fails_again() {
         assert_eq!(w.try_to_vec::<f32>().unwrap_err().kind(), ErrorKind::NonFinite);
     }
 }
+
+volta_testing::main!();

@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volta::*;
+use volta_testing::test;
 
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -138,3 +139,5 @@ fn a_bias_does_not_make_plans_store_what_it_is_added_to_once_more() {
     let halves = 2 * (2 * rows * width + 64 * (rows + width)) as u64;
     assert!(written <= halves, "{written} bytes are written, not {halves}");
 }
+
+volta_testing::main!();

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use volta::{DType, Tensor, default_device, no_grad, realize_all};
+use volta_testing::test;
 
 type Unary = fn(&Tensor) -> Tensor;
 
@@ -329,7 +330,7 @@ fn a_value_used_by_many_is_computed_once_for_all_of_them() {
     }
 }
 
-#[test]
+#[test(needs(f64))]
 fn plans_with_the_same_structure_but_other_numbers_do_not_mix() {
     // Constants, shapes, axes, slices, pads, dtypes and keys: whatever a cached plan might forget to tell apart.
     let x = vector(&[1.0, 2.0, 3.0, 4.0]);
@@ -433,11 +434,8 @@ fn whoever_asks_for_values_is_told_when_they_are_there() {
 
 /// Where `VOLTA_DEVICE=gpu` picks a GPU, it begins with a long forward pass on the way, and with what a view is of: nothing
 /// is copied to have the view itself.
-#[test]
+#[test(needs(gpu))]
 fn a_device_that_begins_on_the_way_leaves_views_what_they_are() {
-    if !default_device().is_gpu() {
-        return;
-    }
     let weight = Tensor::full([8, 8], 0.5).requires_grad(true);
     let mut x = Tensor::ones([8, 8]) * &weight;
     for _ in 0..40 {
@@ -467,3 +465,5 @@ fn a_graph_that_only_grows_is_computed_in_between() {
     assert_eq!(read(&x), [70_000.0, 70_001.0]);
     assert_eq!(read(&first), [0.0, 3.0]);
 }
+
+volta_testing::main!();

@@ -2,6 +2,7 @@
 //! plainly in f64, with odd lengths, NaN and infinities.
 
 use volta::{CrossEntropyOptions, DType, Reduction, Tensor, cross_entropy_with, default_device};
+use volta_testing::test;
 
 /// Just above one block, whole blocks, a short rest, more than is kept of a row, in fours and not, and rows shared out to
 /// threads.
@@ -128,7 +129,7 @@ fn sums_of_exponentials_follow_a_maximum_that_grows() {
     }
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn cross_entropy_picks_the_class_of_every_row() {
     for (rows, width, dtype) in [(5, 33_278, DType::I32), (5, 50_304, DType::I64)] {
         let x = values(rows, width);
@@ -243,3 +244,5 @@ fn gathered_rows_are_normalized() {
         }
     }
 }
+
+volta_testing::main!();

@@ -1,6 +1,7 @@
 //! Memory changes hands only where nobody can ask for the old value again, and every held value is there.
 
 use volta::*;
+use volta_testing::test;
 
 #[test]
 fn a_new_shape_of_known_values_can_be_read() {
@@ -154,3 +155,5 @@ fn sums_over_a_batch_run_before_what_they_add_up_is_in_the_way() {
     // Every layer keeps what its norm sees and what that subtracts from it, and not its gradient as well.
     assert!(peaks[2] < (2 * depth + 2) * rows * width * 4, "{peaks:?}");
 }
+
+volta_testing::main!();

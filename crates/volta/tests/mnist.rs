@@ -6,6 +6,7 @@ use volta::data::{DataLoader, Dataset, Mnist, Normalize, Subset, ToFloat};
 use volta::nn::Flatten;
 use volta::train::{Trainer, TrainerOptions, classified};
 use volta::{Adam, Conv2d, Linear, MaxPool2d, Module, ReLU, Sequential, default_device, gpu, manual_seed};
+use volta_testing::test;
 
 #[test]
 fn a_convolutional_network_learns_mnist_in_an_epoch() {
@@ -48,3 +49,5 @@ fn a_convolutional_network_learns_mnist_in_an_epoch() {
     eprintln!("{:.2}% of {test_count} test images are right after {samples}", 100.0 * accuracy);
     assert!(accuracy >= least, "{accuracy}");
 }
+
+volta_testing::main!();

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use volta::nn::{Mode, summary};
 use volta::{Adam, DType, Linear, Module, ReLU, Sequential, StateDict, Tensor, manual_seed, mse_loss};
+use volta_testing::test;
 
 #[derive(Module)]
 struct Block {
@@ -290,3 +291,5 @@ fn an_error_inside_a_layer_names_the_op_the_layer_and_this_line() {
     assert!(error.message().contains("in layer 2, Linear"), "{error}");
     assert_eq!((error.location().file(), error.location().line()), (file!(), line));
 }
+
+volta_testing::main!();

@@ -5,6 +5,7 @@ use volta::{
     Adam, AttentionOptions, ConvOptions, DType, Device, ErrorKind, PoolOptions, Tensor, default_device,
     with_device,
 };
+use volta_testing::test;
 
 /// Numbers that differ everywhere, on the default device.
 fn ramp(n: usize, shape: impl Into<volta::Dims>) -> Tensor {
@@ -398,11 +399,8 @@ fn a_long_line_is_sorted_again_and_again() {
     }
 }
 
-#[test]
+#[test(needs(pieces))]
 fn what_cannot_be_cut_is_an_error_that_says_so() {
-    if !default_device().is_gpu() || std::env::var("VOLTA_BLOCK_BYTES").is_err() {
-        return;
-    }
     // A single plane is larger than what a kernel may see.
     let x = small(16_384, [1, 1, 128, 128]);
     let error =
@@ -412,3 +410,5 @@ fn what_cannot_be_cut_is_an_error_that_says_so() {
         assert!(error.message().contains(part), "{part} in {error}");
     }
 }
+
+volta_testing::main!();

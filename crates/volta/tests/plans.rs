@@ -6,6 +6,7 @@ use volta::{
     SGD, Sequential, Tensor, autocast, cross_entropy, default_device, last_plan, mse_loss, no_grad,
     plan_only, realize_all, try_realize_all, with_device, with_fusion,
 };
+use volta_testing::test;
 
 fn ready(t: Tensor) -> Tensor {
     t.realize();
@@ -520,3 +521,5 @@ fn networks_and_loops_have_as_few_kernels_and_take_as_little_memory_as_before() 
     assert_eq!(networks, [(108, 2085120), (134, 1945728), (12, 906156)]);
     assert_eq!(loops, [(362, 34116), (328, 43332), (1, 9920)]);
 }
+
+volta_testing::main!();

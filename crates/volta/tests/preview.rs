@@ -1,6 +1,7 @@
 //! Plans that are seen and not run. A file of its own, since it counts kernels, and so would see those of other tests.
 
 use volta::{ErrorKind, Tensor};
+use volta_testing::test;
 
 #[test]
 fn a_plan_can_be_seen_before_it_is_run() {
@@ -28,3 +29,5 @@ fn what_is_assumed_to_be_computed_is_planned_with_and_cannot_be_read() {
         assert!(error.kind() == ErrorKind::NotRun && error.message().contains("never computed"), "{error}");
     }
 }
+
+volta_testing::main!();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use volta::{Device, Profile, Tensor, default_device, measure_peak, profile};
+use volta_testing::test;
 
 /// Just enough of JSON to read a trace back.
 #[derive(Debug, PartialEq)]
@@ -156,7 +157,7 @@ fn ops_are_reported_by_name_forward_and_gradient_apart() {
     assert!(report.to_string().contains("gradient of softmax"), "{report}");
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn a_peak_is_unknown_until_it_is_measured() {
     let device = default_device();
     let (_, before) = profile(|| Tensor::rand([1000]).exp().to_vec::<f32>());
@@ -173,7 +174,7 @@ fn a_peak_is_unknown_until_it_is_measured() {
     assert!(report.to_string().contains("measured by a copy"), "{report}");
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn the_trace_has_the_hosts_track_and_the_devices() {
     let file = std::env::temp_dir().join(format!("volta-trace-{}.json", std::process::id()));
     let profile = profiled(48);
@@ -273,3 +274,5 @@ fn every_layer_is_an_entry_and_all_time_is_shared_out() {
     let text = report.to_string();
     assert!(text.lines().next().is_some_and(|head| head.ends_with("module")), "{text}");
 }
+
+volta_testing::main!();

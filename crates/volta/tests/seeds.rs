@@ -6,6 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 use volta::{Conv2d, DataLoader, Device, Linear, Module, RawTensor, ReLU, Sequential, manual_seed};
+use volta_testing::test;
 
 /// Snippets share the program's random numbers.
 static TURN: Mutex<()> = Mutex::new(());
@@ -131,3 +132,5 @@ fn layers_are_made_on_a_device() {
     z.square().sum().backward();
     assert_eq!(z.grad().unwrap().to_vec::<f32>(), [2.0, 4.0]);
 }
+
+volta_testing::main!();

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volta::nn::{Item, Mode, Visitor, summary};
 use volta::{BatchNorm1d, Dropout, Linear, Module, RngState, Sequential, Tensor};
+use volta_testing::test;
 
 /// A layer that counts its calls in a buffer and draws random numbers, in evaluation too.
 #[derive(Module)]
@@ -55,3 +56,5 @@ fn a_summary_changes_nothing_whether_the_forward_pass_succeeds_fails_or_panics()
     }));
     assert_eq!(training, [true; 3]);
 }
+
+volta_testing::main!();

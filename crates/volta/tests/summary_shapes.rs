@@ -2,6 +2,7 @@
 
 use volta::nn::summary;
 use volta::{GELU, Linear, Module, ReLU, Sequential, Tensor};
+use volta_testing::test;
 
 /// The lines of a summary as name and output.
 fn outputs(model: &dyn Module, width: usize) -> Vec<(String, String)> {
@@ -131,3 +132,5 @@ fn an_input_that_does_not_fit_names_the_line_that_gave_it() {
     let error = summary(&model, Some(&Tensor::zeros([4, 5]))).unwrap_err().to_string();
     assert!(error.contains(&format!("tests/summary_shapes.rs:{here}")), "{error}");
 }
+
+volta_testing::main!();

@@ -3,6 +3,7 @@
 //! norms of gradients are.
 
 use volta::{DType, Tensor, last_plan, realize_all};
+use volta_testing::test;
 
 /// Tall and narrow, wide, one workgroup's, columns that are no multiple of four, rows that fill no turn, and many
 /// elements.
@@ -111,3 +112,5 @@ fn sums_between_products_stay_where_they_are() {
     let plan = last_plan().expect("a plan ran");
     assert!(plan.kernels.iter().all(|k| k.instances == 1), "what a sum reads is let go of at once:\n{plan}");
 }
+
+volta_testing::main!();

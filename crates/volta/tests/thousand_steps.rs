@@ -2,6 +2,7 @@
 //! the whole process, so this test is alone in its program.
 
 use volta::{AdamW, Tensor, counters, cross_entropy, default_device, manual_seed};
+use volta_testing::test;
 
 #[test]
 fn a_thousand_steps_compile_nothing_and_leave_the_pool_as_it_was() {
@@ -44,3 +45,5 @@ fn a_thousand_steps_compile_nothing_and_leave_the_pool_as_it_was() {
     let last = losses[losses.len() - 1].item::<f32>();
     assert!(last < 0.5 * first, "it learns: {first} became {last}");
 }
+
+volta_testing::main!();

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 use volta::Tensor;
+use volta_testing::test;
 
 const THREADS: usize = 8;
 
@@ -141,3 +142,5 @@ fn a_variable_that_cannot_be_is_an_error_of_the_first_call() {
     let panic = std::panic::catch_unwind(|| Tensor::zeros([2])).expect_err("as before");
     named(panic.downcast_ref::<String>().expect("a message"));
 }
+
+volta_testing::main!();

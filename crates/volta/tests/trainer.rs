@@ -20,6 +20,7 @@ use volta::train::{
     try_classified,
 };
 use volta::{Adam, DType, Dropout, Linear, Module, ReLU, Sequential, Tensor, manual_seed};
+use volta_testing::test;
 
 /// The random numbers are the whole program's: a run that is compared must be alone.
 static RANDOM: Mutex<()> = Mutex::new(());
@@ -218,7 +219,7 @@ fn the_switch_ends_training_after_a_step_and_saves() {
     assert_eq!(saved, Some(5));
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn profiles_come_as_often_as_they_were_asked_for() {
     let _alone = alone();
     let model = network();
@@ -563,3 +564,5 @@ fn a_metric_whose_name_no_log_can_hold_is_refused() {
         assert!(read_csv(folder.0.join("metrics.csv")).unwrap().rows.is_empty());
     }
 }
+
+volta_testing::main!();

@@ -6,6 +6,7 @@ use volta::{
     Counters, Device, Tensor, counters, cross_entropy, default_device, last_plan, no_grad, realize_all,
     reset_peak, with_device,
 };
+use volta_testing::test;
 
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -379,3 +380,5 @@ fn the_peak_is_that_of_tensors_and_of_what_is_in_between() {
     let peak = counters().peak_bytes;
     assert!((6 * unit..=7 * unit).contains(&peak), "{peak}");
 }
+
+volta_testing::main!();

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 use volta::gpu::{Tuning, tune};
 use volta::{Device, Tensor, default_device, with_device};
+use volta_testing::test;
 
 /// A folder that goes when the test ends.
 struct Folder(PathBuf);
@@ -74,8 +75,7 @@ fn products() -> Vec<f32> {
     (x + y).matmul(&c).to_vec::<f32>()
 }
 
-#[test]
-#[ignore = "a program for the other tests"]
+#[test(ignored = "a program for the other tests")]
 fn tunes_for_another_test() {
     let budget = std::env::var(BUDGET).expect("another test runs this").parse().unwrap();
     let device = default_device();
@@ -105,11 +105,8 @@ fn tunes_for_another_test() {
     }
 }
 
-#[test]
+#[test(needs(gpu))]
 fn choices_are_kept_for_the_next_program() {
-    if !default_device().is_gpu() {
-        return;
-    }
     let folder = Folder::new("kept");
     let (_, said) = program(&folder.0, ENOUGH);
     assert_eq!(line(&said, "found:"), "2 tuned, 0 known, 0 left");
@@ -122,22 +119,16 @@ fn choices_are_kept_for_the_next_program() {
     assert!(!String::from_utf8_lossy(&output.stderr).contains("warning"));
 }
 
-#[test]
+#[test(needs(gpu))]
 fn without_time_no_file_is_written() {
-    if !default_device().is_gpu() {
-        return;
-    }
     let folder = Folder::new("zero");
     let (_, said) = program(&folder.0, "0");
     assert_eq!(line(&said, "found:"), "0 tuned, 0 known, 2 left");
     assert_eq!(folder.choices(), None);
 }
 
-#[test]
+#[test(needs(gpu))]
 fn damaged_files_are_said_once_and_made_anew() {
-    if !default_device().is_gpu() {
-        return;
-    }
     let folder = Folder::new("damaged");
     program(&folder.0, ENOUGH);
     let file = folder.choices().expect("there is a file");
@@ -158,12 +149,11 @@ fn damaged_files_are_said_once_and_made_anew() {
     assert!(!String::from_utf8_lossy(&output.stderr).contains("damaged"));
 }
 
-#[test]
+#[test(needs(gpu))]
 fn a_cache_that_is_off_keeps_nothing() {
-    if !default_device().is_gpu() {
-        return;
-    }
     let (_, said) = program(Path::new("off"), ENOUGH);
     assert_eq!(line(&said, "found:"), "2 tuned, 0 known, 0 left");
     assert!(!Path::new("off").exists());
 }
+
+volta_testing::main!();

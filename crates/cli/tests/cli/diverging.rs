@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use volta::io::{Weights, save_safetensors};
+use volta_testing::test;
 
 /// A run that diverges within a few steps, with this much more said.
 fn diverging(folder: &Folder, steps: &str, more: &[&str]) -> Output {

@@ -5,6 +5,7 @@ use super::{Folder, ok, text, tiny_on, volta};
 use serde_json::Value;
 #[cfg(feature = "download")]
 use std::io::{BufRead, BufReader};
+use volta_testing::test;
 
 /// Answers one request for each of these files, by the ends of their paths, and then stops.
 #[cfg(feature = "download")]

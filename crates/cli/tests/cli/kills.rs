@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 use volta::train::{History, read_csv};
 use volta::{Checkpoint, Weights};
+use volta_testing::test;
 
 const NAME: &str = "short-L1-H2-E16-cpu";
 const STEPS: &str = "300";

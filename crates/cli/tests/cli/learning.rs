@@ -3,6 +3,7 @@
 use super::{Folder, ok, volta};
 use serde_json::Value;
 use std::path::Path;
+use volta_testing::test;
 
 /// What a training on `data` tells last of its validation.
 fn validated(folder: &Folder, data: &Path, options: &str) -> Value {

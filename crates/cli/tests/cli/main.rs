@@ -16,6 +16,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use volta::io::Weights;
+use volta_testing::test;
 
 /// A folder that goes when the test ends.
 struct Folder(PathBuf);
@@ -280,3 +281,5 @@ fn completions_and_help_name_every_command() {
         assert!(help.contains(command) && completions.contains(command), "{command}");
     }
 }
+
+volta_testing::main!();

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use volta_testing::test;
 
 /// A folder with a tiny model.
 fn trained(name: &str) -> Folder {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use volta::io::Weights;
+use volta_testing::test;
 
 const NAME: &str = "short-L1-H2-E16-cpu";
 

@@ -4,6 +4,7 @@ use super::{Folder, ok, text, tiny, volta};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+use volta_testing::test;
 
 /// Runs with `said` on standard input.
 fn told(command: &mut Command, said: &str) -> Output {

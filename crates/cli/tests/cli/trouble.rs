@@ -2,6 +2,7 @@
 
 use super::{Folder, ok, text, tiny, tiny_on, volta};
 use std::process::Command;
+use volta_testing::test;
 
 #[test]
 fn texts_that_cannot_be_learnt_from_are_named() {

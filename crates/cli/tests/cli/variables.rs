@@ -3,6 +3,7 @@
 use super::{Folder, ok, text, tiny, volta};
 use std::io::Write;
 use std::process::{Output, Stdio};
+use volta_testing::test;
 
 /// That a command was refused, with all of this in its reason.
 fn refused(output: &Output, parts: &[&str]) {

@@ -376,10 +376,9 @@ mod tests {
     /// Where `VOLTA_DEVICE=gpu` picks a GPU: a product that others follow only later waits for another one, and both are
     /// what they are alone.
     #[test]
+    #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn narrow_products_wait_for_each_other() {
-        if default_device() == Device::Cpu {
-            return;
-        }
+        assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
         let (x, y) = (halves([1024, 768]), halves([1024, 768]));
         let early = || x.t().matmul(&y);
         let late = || x.cumsum(0).t().matmul(&y);
@@ -404,10 +403,9 @@ mod tests {
 
     /// Where `VOLTA_DEVICE=gpu` picks a GPU: products that are narrow, and many, wait until they fill it several times.
     #[test]
+    #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn many_narrow_products_run_in_a_crowd() {
-        if default_device() == Device::Cpu {
-            return;
-        }
+        assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
         // As in a backward pass: every gradient is made of the one before, and gives that of a weight.
         let order = |layers: usize| {
             let mut gradient = Tensor::rand([256, 1280]).to_dtype(DType::F16);
@@ -432,10 +430,9 @@ mod tests {
 
     /// The same: each of them is what it is alone.
     #[test]
+    #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn products_of_a_crowd_are_what_they_are_alone() {
-        if default_device() == Device::Cpu {
-            return;
-        }
+        assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
         let (x, y) = (halves([256, 1280]), halves([256, 2048]));
         let product = |k: usize| (&x * (k + 1) as f64).t().matmul(&y);
         let all: Vec<Tensor> = (0..8).map(product).collect();
@@ -474,10 +471,9 @@ mod tests {
 
     /// Where `VOLTA_DEVICE=gpu` picks a GPU: both gradients of a large matrix are of one wave, and are what they are alone.
     #[test]
+    #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn both_gradients_of_a_large_matrix_come_together() {
-        if default_device() == Device::Cpu {
-            return;
-        }
+        assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
         let made = |shape: [usize; 2]| (Tensor::rand(shape) - 0.5).realize().clone();
         let (logits, x, weight) = (made([512, 8200]), made([512, 160]), made([8200, 130]));
         let of_x = |gradient: &Tensor| gradient.matmul(&weight);
@@ -500,10 +496,9 @@ mod tests {
 
     /// Where `VOLTA_DEVICE=gpu` picks a GPU: small products of one wave are what they are alone.
     #[test]
+    #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn small_products_side_by_side_are_what_they_are_alone() {
-        if default_device() == Device::Cpu {
-            return;
-        }
+        assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
         let made = |shape: [usize; 2]| (Tensor::rand(shape) - 0.5).realize().clone();
         let (x, y) = (made([1024, 130]), made([1024, 200]));
         let inputs: Vec<Tensor> = (0..5).map(|k| (&x * (k + 1) as f64).realize().clone()).collect();
@@ -518,10 +513,9 @@ mod tests {
 
     /// Where `VOLTA_DEVICE=gpu` picks a GPU: what is gathered from many kernels waits until it can run side by side.
     #[test]
+    #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn kernels_whose_follower_waits_for_many_have_time() {
-        if default_device() == Device::Cpu {
-            return;
-        }
+        assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
         let weight = halves([64, 64]).to_dtype(DType::F32).realize().clone();
         let mut all = vec![Tensor::rand([64, 64]).realize().clone()];
         for k in 0..8 {

@@ -93,8 +93,9 @@ mod tests {
     use volta_ir::telemetry::counters;
 
     #[test]
+    #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn a_plan_that_has_lasted_gets_a_program_of_fewer_dispatches() {
-        let Device::Gpu(index) = default_device() else { return };
+        let Device::Gpu(index) = default_device() else { panic!("VOLTA_DEVICE=gpu picks one") };
         let context = context::open(index).expect("the GPU is there");
         let x = Tensor::rand([20]);
         let bytes: Vec<u8> = x.to_vec::<f32>().into_iter().flat_map(f32::to_le_bytes).collect();
@@ -119,10 +120,9 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn loops_go_on_when_their_plan_has_lasted() {
-        if default_device() == Device::Cpu {
-            return;
-        }
+        assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
         let state = Tensor::full([16], 0.0f32).realize().assignable();
         let mut kept = Vec::new();
         for step in 1..TIER_UP_RUNS + 40 {

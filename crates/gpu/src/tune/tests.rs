@@ -23,11 +23,9 @@ use volta_ir::plan::Plan;
 use volta_ir::plan::executor::Program;
 use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel};
 
-fn gpu() -> Option<(Device, Arc<Context>)> {
-    match default_device() {
-        device @ Device::Gpu(index) => Some((device, context::open(index).expect("the GPU is there"))),
-        _ => None,
-    }
+fn gpu() -> (Device, Arc<Context>) {
+    let Device::Gpu(index) = default_device() else { panic!("VOLTA_DEVICE=gpu picks one") };
+    (default_device(), context::open(index).expect("the GPU is there"))
 }
 
 fn random(shape: &[usize], dtype: DType) -> Tensor {
@@ -123,8 +121,9 @@ fn values(trial: &Candidate, variant: &str) -> Vec<f32> {
 }
 
 #[test]
+#[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
 fn every_way_gives_what_the_default_one_gives() {
-    let Some((device, context)) = gpu() else { return };
+    let (device, context) = gpu();
     let Caps { f16, cooperative, .. } = context.caps;
     let ((), plans) = plans_of(device, || {
         products(DType::F32);
@@ -170,8 +169,9 @@ fn every_way_gives_what_the_default_one_gives() {
 }
 
 #[test]
+#[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
 fn without_time_nothing_is_tuned() {
-    let Some((device, context)) = gpu() else { return };
+    let (device, context) = gpu();
     let (computed, plans) =
         plans_of(device, || Tensor::rand([33, 47]).try_matmul(&Tensor::rand([47, 53]))?.try_realize());
     computed.expect("it is a GPU");

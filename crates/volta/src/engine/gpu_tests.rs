@@ -6,8 +6,9 @@ use crate::tensor::Tensor;
 
 /// On the GPU that `VOLTA_DEVICE=gpu` picks: commands that were encoded for one step run with the memory of the next.
 #[test]
+#[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
 fn steps_that_are_encoded_ahead_read_and_write_their_own_memory() {
-    let Device::Gpu(index) = default_device() else { return };
+    let Device::Gpu(index) = default_device() else { panic!("VOLTA_DEVICE=gpu picks one") };
     let inputs = [1.0f32, 2.0, 4.0].map(|x| Tensor::full([300], x).realize().clone());
     let state = Tensor::full([300], 0.0f32).realize().assignable();
     let mut wanted = 0.0;
@@ -34,10 +35,9 @@ fn has_copy(tensor: &Tensor) -> bool {
 }
 
 #[test]
+#[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
 fn what_was_read_comes_along_the_next_time() {
-    if default_device() == Device::Cpu {
-        return;
-    }
+    assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
     let mut kept = Vec::new();
     for step in 0..40 {
         let (x, result) = (step as f32, sum(300, step as f32));
@@ -69,10 +69,9 @@ fn what_was_read_comes_along_the_next_time() {
 }
 
 #[test]
+#[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
 fn what_is_written_later_is_read_as_it_is() {
-    if default_device() == Device::Cpu {
-        return;
-    }
+    assert!(default_device().is_gpu(), "VOLTA_DEVICE=gpu picks one");
     for step in 0..8 {
         let result = sum(200, step as f32).assignable();
         assert_eq!(has_copy(&result), step > 0, "step {step}");

@@ -3,6 +3,7 @@
 use crate::{Folder, bytes, class, gzip};
 use volta::ErrorKind;
 use volta::data::{Cifar10, Cifar100, Dataset};
+use volta_testing::test;
 
 /// `count` records: labels, then pixels that begin with the record's number.
 fn records(count: u8, labels: impl Fn(u8) -> Vec<u8>) -> Vec<u8> {

@@ -4,6 +4,7 @@ use crate::{Numbers, bytes, class};
 use std::sync::Arc;
 use volta::ErrorKind;
 use volta::data::{Dataset, Pass, RandomCrop, RandomHorizontalFlip, Subset, SyntheticDigits};
+use volta_testing::test;
 
 fn classes(data: &dyn Dataset) -> Vec<i32> {
     (0..data.len()).map(|k| class(&data.get(k).expect("a number").target)).collect()

@@ -3,6 +3,7 @@
 use crate::{bytes, class};
 use volta::data::{DataLoader, Dataset, SyntheticDigits, ToFloat};
 use volta::{Adam, ConvOptions, DType, PoolOptions, Tensor, cross_entropy, manual_seed, no_grad};
+use volta_testing::test;
 
 #[test]
 fn seed_and_index_say_all_about_a_digit() {

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use volta::ErrorKind;
 use volta::data::{Download, Mnist, download};
+use volta_testing::test;
 
 /// What the server does with one request.
 #[derive(Clone, Copy)]

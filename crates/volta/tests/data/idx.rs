@@ -4,6 +4,7 @@ use crate::{Folder, bytes, class, gzip};
 use std::path::Path;
 use volta::data::{DataLoader, Dataset, FashionMnist, LabeledImages, Mnist, ToFloat};
 use volta::{ErrorKind, Result};
+use volta_testing::test;
 
 /// An IDX file of bytes.
 fn idx(extents: &[u32], elements: &[u8]) -> Vec<u8> {

@@ -3,6 +3,7 @@
 use crate::{Folder, bytes, class};
 use volta::ErrorKind;
 use volta::data::{DataLoader, Dataset, ImageFolder, Resize, decode_image, read_image};
+use volta_testing::test;
 
 /// Red, green, blue, and a mixture: two by two, row by row.
 const COLOURS: [[u8; 3]; 4] = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [10, 20, 30]];

@@ -4,6 +4,7 @@ use crate::{Numbers, numbers};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volta::data::{Array, DataLoader, Dataset, Sample, TensorDataset};
 use volta::{Device, ErrorKind, Tensor, default_device};
+use volta_testing::test;
 
 fn epoch(loader: &DataLoader) -> Vec<Vec<i32>> {
     loader.iter().map(numbers).collect()

@@ -100,3 +100,5 @@ fn gzip(content: &[u8]) -> Vec<u8> {
     encoder.write_all(content).expect("memory takes everything");
     encoder.finish().expect("memory takes everything")
 }
+
+volta_testing::main!();

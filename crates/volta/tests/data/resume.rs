@@ -3,6 +3,7 @@
 use crate::{Numbers, numbers};
 use volta::data::{DataLoader, Dataset, RandomHorizontalFlip, SyntheticDigits};
 use volta::{ErrorKind, Stateful};
+use volta_testing::test;
 
 fn loader(workers: usize) -> DataLoader {
     DataLoader::over(Numbers(23), 4).with_shuffle(true).with_workers(workers)

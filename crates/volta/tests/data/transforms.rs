@@ -5,6 +5,7 @@ use volta::data::{
     Array, CenterCrop, Dataset, Elements, Normalize, OneHot, Pad, Pass, RandomCrop, RandomHorizontalFlip,
     Resize, TensorDataset, ToFloat, Transform,
 };
+use volta_testing::test;
 
 /// One image of 2 channels, 3 × 4, whose pixels count from 1.
 const SHAPE: [usize; 3] = [2, 3, 4];

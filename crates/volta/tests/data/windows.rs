@@ -2,6 +2,7 @@
 
 use volta::ErrorKind;
 use volta::data::{Array, DataLoader, Dataset, Elements, Pass, TokenWindows};
+use volta_testing::test;
 
 fn tokens(array: &Array<'_>) -> Vec<i32> {
     match array.elements() {

@@ -10,6 +10,7 @@ use volta::data::{
     Array, DataLoader, Dataset, Normalize, RandomCrop, RandomHorizontalFlip, Sample, SyntheticDigits, ToFloat,
 };
 use volta::{ErrorKind, default_device};
+use volta_testing::test;
 
 const COUNTS: [usize; 3] = [0, 1, 4];
 
@@ -143,11 +144,9 @@ fn a_sample_that_panics_is_an_error_too() {
     }
 }
 
-#[test]
+// The CPU has all types.
+#[test(needs(gpu))]
 fn a_type_that_the_device_does_not_have_is_an_error_and_not_a_hang() {
-    if !default_device().is_gpu() {
-        return; // The CPU has them all.
-    }
     let data =
         volta::data::TensorDataset::new(Array::new(vec![0f64; 4], &[4]), Array::new(vec![0i32; 4], &[4]));
     let error = DataLoader::over(data, 2).with_workers(1).try_iter().next().expect("a result").unwrap_err();

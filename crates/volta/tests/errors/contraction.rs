@@ -2,6 +2,7 @@
 
 use crate::{Misuse, check, f, of};
 use volta::{AttentionOptions, ConvOptions, DType, ErrorKind};
+use volta_testing::test;
 
 #[test]
 fn products_name_both_operands() {

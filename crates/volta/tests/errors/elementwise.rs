@@ -2,6 +2,7 @@
 
 use crate::{Misuse, bools, check, f};
 use volta::{ErrorKind, Tensor};
+use volta_testing::test;
 
 #[test]
 fn elementwise_ops_name_shapes_and_types() {

@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volta::{ConvOptions, DType, Error, ErrorKind, Range, Tensor};
+use volta_testing::test;
 
 struct Misuse {
     op: &'static str,
@@ -178,3 +179,5 @@ fn the_error_is_an_error_of_the_standard_library_and_shows_its_message() {
     assert_eq!(format!("{error}"), format!("{error:?}"), "unwrap prints what a reader needs");
     assert!(error.to_string().starts_with("narrow: 5 elements from 1 of axis 0 are outside shape [2] (at "));
 }
+
+volta_testing::main!();

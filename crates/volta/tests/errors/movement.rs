@@ -2,6 +2,7 @@
 
 use crate::{Misuse, check, f};
 use volta::{ErrorKind, Range};
+use volta_testing::test;
 
 #[test]
 fn movement_names_what_does_not_fit() {

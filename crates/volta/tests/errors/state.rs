@@ -2,6 +2,7 @@
 
 use crate::{Misuse, check, f, of};
 use volta::{DType, ErrorKind, Tensor};
+use volta_testing::test;
 
 #[test]
 fn indexing_names_index_and_tensor() {

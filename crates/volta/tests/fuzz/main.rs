@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use volta::data::{Cifar10, Dataset, Mnist, decode_image};
 use volta::text::{Corpus, Tokenizer};
 use volta::{Checkpoint, Device, Weights};
+use volta_testing::test;
 
 /// How many files of every kind are read unless `VOLTA_FUZZ` says otherwise.
 const FILES: u64 = 1000;
@@ -334,3 +335,5 @@ fn texts() {
         },
     });
 }
+
+volta_testing::main!();

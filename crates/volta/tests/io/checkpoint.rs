@@ -6,6 +6,7 @@ use volta::{
     Checkpoint, CheckpointFolder, Device, ErrorKind, Linear, Module, Result, RngState, State, StateDict,
     Stateful, Tensor, Value, Weights, save_safetensors,
 };
+use volta_testing::test;
 
 /// Something with all kinds of state.
 struct Part(State);

@@ -4,12 +4,12 @@ use crate::scratch::Scratch;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use volta::{Checkpoint, CheckpointFolder, Linear, Module, Tensor};
+use volta_testing::test;
 
 const PATH: &str = "VOLTA_TEST_CRASH_PATH";
 
 /// Not a test of its own: what the test below runs in another process, until it is killed.
-#[test]
-#[ignore = "run by a_killed_process_leaves_a_checkpoint_that_can_be_read"]
+#[test(ignored = "run by a_killed_process_leaves_a_checkpoint_that_can_be_read")]
 fn saves_until_it_is_killed() {
     let path = std::env::var(PATH).expect("the path comes from the test that runs this one");
     let net = Linear::new(512, 1024, false);

@@ -1,6 +1,7 @@
 //! safetensors files that nobody should trust: each is an error that says what is wrong, and where.
 
 use volta::{Device, ErrorKind, Weights};
+use volta_testing::test;
 
 /// A file with any header and any elements.
 fn file(header: &str, elements: usize) -> Vec<u8> {

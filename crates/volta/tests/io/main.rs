@@ -12,3 +12,5 @@ mod pytorch_hostile;
 mod resume;
 mod safetensors;
 mod scratch;
+
+volta_testing::main!();

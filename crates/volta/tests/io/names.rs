@@ -6,6 +6,7 @@ use volta::{
     Device, ErrorKind, Linear, Module, NameMap, Sequential, StateDict, Tensor, Weights, load,
     save_safetensors,
 };
+use volta_testing::test;
 
 /// A file whose matrix lies the other way round, under other names.
 fn foreign(scratch: &Scratch) -> std::path::PathBuf {

@@ -4,6 +4,7 @@ use crate::scratch::{Scratch, stored};
 use std::process::Command;
 use volta::io::Metadata;
 use volta::{DType, Device, StateDict, Tensor, Weights, bf16, save_safetensors, with_device};
+use volta_testing::test;
 
 #[test]
 fn files_written_by_python_are_read() {

@@ -3,6 +3,7 @@
 use crate::archive::{Archive, Pickle};
 use crate::scratch::stored;
 use volta::{DType, Device, Linear, Module, Sequential, Weights, default_device};
+use volta_testing::test;
 
 fn open(name: &str) -> Weights {
     Weights::open(stored(name)).unwrap()

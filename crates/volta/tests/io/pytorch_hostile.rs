@@ -3,6 +3,7 @@
 use crate::archive::{Archive, Pickle};
 use crate::scratch::stored;
 use volta::{Device, ErrorKind, Weights};
+use volta_testing::test;
 
 fn refused(bytes: Vec<u8>, parts: &[&str]) {
     let error = Weights::from_bytes(bytes).err().unwrap_or_else(|| panic!("{parts:?} was accepted"));

@@ -10,6 +10,7 @@ use volta::{
     Adam, Checkpoint, DType, Dropout, GradScaler, Linear, Module, ReLU, Result, Scheduler, Sequential, State,
     Stateful, Tensor, Weights, autocast, manual_seed, mse_loss, save_safetensors,
 };
+use volta_testing::test;
 
 /// Batches of four examples out of twelve, in another order every epoch.
 struct Batches {
@@ -90,8 +91,7 @@ const FOLDER: &str = "VOLTA_TEST_RESUME_FOLDER";
 const ROLE: &str = "VOLTA_TEST_RESUME_ROLE";
 
 /// Not a test of its own: one of the processes of the test below.
-#[test]
-#[ignore = "run by a_resumed_training_ends_where_an_uninterrupted_one_does"]
+#[test(ignored = "run by a_resumed_training_ends_where_an_uninterrupted_one_does")]
 fn trains_a_part() {
     let folder = std::path::PathBuf::from(std::env::var(FOLDER).expect("set by the test that runs this one"));
     let path = folder.join("checkpoint.safetensors");

@@ -6,6 +6,7 @@ use volta::{
     DType, Device, ErrorKind, Linear, Module, Sequential, StateDict, Tensor, Weights, bf16, default_device,
     f16, inspect, load, load_safetensors, save, save_safetensors, with_device,
 };
+use volta_testing::test;
 
 fn one_of_each_type() -> StateDict {
     let ramp: Vec<f64> = (0..6).map(|k| f64::from(k) * 0.5).collect();

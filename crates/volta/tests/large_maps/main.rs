@@ -5,6 +5,7 @@ mod sparse_rows;
 
 use volta::optim::clip_grad_norm;
 use volta::{AttentionOptions, DType, SGD, Tensor, realize_all};
+use volta_testing::test;
 
 /// Whole numbers from −8 to 8.
 fn values(count: usize, step: usize) -> Vec<f32> {
@@ -284,3 +285,5 @@ fn more_workgroups_than_a_dispatch_has_in_a_row() {
     // Of one key, whatever the scores are.
     assert_eq!(q.scaled_dot_product_attention(&k, &v_, options).to_vec::<f32>(), v);
 }
+
+volta_testing::main!();

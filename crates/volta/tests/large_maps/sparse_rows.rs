@@ -2,6 +2,7 @@
 
 use volta::optim::{AdamW, GradScaler};
 use volta::{BackwardOptions, DType, SGD, Tensor, grad, last_plan};
+use volta_testing::test;
 
 const PLACES: usize = 33_000;
 const WIDTH: usize = 128;

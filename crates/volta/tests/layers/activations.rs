@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::driver::check_forward;
 use volta::{ELU, GELU, LeakyReLU, Module, SiLU, Sigmoid, Softmax, Tanh};
+use volta_testing::test;
 
 type Formula = Box<dyn Fn(f64) -> f64>;
 

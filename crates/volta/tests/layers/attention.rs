@@ -3,6 +3,7 @@
 use crate::array::{Array, array, real, tensor};
 use crate::driver::{Parameters, assert_close, check, check_forward, value_tolerance};
 use volta::{AttentionMask, Module, MultiHeadAttention, MultiHeadOptions, Rotary, Tensor};
+use volta_testing::test;
 
 /// What is added to the score of (batch, head, query, key).
 pub type Bias<'a> = &'a dyn Fn(usize, usize, usize, usize) -> f64;

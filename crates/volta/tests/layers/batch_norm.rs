@@ -4,6 +4,7 @@ use crate::array::{Array, array, tensor};
 use crate::driver::{Parameters, assert_close, check_forward, fill, value_tolerance};
 use volta::nn::BatchNorm;
 use volta::{BatchNorm1d, BatchNorm2d, DType, Module, Tensor};
+use volta_testing::test;
 
 /// The mean and the sum of squared differences of every channel, and how many values it has.
 fn moments(x: &Array) -> (Vec<f64>, Vec<f64>, f64) {

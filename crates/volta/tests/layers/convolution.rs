@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::driver::{Parameters, check_forward};
 use volta::{Conv1d, Conv2d, ConvOptions, ConvTranspose2d};
+use volta_testing::test;
 
 fn convolved(p: &Parameters, x: &Array, o: &ConvOptions) -> Array {
     let (w, b) = (&p["weight"], p.get("bias"));

@@ -6,6 +6,7 @@ use volta::{
     AttentionMask, Module, MultiHeadAttention, MultiHeadOptions, Rotary, Tensor, TransformerDecoderLayer,
     TransformerEncoderLayer, TransformerOptions,
 };
+use volta_testing::test;
 
 fn compare(what: &str, x: &Tensor, whole: &Tensor, mut next: impl FnMut(&Tensor) -> Tensor, cuts: &[usize]) {
     let mut at = 0;

@@ -6,6 +6,7 @@ use volta::{
     AdaptiveAvgPool2d, AvgPool2d, Flatten, Identity, Interpolation, MaxPool2d, Module, PixelShuffle,
     PoolOptions, Sequential, Unflatten, Upsample,
 };
+use volta_testing::test;
 
 /// The elements of every window that lie inside, and how many places it has in all.
 fn windows(x: &Array, kernel: [usize; 2], o: &PoolOptions, f: impl Fn(&[f64], usize) -> f64) -> Array {

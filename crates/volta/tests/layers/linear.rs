@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::driver::check_forward;
 use volta::{Linear, Module, Tensor};
+use volta_testing::test;
 
 #[test]
 fn linear_agrees_with_loops() {

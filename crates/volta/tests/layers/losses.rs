@@ -3,6 +3,7 @@
 use crate::array::{Array, array, real, tensor};
 use crate::driver::{assert_close, gradient_tolerance, value_tolerance};
 use volta::*;
+use volta_testing::test;
 
 /// The value and the gradients of a loss of these inputs.
 fn evaluated(inputs: &[Array], loss: impl Fn(&[Tensor]) -> Tensor) -> (Array, Vec<Array>) {

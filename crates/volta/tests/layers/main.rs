@@ -18,3 +18,5 @@ mod recurrent;
 mod tokens;
 mod torch;
 mod transformer;
+
+volta_testing::main!();

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volta::nn::summary;
 use volta::*;
+use volta_testing::test;
 
 fn names(module: &dyn Module) -> Vec<String> {
     module.state_dict().names().map(String::from).collect()

@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::driver::{Parameters, check_forward};
 use volta::{GroupNorm, LayerNorm, RMSNorm};
+use volta_testing::test;
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64

@@ -3,6 +3,7 @@
 use crate::array::{Array, array, real, tensor};
 use crate::driver::{Parameters, assert_close, check, check_forward, fill, value_tolerance};
 use volta::{GRU, GRUCell, LSTM, LSTMCell, Module, RNN, RNNCell, RecurrentOptions, Tensor};
+use volta_testing::test;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Step {

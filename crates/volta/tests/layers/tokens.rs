@@ -3,6 +3,7 @@
 use crate::array::{Array, array, real, tensor};
 use crate::driver::{assert_close, check, fill, value_tolerance};
 use volta::{Dropout, Embedding, Linear, Module, Sequential, Tensor, manual_seed};
+use volta_testing::test;
 
 #[test]
 fn an_embedding_looks_up_rows() {

@@ -12,6 +12,7 @@ use volta::{
     MultiHeadAttention, RNN, RecurrentOptions, Tensor, TransformerDecoderLayer, TransformerEncoderLayer,
     TransformerOptions, TripletMarginOptions, cosine_embedding_loss_with, triplet_margin_loss_with,
 };
+use volta_testing::test;
 
 fn near(name: &str, found: f64, expected: f64) {
     let tolerance = if real() == DType::F64 { 1e-10 } else { 1e-3 };

@@ -7,6 +7,7 @@ use volta::{
     AttentionMask, FeedForwardActivation, Module, TransformerDecoderLayer, TransformerEncoderLayer,
     TransformerOptions,
 };
+use volta_testing::test;
 
 /// Φ by its series, which converges everywhere.
 fn normal_cdf(x: f64) -> f64 {

@@ -3,6 +3,7 @@
 use crate::reference::{Array, erf, sigmoid};
 use crate::table::*;
 use volta::Tensor;
+use volta_testing::test;
 
 fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()

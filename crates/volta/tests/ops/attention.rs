@@ -4,6 +4,7 @@ use crate::driver::on_software;
 use crate::reference::Array;
 use crate::table::*;
 use volta::{AttentionOptions, BackwardOptions, DType, Device, Tensor, default_device, with_device};
+use volta_testing::test;
 
 /// softmax(q·kᵀ·scale + mask)·v; a query that sees nothing gives zeros.
 fn attention(x: &[Array], mask: Option<&Array>, causal: bool, scale: Option<f64>) -> Array {
@@ -184,7 +185,7 @@ fn gradients_in_half_precision_are_those_of_the_cpu() {
 }
 
 /// The gradient of a gradient when only some operands are tracked.
-#[test]
+#[test(needs(f64))]
 fn second_gradients_exist_for_each_operand_alone() {
     let plain = |q: &Tensor, k: &Tensor, v: &Tensor| {
         let scores = q.matmul(&k.t()).mul(1.0 / 3f64.sqrt());

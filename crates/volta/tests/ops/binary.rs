@@ -3,6 +3,7 @@
 use crate::reference::{Array, common_shape};
 use crate::table::*;
 use volta::{DType, Tensor};
+use volta_testing::test;
 
 /// Equal shapes first, then broadcasting of every kind, empty ones, none, and large ones.
 const SHAPES: &[&[&[usize]]] = &[
@@ -243,7 +244,7 @@ fn single_numbers_take_the_type_of_what_they_meet() {
 }
 
 /// Every pair of types meets in the promoted one, in values as in type.
-#[test]
+#[test(needs(f64))]
 fn two_types_meet_in_the_promoted_one() {
     for &a in ALL {
         for &b in ALL {

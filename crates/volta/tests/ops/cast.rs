@@ -2,6 +2,7 @@
 
 use crate::table::*;
 use volta::DType;
+use volta_testing::test;
 
 /// Floats truncate, integers wrap, anything but zero is true.
 fn cast(x: f64, to: DType) -> f64 {
@@ -51,7 +52,7 @@ fn rows() -> Vec<Row> {
 checks!(rows());
 
 /// The gradient passes a cast in its own type and comes out in the source's.
-#[test]
+#[test(needs(f64))]
 fn the_gradient_of_a_cast_is_cast_back() {
     for &from in FLOATS {
         for &to in FLOATS {

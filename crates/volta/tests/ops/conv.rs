@@ -3,6 +3,7 @@
 use crate::reference::{Array, Window, conv_transpose2d, conv2d};
 use crate::table::*;
 use volta::{ConvOptions, Device, Tensor, with_device};
+use volta_testing::test;
 
 const PLAIN: Window = Window { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 };
 

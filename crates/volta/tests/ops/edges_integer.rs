@@ -2,12 +2,13 @@
 
 use crate::edges::assert_elements;
 use volta::{DType, Range, Tensor};
+use volta_testing::test;
 
 fn ints(x: &[i32]) -> Tensor {
     Tensor::from_slice(x, [x.len()])
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn integer_division_rounds_down() {
     let (a, b) = (ints(&[7, -7, 7, -7, 6]), ints(&[2, 2, -2, -2, 3]));
     assert_eq!(a.floor_divide(&b).to_vec::<i32>(), [3, -4, -4, 3, 2]);
@@ -72,7 +73,7 @@ fn integers_wrap_around() {
     assert_eq!(bytes.lt(100).to_vec::<bool>(), [true, false, false]);
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn sums_of_integers_are_wide_and_exact() {
     let x = ints(&[i32::MAX, i32::MAX, 1]);
     assert_eq!(x.sum().dtype(), DType::I64);
@@ -86,7 +87,7 @@ fn sums_of_integers_are_wide_and_exact() {
     assert_eq!(x.cumsum(0).to_vec::<i64>(), [2_147_483_647, 4_294_967_294, 4_294_967_295]);
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn large_integers_keep_every_bit_through_elementwise_ops_and_products() {
     let x = Tensor::from_vec(vec![(1i64 << 53) + 1, -(1i64 << 53) - 1], [2]);
     assert_eq!(x.add(0).to_vec::<i64>(), [(1 << 53) + 1, -(1 << 53) - 1]);
@@ -143,7 +144,7 @@ fn bool_arithmetic_is_or_and_and() {
     );
 }
 
-#[test]
+#[test(needs(f64))]
 fn casts_truncate_wrap_and_take_nan_to_zero() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let x = Tensor::vector(&[1.9, -1.9, 0.5, nan, inf, -inf, 3.0e9]);
@@ -162,7 +163,7 @@ fn casts_truncate_wrap_and_take_nan_to_zero() {
     assert_eq!(ints(&[16_777_217]).to_dtype(DType::F64).to_vec::<f64>(), [16_777_217.0]);
 }
 
-#[test]
+#[test(needs(f64))]
 fn numbers_take_the_tensors_type_unless_they_are_of_a_higher_kind() {
     use DType::*;
     for (dtype, int, float) in [
@@ -230,7 +231,7 @@ fn axes_count_from_the_end_when_negative_and_scalars_have_one_to_name() {
     assert_eq!(one.argsort(0, false).to_vec::<i32>(), [0]);
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn tensors_made_by_rules_hold_what_they_say() {
     assert_eq!(Tensor::arange(-2, 3).to_vec::<i32>(), [-2, -1, 0, 1, 2]);
     assert_eq!(Tensor::arange(3, 1).to_vec::<i32>(), [0i32; 0]);

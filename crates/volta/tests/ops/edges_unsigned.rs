@@ -5,6 +5,7 @@ use volta::train::accuracy;
 use volta::{
     CrossEntropyOptions, DType, Scalar, Tensor, cross_entropy, cross_entropy_with, default_device, nll_loss,
 };
+use volta_testing::test;
 
 const LARGE: u32 = 1 << 31;
 /// Small ones, powers and their neighbours, and what looks negative to a signed type.

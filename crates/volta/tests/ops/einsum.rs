@@ -3,6 +3,7 @@
 use crate::reference::Array;
 use crate::table::*;
 use volta::Tensor;
+use volta_testing::test;
 
 /// By looping over every label of the equation; an operand's extent of 1 stands for any.
 fn einsum(equation: &str, x: &[Array]) -> Array {

@@ -3,6 +3,7 @@
 use crate::reference::Array;
 use crate::table::*;
 use volta::{DType, Tensor};
+use volta_testing::test;
 
 fn gather(x: &Array, axis: usize, index: &Array) -> Array {
     Array::from_fn(&index.shape, |at| {

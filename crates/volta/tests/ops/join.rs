@@ -3,6 +3,7 @@
 use crate::reference::Array;
 use crate::table::*;
 use volta::{DType, Tensor};
+use volta_testing::test;
 
 fn cat(parts: &[Array], axis: usize) -> Array {
     let mut shape = parts[0].shape.clone();
@@ -215,7 +216,7 @@ fn rows() -> Vec<Row> {
 
 checks!(rows());
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn joining_promotes_types_and_keeps_every_bit() {
     let joined = Tensor::cat(&[Tensor::from_vec(vec![1, 2], [2]), Tensor::vector(&[-0.0, f32::NAN])], 0);
     assert_eq!(joined.dtype(), DType::F32);

@@ -31,3 +31,5 @@ mod reduce;
 mod resize;
 mod statistics;
 mod unary;
+
+volta_testing::main!();

@@ -3,6 +3,7 @@
 use crate::reference::Array;
 use crate::table::*;
 use volta::Tensor;
+use volta_testing::test;
 
 /// Vectors, matrices, batches on either side, batches that broadcast.
 const PAIRS: &[&[&[usize]]] = &[
@@ -105,7 +106,7 @@ fn rows() -> Vec<Row> {
 checks!(rows());
 
 /// A product that is used twice, once as a whole and once summed.
-#[test]
+#[test(needs(f64))]
 fn a_shared_product_gets_the_sum_of_both_gradients() {
     let x = Tensor::from_vec(vec![1.0, 2.0, 3.0, 4.0], [2, 2]).requires_grad(true);
     let y = x.matmul(&x);

@@ -3,6 +3,7 @@
 use crate::reference::Array;
 use crate::table::*;
 use volta::{Range, Tensor};
+use volta_testing::test;
 
 type Method = fn(&Tensor) -> Tensor;
 type Naive = fn(&Array) -> Array;

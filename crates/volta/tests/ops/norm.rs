@@ -2,6 +2,7 @@
 
 use crate::reference::Array;
 use crate::table::*;
+use volta_testing::test;
 
 const EPS: f64 = 1e-3;
 

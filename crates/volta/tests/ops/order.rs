@@ -4,6 +4,7 @@ use crate::index::order;
 use crate::reference::Array;
 use crate::table::*;
 use volta::{DType, Tensor};
+use volta_testing::test;
 
 fn sorted(line: &[f64], descending: bool) -> Vec<f64> {
     order(line, descending).iter().map(|&p| line[p as usize]).collect()

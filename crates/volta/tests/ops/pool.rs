@@ -3,6 +3,7 @@
 use crate::reference::Array;
 use crate::table::*;
 use volta::{PoolOptions, Tensor};
+use volta_testing::test;
 
 /// Every window of an image: `f` gets the elements inside the image and how many places, padding included, the
 /// window covers.

@@ -3,6 +3,7 @@
 use crate::reference::Array;
 use crate::table::*;
 use volta::{DType, Tensor};
+use volta_testing::test;
 
 fn largest(group: &[f64]) -> f64 {
     group.iter().copied().fold(f64::NEG_INFINITY, f64::max)
@@ -164,7 +165,7 @@ fn whole_rows() -> Vec<Row> {
 checks!(rows());
 
 /// A product with zeros among its factors: by the others where there is one, nothing where there are more.
-#[test]
+#[test(needs(f64))]
 fn the_gradient_of_a_product_with_zeros_is_the_product_of_the_others() {
     let x = Tensor::from_vec(vec![2.0, 0.0, 5.0, 0.0, 3.0, 0.0, 2.0, 3.0, 4.0], [3, 3]).requires_grad(true);
     x.prod_dim(1, false).sum().backward();
@@ -173,7 +174,7 @@ fn the_gradient_of_a_product_with_zeros_is_the_product_of_the_others() {
 }
 
 /// The Hessian of x·y·z at x = 0 is not zero: [[0, z, y], [z, 0, 0], [y, 0, 0]].
-#[test]
+#[test(needs(f64))]
 fn the_second_gradient_of_a_product_sees_past_a_zero() {
     let x = Tensor::from_vec(vec![0.0, 3.0, 2.0], [3]).requires_grad(true);
     let options = volta::BackwardOptions { create_graph: true, ..Default::default() };

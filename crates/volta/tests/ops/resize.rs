@@ -3,6 +3,7 @@
 use crate::reference::Array;
 use crate::table::*;
 use volta::Interpolation::{self, Bilinear, Nearest};
+use volta_testing::test;
 
 /// The places along an axis a new pixel is made of, with their weights.
 fn places(mode: Interpolation, i: usize, from: usize, to: usize, ratio: f64) -> Vec<(usize, f64)> {

@@ -3,6 +3,7 @@
 use crate::reference::{erf, sigmoid};
 use crate::table::*;
 use volta::{DType, Tensor};
+use volta_testing::test;
 
 type Method = fn(&Tensor) -> Tensor;
 

@@ -3,6 +3,7 @@
 use crate::support::*;
 use volta::optim::*;
 use volta::{DType, Stateful, Tensor};
+use volta_testing::test;
 
 fn with_gradient(values: &[f64], shape: &[usize]) -> Tensor {
     let p = tensor(&vec![0.0; values.len()], shape).requires_grad(true);

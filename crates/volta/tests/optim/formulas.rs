@@ -3,6 +3,7 @@
 use crate::support::*;
 use volta::optim::*;
 use volta::{DType, Tensor};
+use volta_testing::test;
 
 /// The formula for one parameter: its new values, from its values, its gradient and the number of the step.
 type Formula = Box<dyn FnMut(&mut [f64], &[f64], i32)>;

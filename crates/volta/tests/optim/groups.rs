@@ -3,6 +3,7 @@
 use crate::support::*;
 use volta::optim::*;
 use volta::{DType, Linear, Module, Optimizer, Tensor, last_plan};
+use volta_testing::test;
 
 fn leaf(values: &[f64]) -> Tensor {
     tensor(values, &[values.len()]).requires_grad(true)

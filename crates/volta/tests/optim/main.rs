@@ -9,3 +9,5 @@ mod schedules;
 mod state;
 mod support;
 mod torch;
+
+volta_testing::main!();

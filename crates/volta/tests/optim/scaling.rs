@@ -6,6 +6,7 @@ use volta::{
     DType, ErrorKind, GradScaler, Linear, Module, Optimizer, Stateful, Tensor, autocast, last_plan,
     realize_all,
 };
+use volta_testing::test;
 
 /// One step with a loss of `slope · w`; a slope of infinity overflows.
 fn scaled_step(w: &Tensor, optimizer: &mut dyn Optimizer, scaler: &mut GradScaler, slope: f64) {
@@ -199,7 +200,7 @@ fn network() -> (Vec<Tensor>, impl Fn() -> Tensor) {
     (parameters, loss)
 }
 
-#[test]
+#[test(needs(more_than_webgpu))]
 fn looking_at_all_gradients_takes_few_kernels() {
     let _together = together();
     let (parameters, loss) = network();

@@ -4,6 +4,7 @@
 use crate::support::*;
 use volta::optim::*;
 use volta::{Optimizer, Stateful, Tensor};
+use volta_testing::test;
 
 fn sgd(rate: f64) -> SGD {
     SGD::new(vec![Tensor::zeros([1]).requires_grad(true)], rate, 0.0, 0.0)

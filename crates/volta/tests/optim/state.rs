@@ -3,6 +3,7 @@
 use crate::support::*;
 use volta::optim::*;
 use volta::{GradScaler, Optimizer, State, StateDict, Stateful, Tensor, Value};
+use volta_testing::test;
 
 /// What comes back from a file: the same values in tensors of their own.
 fn through_a_file(state: &State) -> State {

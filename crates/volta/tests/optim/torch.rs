@@ -4,6 +4,7 @@
 use crate::support::*;
 use volta::Optimizer;
 use volta::optim::*;
+use volta_testing::test;
 
 fn check(name: &str, optimizer: impl FnOnce(&Problem) -> Box<dyn Optimizer>, expected: &[f64]) {
     let _together = together();

@@ -15,6 +15,7 @@ use random::Random;
 use reference::Array;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volta::{DType, Device, Tensor, default_device, realize_all, with_device, with_fusion};
+use volta_testing::test;
 
 /// When values are read: the plan is cut elsewhere each time, the values must not care.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +187,7 @@ fn both(program: &Program, leaves: &[Array], dtype: DType, reading: Reading) -> 
     (with(true), with(false))
 }
 
-#[test]
+#[test(needs(f64))]
 fn values_and_gradients_in_f64_are_the_same_fused_unfused_and_naive() {
     for_seeds(SMALL, 0..150, true, |program, leaves, reading| {
         let (fused, unfused) = both(program, leaves, DType::F64, reading);
@@ -196,7 +197,7 @@ fn values_and_gradients_in_f64_are_the_same_fused_unfused_and_naive() {
     });
 }
 
-#[test]
+#[test(needs(f64))]
 fn gradients_agree_with_the_slope_of_naive_losses() {
     for_seeds(SMALL, 1000..1120, true, |program, leaves, reading| {
         if program.detaches {
@@ -264,3 +265,5 @@ fn large_programs_are_the_same_fused_and_unfused() {
         assert_same_gradients("f32 against f64: gradient", &narrow, &exact.1, 1e-2);
     });
 }
+
+volta_testing::main!();

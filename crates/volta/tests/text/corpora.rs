@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use volta::ErrorKind;
 use volta::text::{Corpus, CorpusOptions, named_set, named_sets};
+use volta_testing::test;
 
 /// A folder that is gone with the test.
 pub struct TempFolder(PathBuf);

@@ -3,3 +3,5 @@
 mod corpora;
 mod sampling;
 mod tokenizers;
+
+volta_testing::main!();

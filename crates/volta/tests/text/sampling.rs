@@ -2,6 +2,7 @@
 
 use volta::ErrorKind;
 use volta::text::{Sampler, SamplerOptions};
+use volta_testing::test;
 
 fn sampler(options: SamplerOptions) -> Sampler {
     Sampler::new(options).unwrap()

@@ -2,6 +2,7 @@
 
 use volta::ErrorKind;
 use volta::text::{Tokenizer, TokenizerKind, TokenizerOptions, stories};
+use volta_testing::test;
 
 /// Text with what breaks tokenizers: accents in one and in two characters, other scripts, emoji with joiners,
 /// controls, quotation marks, the names of reserved tokens.

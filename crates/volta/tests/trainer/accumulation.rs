@@ -1,6 +1,7 @@
 //! Steps of several batches, also where an epoch leaves fewer of them.
 
 use super::*;
+use volta_testing::test;
 
 /// Trains a linear model with plain steps, on 5 batches of 8, and gives its weights, its steps and the samples they had.
 fn stepped(rate: f64, options: TrainerOptions) -> (Vec<f32>, u64, u64) {

@@ -3,6 +3,7 @@
 use super::*;
 use volta::CheckpointFolder;
 use volta::train::RunLock;
+use volta_testing::test;
 
 #[test]
 fn the_first_row_after_a_checkpoint_is_about_the_steps_it_would_have_been_about() {

@@ -3,6 +3,7 @@
 use super::*;
 use volta::train::OnNonFinite;
 use volta::{BatchNorm1d, CheckpointFolder, ErrorKind, SGD, counters};
+use volta_testing::test;
 
 /// Trains on batches of 16, with a loss that is multiplied by what `factor` says about the nth batch; the parameters and buffers
 /// at the end.
