@@ -67,6 +67,28 @@ fn network() -> Sequential {
     ])
 }
 
+/// Loss and accuracy of many rows are sums that workgroups leave to each other: these take bindings too.
+#[test]
+fn large_batches_are_classified_within_what_a_kernel_may_see() {
+    let _alone = alone();
+    manual_seed(3);
+    let (rows, classes) = (1000, 10);
+    let x: Vec<f32> = (0..rows * 4).map(|k| (k * 7919 % 1000) as f32 / 500.0 - 1.0).collect();
+    let y: Vec<u8> = (0..rows).map(|k| (k * 7919 % classes) as u8).collect();
+    let loader = || {
+        let (x, y) = (x.clone(), y.clone());
+        let (x, y) = (volta::data::Array::new(x, &[rows, 4]), volta::data::Array::new(y, &[rows]));
+        DataLoader::over(TensorDataset::new(x, y), 250)
+    };
+    let model = Linear::new(4, classes, true);
+    let mut adam = Adam::new(model.parameters(), 1e-2, (0.9, 0.999), 1e-8, 0.0);
+    let options = TrainerOptions { progress: false, ..TrainerOptions::default() };
+    let history = Trainer::new(&model, &mut adam, options)
+        .fit(&mut loader(), Some(&mut loader()), |x, y| Ok(classified(&model.try_forward(x)?, y)))
+        .expect("it fits");
+    assert!(history.last("validation/accuracy").is_some_and(|share| (0.0..1.0).contains(&share)));
+}
+
 /// Trains a new network, and gives what was measured and what it became.
 fn trained(options: TrainerOptions) -> (History, Vec<Vec<f32>>) {
     trained_by(options, 1.0)

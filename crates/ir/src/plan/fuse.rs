@@ -3,7 +3,7 @@
 
 use super::dependencies::Dependencies;
 use super::graph::PlanGraph;
-use super::kernel::{LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Step};
+use super::kernel::{LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Step, Store};
 use super::lower_loops::{Builder, Domain, operand};
 use super::materialize::Materialized;
 use super::memory::DeviceLimits;
@@ -22,6 +22,8 @@ const MOST_CODE: usize = 256;
 /// …and reads at most this many slots, or the other number for single numbers, for which reading costs nothing.
 const MOST_READS: usize = 16;
 const MOST_READS_OF_ONE: usize = 128;
+/// Rows from this length on may be shared by workgroups, where there are few of them.
+const LONG_ROW: usize = 512;
 
 pub struct Group {
     /// The stored values it computes.
@@ -210,16 +212,14 @@ impl<'a> Fusion<'a> {
             return false;
         };
         let reads = distinct(kernel.reads().map(|a| a.slot));
-        let writes = members.iter().filter(|&&m| self.is_needed_outside(m, &members)).count();
         let most_reads = if kernel.iterations() > 1 { MOST_READS } else { MOST_READS_OF_ONE };
-        if kernel.code.len() > MOST_CODE || reads > most_reads || !self.sees_few(&kernel, reads + writes) {
+        if kernel.code.len() > MOST_CODE || reads > most_reads || !self.sees_few(&kernel, reads, &members) {
             return false;
         }
         /// Rows enough to keep a device busy, however long they are.
         const BUSY_ROWS: usize = 64;
         /// Elements of all rows that are worth sharing, and of one.
         const MIN_SPLIT_ELEMENTS: usize = 1 << 20;
-        const LONG_ROW: usize = 512;
         let (width, staged) = (kernel.iterations() / kernel.rows().max(1), kernel.is_staged());
         if width > self.rules.max_fused_row && kernel.rows() < BUSY_ROWS && staged {
             return false;
@@ -248,8 +248,20 @@ impl<'a> Fusion<'a> {
         self.graph.nodes[value].keep || self.users[value].iter().any(is_outside)
     }
 
-    /// Whether a kernel may see so many slots, and what it reports failed assertions to.
-    fn sees_few(&self, kernel: &MapKernel, slots: usize) -> bool {
+    /// Whether the kernel that computes these members and reads so many slots sees no more memory than it may: what it reads, what
+    /// it must store, what it reports failed assertions to, and what its dispatches leave to each other.
+    fn sees_few(&self, kernel: &MapKernel, reads: usize, members: &[usize]) -> bool {
+        let needed = kernel.stores.iter().filter(|s| self.is_needed_outside(s.access.slot, members));
+        let (of_all_rows, of_rows): (Vec<&Store>, Vec<&Store>) =
+            needed.partition(|s| kernel.code[s.value].rank == LoopLevel::Global);
+        let count = |picks: &dyn Fn(&Step) -> bool| kernel.code.iter().filter(|i| picks(&i.step)).count();
+        let totals = count(&|step| matches!(step, Step::GlobalReduce(..)));
+        // A reduction of a few long rows is shared by workgroups; where the largest is, both its value and its place.
+        let width = kernel.iterations() / kernel.rows().max(1);
+        let is_split = width >= LONG_ROW && kernel.rows() < self.rules.min_rows_unsplit;
+        let places = || count(&|step| matches!(step, Step::ArgReduce { .. }));
+        let parts = if is_split { count(&|step| matches!(step, Step::Reduce(..))) + 2 * places() } else { 0 };
+        let slots = reads + totals + parts + of_rows.len().max(of_all_rows.len());
         slots.saturating_add(usize::from(kernel.asserts())) <= self.rules.slots
     }
 
