@@ -15,7 +15,7 @@ pub(crate) use mode::is_enabled;
 pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 
 use crate::call::Call;
-use crate::engine::{realize_with, submit_early};
+use crate::engine::{Reason, submit};
 use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::tensor::{Tensor, with_autocast};
@@ -109,7 +109,7 @@ fn walk(
             // takes the place of the logits.
             let of_operands = sources.iter().filter_map(|source| waiting.get(&source.node().id));
             let others = of_operands.map(|(_, gradient)| gradient.node()).chain([g.node()]).collect();
-            realize_with(&next.node(), others)?;
+            submit(Reason::LargeGradient { next: next.node(), beside: others })?;
         }
     }
     used.iter().for_each(|node| node.release_tape());
@@ -175,7 +175,7 @@ impl Tensor {
     pub fn try_backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let _call = Call::enter("backward");
         let start = seed(self, gradient)?;
-        let begun = submit_early(&self.node())?;
+        let begun = submit(Reason::Backward(&self.node()))?;
         in_mode(options, || {
             walk(&[(self.clone(), start)], options, begun, |node, g| {
                 if let Some(leaf) = &node.leaf {

@@ -11,14 +11,16 @@ mod gpu_tests;
 mod interrupt_tests;
 mod poison;
 mod settings;
+mod submit;
 
 pub(crate) use dry_run::assume;
 pub use dry_run::plan_only;
 pub use settings::{guards_enabled, set_guards, with_fusion};
+pub(crate) use submit::{Reason, submit};
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::graph::{Buffer, Node, Storage, forget_recorded, recorded, recycle, register, take_pending};
+use crate::graph::{Buffer, Node, Storage, forget_recorded, recycle, register};
 use crate::plan::Plan;
 use crate::plan::executor::{Executor, Outcome, Program};
 use crate::plan::report::PlanReport;
@@ -26,7 +28,7 @@ use crate::telemetry::{count_compile, count_kernels, count_replay, span};
 use cache::Cache;
 use capture::Capture;
 use poison::DonationGuard;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 struct Prepared {
@@ -42,8 +44,6 @@ struct Engine {
 
 thread_local! {
     static LAST: RefCell<Option<Arc<Prepared>>> = const { RefCell::new(None) };
-    /// How often a device has begun with a part of this thread's forward pass.
-    static BEGUN: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Serialises plan execution: inputs may be overwritten while a plan runs.
@@ -68,84 +68,6 @@ pub(crate) fn executor(device: Device) -> Result<&'static dyn Executor> {
 pub(crate) fn check_values(values: &dyn Buffer) -> Result<()> {
     poison::check(values)?;
     dry_run::check(values)
-}
-
-/// Computes these nodes.
-pub(crate) fn realize(nodes: &[&Arc<Node>]) -> Result<()> {
-    let roots: Vec<Arc<Node>> = nodes.iter().map(|n| (*n).clone()).collect();
-    run(roots, Vec::new())
-}
-
-/// Computes this node, and those `beside` it; what is a view of something stays one.
-pub(crate) fn realize_with(node: &Arc<Node>, others: Vec<Arc<Node>>) -> Result<()> {
-    run(vec![node.clone()], others)
-}
-
-/// Recorded nodes from which on a device may begin while more of them are recorded. Each further part of a forward pass is
-/// twice as long: devices take longer for a node than the host does, and what lies between two parts is stored.
-const FIRST_CHUNK_NODES: usize = 32;
-
-/// Lets a device that works beside the host begin with what is recorded so far, if that is much, or if it has begun with
-/// what came before. Whether it does.
-pub(crate) fn submit_early(node: &Arc<Node>) -> Result<bool> {
-    let has_begun = BEGUN.replace(0) > 0;
-    submit_if(has_begun || recorded() >= FIRST_CHUNK_NODES, node, || realize(&[node]))
-}
-
-/// As [`submit_early`], in the middle of a forward pass, at the operand of a product with a result of so many elements. Where that has
-/// no less of them, the operand takes little memory until the backward pass; what is a view of something stays one.
-pub(crate) fn submit_forward_chunk(operand: &Arc<Node>, results: usize) -> Result<()> {
-    let begun = BEGUN.get();
-    let is_on_the_way = || operand.tracked && is_yet_to_come(operand);
-    let due = recorded() >> begun.min(16) >= FIRST_CHUNK_NODES
-        && operand.shape.numel() <= results
-        && is_on_the_way();
-    if submit_if(due, operand, || run(Vec::new(), vec![operand.clone()]))? {
-        BEGUN.set(begun + 1);
-    }
-    Ok(())
-}
-
-/// Recorded nodes from which on a graph is not held any longer: planning takes little time for each, but they and what they are
-/// made of take memory. A step of a large network records fewer.
-const MOST_RECORDED: usize = 1 << 16;
-
-/// Computes what is recorded so far, before more is recorded over these nodes, if that is very much. What is a view of something
-/// stays one.
-pub(crate) fn compute_much(sources: &[Arc<Node>]) -> Result<()> {
-    if recorded() < MOST_RECORDED || dry_run::is_on() {
-        return Ok(());
-    }
-    let mut nodes = take_pending();
-    nodes.extend(sources.iter().cloned());
-    run(Vec::new(), nodes)
-}
-
-/// Whether it is, or is a view of, something that is yet to be computed.
-fn is_yet_to_come(node: &Arc<Node>) -> bool {
-    let mut node = node.clone();
-    while node.storage().is_none() && node.leaf.is_none() {
-        if !node.op.is_movement() && !node.op.is_alias() {
-            return true;
-        }
-        let source = node.sources()[0].clone();
-        node = source;
-    }
-    false
-}
-
-fn submit_if(due: bool, node: &Arc<Node>, begin: impl FnOnce() -> Result<()>) -> Result<bool> {
-    let alone = guards_enabled() || dry_run::is_on();
-    let begins = due && !alone && executor(node.device)?.is_async();
-    if begins {
-        begin()?;
-    }
-    Ok(begins)
-}
-
-/// Computes these nodes and all that this thread has pending and still holds.
-pub(crate) fn realize_with_pending(nodes: &[Arc<Node>]) -> Result<()> {
-    run(nodes.to_vec(), take_pending())
 }
 
 /// Runs one plan for each device that has something to compute; no graph reaches across devices.
@@ -256,10 +178,10 @@ fn compute(
 #[track_caller]
 pub fn synchronize() -> Result<()> {
     let _call = crate::call::Call::enter("synchronize");
-    let computed = realize_with_pending(&[]);
+    let computed = submit(Reason::Step(&[]));
     // All are waited for, also if one has failed.
     let waited: Vec<Result<()>> = devices::gpus_in_use().into_iter().map(Device::synchronize).collect();
-    waited.into_iter().fold(computed, Result::and)
+    waited.into_iter().fold(computed.map(drop), Result::and)
 }
 
 fn device_number(device: Device) -> u64 {

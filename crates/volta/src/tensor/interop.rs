@@ -89,7 +89,7 @@ impl Tensor {
             bail!(Device, "the tensor is on {}: move it to the cpu first", node.device);
         }
         if !node.is_realized() {
-            engine::realize(&[&node])?;
+            engine::submit(engine::Reason::Read(&[&node]))?;
         }
         let storage = node.storage().expect("a realized node has storage");
         if matches!(node.op, Op::Const(_)) {

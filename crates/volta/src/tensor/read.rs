@@ -4,7 +4,7 @@ use super::Tensor;
 use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Element};
-use crate::engine::{self};
+use crate::engine;
 
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::Node;
@@ -90,7 +90,10 @@ impl Tensor {
     pub fn try_realize(&self) -> Result<()> {
         let _call = Call::enter("realize");
         let node = self.node();
-        if node.is_realized() { Ok(()) } else { engine::realize(&[&node]) }
+        if !node.is_realized() {
+            engine::submit(engine::Reason::Read(&[&node]))?;
+        }
+        Ok(())
     }
 
     /// Whether the value was computed already.
@@ -104,7 +107,7 @@ fn reading(node: &Arc<Node>) -> Result<Reading> {
     let storage = match node.storage() {
         Some(storage) => storage,
         None => {
-            engine::realize(&[node])?;
+            engine::submit(engine::Reason::Read(&[node]))?;
             node.storage().expect("a realized node has storage")
         }
     };
@@ -127,7 +130,7 @@ pub(crate) fn readings(tensors: &[&Tensor]) -> Result<impl Iterator<Item = Resul
     let nodes: Vec<Arc<Node>> = tensors.iter().map(|t| t.node()).collect();
     let pending: Vec<&Arc<Node>> = nodes.iter().filter(|n| !n.is_realized()).collect();
     if !pending.is_empty() {
-        engine::realize(&pending)?;
+        engine::submit(engine::Reason::Read(&pending))?;
     }
     Ok(nodes.into_iter().map(|node| reading(&node)))
 }
@@ -158,7 +161,7 @@ pub fn realize_all(tensors: &[Tensor]) {
 pub fn try_realize_all(tensors: &[Tensor]) -> Result<()> {
     let _call = Call::enter("realize_all");
     let nodes: Vec<_> = tensors.iter().map(Tensor::node).collect();
-    engine::realize_with_pending(&nodes)
+    engine::submit(engine::Reason::Step(&nodes)).map(drop)
 }
 
 /// Lets plans that are only made ([`plan_only`](crate::plan_only)) take these tensors for computed, without computing them and without memory

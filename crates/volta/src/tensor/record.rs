@@ -5,7 +5,7 @@ use crate::autograd;
 use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
-use crate::engine::{compute_much, submit_forward_chunk};
+use crate::engine::{Reason, submit};
 use crate::error::{Result, bail};
 use crate::graph::{IntegerRange, Node, NodeSpec, Sources, register};
 use crate::op::Op;
@@ -148,9 +148,9 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
         );
     }
     if tracked && op.is_product() {
-        submit_forward_chunk(&nodes[0], shape.numel())?;
+        submit(Reason::Product { operand: &nodes[0], results: shape.numel() })?;
     }
-    compute_much(&nodes)?;
+    submit(Reason::Op(&nodes))?;
     Ok(Tensor::from_node(Node::record(NodeSpec { op, sources: nodes, shape, dtype, device, tracked })))
 }
 

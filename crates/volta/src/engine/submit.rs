@@ -1,0 +1,97 @@
+//! The one way from recorded nodes to a device, and what decides when they take it.
+
+use super::{dry_run, executor, guards_enabled, run};
+use crate::device::Device;
+use crate::error::Result;
+use crate::graph::{Node, recorded, take_pending};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// What just happened on this thread that may be a reason to compute something.
+pub(crate) enum Reason<'a> {
+    /// These values are read.
+    Read(&'a [&'a Arc<Node>]),
+    /// These are wanted with all that this thread has pending and still holds: an optimizer's step, or a wait for everything.
+    Step(&'a [Arc<Node>]),
+    /// A backward pass begins at this value.
+    Backward(&'a Arc<Node>),
+    /// A backward pass has come to the operands of a large product: this gradient is computed with those beside it, of which those
+    /// that are views of something stay so.
+    LargeGradient { next: Arc<Node>, beside: Vec<Arc<Node>> },
+    /// A product of this operand, with so many results, is about to be recorded.
+    Product { operand: &'a Arc<Node>, results: usize },
+    /// An op over these nodes is about to be recorded.
+    Op(&'a [Arc<Node>]),
+}
+
+/// Recorded nodes from which on a device may begin while more of them are recorded. Each further part of a forward pass is
+/// twice as long: devices take longer for a node than the host does, and what lies between two parts is stored.
+const FIRST_CHUNK_NODES: usize = 32;
+
+/// Recorded nodes from which on a graph is not held any longer: planning takes little time for each, but they and what they are
+/// made of take memory. A step of a large network records fewer.
+const MOST_RECORDED: usize = 1 << 16;
+
+thread_local! {
+    /// Parts of this thread's forward pass that a device has begun with.
+    static CHUNKS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What is computed: values that are given memory of their own, and others of which views stay views.
+type Work = (Vec<Arc<Node>>, Vec<Arc<Node>>);
+
+/// Computes what is due for this reason. Whether anything was.
+pub(crate) fn submit(reason: Reason<'_>) -> Result<bool> {
+    let is_chunk = matches!(reason, Reason::Product { .. });
+    let Some((values, beside)) = due(reason)? else { return Ok(false) };
+    run(values, beside)?;
+    if is_chunk {
+        CHUNKS.set(CHUNKS.get() + 1);
+    }
+    Ok(true)
+}
+
+fn due(reason: Reason<'_>) -> Result<Option<Work>> {
+    Ok(match reason {
+        Reason::Read(nodes) => Some((nodes.iter().map(|node| Arc::clone(node)).collect(), Vec::new())),
+        Reason::Step(nodes) => Some((nodes.to_vec(), take_pending())),
+        Reason::LargeGradient { next, beside } => Some((vec![next], beside)),
+        // A device that works beside the host begins with the forward pass, if that is long or it has begun already.
+        Reason::Backward(loss) => {
+            let has_begun = CHUNKS.replace(0) > 0;
+            let is_long = has_begun || recorded() >= FIRST_CHUNK_NODES;
+            (is_long && works_beside(loss.device)?).then(|| (vec![loss.clone()], Vec::new()))
+        }
+        // As it does in the middle of one: at an operand that takes no more memory than the product will.
+        Reason::Product { operand, results } => {
+            let is_long = recorded() >> CHUNKS.get().min(16) >= FIRST_CHUNK_NODES
+                && operand.shape.numel() <= results
+                && operand.tracked
+                && is_pending(operand);
+            (is_long && works_beside(operand.device)?).then(|| (Vec::new(), vec![operand.clone()]))
+        }
+        Reason::Op(sources) => (recorded() >= MOST_RECORDED && !dry_run::is_on()).then(|| {
+            let mut nodes = take_pending();
+            nodes.extend(sources.iter().cloned());
+            (Vec::new(), nodes)
+        }),
+    })
+}
+
+/// Whether a device computes while the host goes on. Checked runs and dry runs are one plan.
+fn works_beside(device: Device) -> Result<bool> {
+    Ok(!guards_enabled() && !dry_run::is_on() && executor(device)?.is_async())
+}
+
+/// Whether it is, or is a view of, something that is yet to be computed.
+fn is_pending(node: &Arc<Node>) -> bool {
+    let mut node = node.clone();
+    while node.storage().is_none() && node.leaf.is_none() {
+        if !node.op.is_movement() && !node.op.is_alias() {
+            return true;
+        }
+        let source = node.sources()[0].clone();
+        node = source;
+    }
+    false
+}
