@@ -1,12 +1,13 @@
 //! Whoever waits for a plan may want it to stop: a check that is asked now and then while kernels run.
 
+use crate::clock::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often the check is asked at most: it may have to wait for others itself.
-const EVERY: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_millis(20) };
+const EVERY: Duration = Duration::from_millis(20);
 
 /// Whether to stop.
 type Check = Rc<dyn Fn() -> bool>;
@@ -15,6 +16,7 @@ thread_local! {
     static CHECK: RefCell<Option<Check>> = const { RefCell::new(None) };
     static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
     static ASKING: Cell<bool> = const { Cell::new(false) };
+    static INTERVAL: Cell<Duration> = const { Cell::new(EVERY) };
 }
 
 /// Runs `f`, and asks `stops` now and then whether what it computes is still wanted: between the kernels of a plan on the CPU,
@@ -66,6 +68,12 @@ pub fn check_not_asking() -> Result<()> {
     Ok(())
 }
 
+/// Asks this thread's checks at every chance, however short ago the last one was. For tests.
+#[doc(hidden)]
+pub fn ask_at_every_chance() {
+    INTERVAL.set(Duration::ZERO);
+}
+
 /// Whether somebody on this thread may want it to stop.
 pub fn is_interruptible() -> bool {
     CHECK.with_borrow(Option::is_some)
@@ -75,7 +83,7 @@ pub fn is_interruptible() -> bool {
 pub fn check_interrupt() -> Result<()> {
     let Some(stops) = CHECK.with_borrow(Clone::clone) else { return Ok(()) };
     let now = Instant::now();
-    if ASKED.get().is_some_and(|asked| now.duration_since(asked) < EVERY) {
+    if ASKED.get().is_some_and(|asked| now.duration_since(asked) < INTERVAL.get()) {
         return Ok(());
     }
     let stop = {

@@ -1,7 +1,7 @@
 //! What is interrupted loses nothing.
 
 use crate::error::{ErrorKind, Result};
-use crate::interrupt::interruptible;
+use crate::interrupt::{ask_at_every_chance, interruptible};
 use crate::{Device, Linear, Module, SGD, Tensor, with_device};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,6 +9,7 @@ use std::rc::Rc;
 /// Runs `f`, and stops it when it has been asked so often.
 fn stopped_after<R>(asks: usize, f: impl FnOnce() -> R) -> R {
     let asked = Cell::new(0);
+    ask_at_every_chance();
     interruptible(move || asked.replace(asked.get() + 1) >= asks, f)
 }
 
