@@ -64,7 +64,8 @@ fn what_cannot_be_moved_is_refused_at_construction() {
 fn muon_panics_with_the_reason() {
     let _together = together();
     let bias = Tensor::zeros([3]).requires_grad(true);
-    let panic = std::panic::catch_unwind(|| drop(Muon::new(vec![bias], 0.02, 0.95, 0.0)));
+    let make = std::panic::AssertUnwindSafe(|| drop(Muon::new(vec![bias], 0.02, 0.95, 0.0)));
+    let panic = std::panic::catch_unwind(make);
     let message = panic.expect_err("a bias is no matrix").downcast::<String>().expect("words");
     assert!(message.contains("Muon moves matrices"), "{message}");
 }
