@@ -7,7 +7,7 @@ import pytest
 
 import volta
 
-SOURCES = Path(__file__).parents[2] / "src" / "tensor"
+SOURCES = Path(__file__).parents[2] / "crates" / "volta" / "src" / "tensor"
 
 # What is called otherwise, after PyTorch or because Python writes it so.
 RENAMED = {
