@@ -72,8 +72,8 @@ def rust_ops():
     found = set()
     for path in SOURCES.rglob("*.rs"):
         text = path.read_text().split("#[cfg(test)]")[0]
-        found |= set(re.findall(r"^\s*fn (\w+) \| try_\w+", text, re.M))
-        found |= set(re.findall(r"^\s*(\w+) \| try_\w+ = ", text, re.M))
+        found |= set(re.findall(r"^\s*#\[op\]\n\s*pub fn try_(\w+)", text, re.M))
+        found |= set(re.findall(r"^\s*try_(\w+) = ", text, re.M))
         found |= set(re.findall(r"^\s*pub (?:async |unsafe )?fn (\w+)", text, re.M))
     methods = {"as_ptr", "bytes", "is_writable", "by"}
     return sorted({re.sub("^try_", "", name) for name in found} - methods)

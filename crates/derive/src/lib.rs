@@ -1,4 +1,6 @@
-//! `#[derive(Module)]`: a struct of layers is a module.
+//! `#[derive(Module)]`: a struct of layers is a module. And what Volta itself needs of the kind.
+
+mod op;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -14,6 +16,17 @@ use syn::{Data, DeriveInput, Error, Field, Fields, Result, parse_macro_input};
 pub fn derive_module(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     implement(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// For Volta's own ops: makes the form that panics at the caller from the one that returns its error. It gets the documentation; an
+/// op's body runs under its name, which errors and profiles tell.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn op(_: proc_macro::TokenStream, function: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    match op::expand(function.into()) {
+        Ok(both) => both.into(),
+        Err(message) => quote!(compile_error!(#message);).into(),
+    }
 }
 
 /// Which of the words in `#[module(…)]` are there; any other word is an error.

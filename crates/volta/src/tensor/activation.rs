@@ -2,10 +2,10 @@
 //! the planner fuses with what stands around them.
 
 use super::Tensor;
-use super::record::ops;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// Beyond this ln(1 + eˣ) is x in every type.
 const SOFTPLUS_IS_LINEAR: f64 = 40.0;
@@ -33,9 +33,10 @@ fn bound(value: f64, dtype: DType) -> Scalar {
     if is_one { Scalar::Int(dtype.nearest(value as i64)) } else { Scalar::Float(value) }
 }
 
-ops! {
+impl Tensor {
     /// x·Φ(x), with the exact Φ.
-    fn gelu | try_gelu(&self) -> Tensor {
+    #[op]
+    pub fn try_gelu(&self) -> Result<Tensor> {
         self.in_wide(|x| {
             let phi = x.try_mul(std::f64::consts::FRAC_1_SQRT_2)?.try_erf()?.try_add(1.0)?;
             x.try_mul(0.5)?.try_mul(&phi)
@@ -44,7 +45,8 @@ ops! {
 
     /// [`gelu`](Self::gelu) by the hyperbolic tangent (PyTorch's `approximate="tanh"`), as x·σ(2y), which is x·(1 + tanh y) / 2
     /// but keeps its precision below zero.
-    fn gelu_tanh | try_gelu_tanh(&self) -> Tensor {
+    #[op]
+    pub fn try_gelu_tanh(&self) -> Result<Tensor> {
         self.in_wide(|x| {
             let slope = (8.0 / std::f64::consts::PI).sqrt();
             let twice = x.try_square()?.try_mul(0.044715 * slope)?.try_add(slope)?.try_mul(x)?;
@@ -53,12 +55,14 @@ ops! {
     }
 
     /// x·σ(x), also called swish.
-    fn silu | try_silu(&self) -> Tensor {
+    #[op]
+    pub fn try_silu(&self) -> Result<Tensor> {
         self.in_wide(|x| x.try_mul(&x.try_sigmoid()?))
     }
 
     /// ln(1 + e^(βx)) / β, and x itself where βx is above `threshold`. PyTorch's defaults are 1 and 20.
-    fn softplus | try_softplus(&self, beta: f64, threshold: f64) -> Tensor {
+    #[op]
+    pub fn try_softplus(&self, beta: f64, threshold: f64) -> Result<Tensor> {
         self.in_wide(|x| {
             let scaled = x.try_mul(beta)?;
             let linear = scaled.try_gt(threshold)?;
@@ -68,7 +72,8 @@ ops! {
     }
 
     /// x above zero, α·(eˣ − 1) below.
-    fn elu | try_elu(&self, alpha: f64) -> Tensor {
+    #[op]
+    pub fn try_elu(&self, alpha: f64) -> Result<Tensor> {
         self.in_wide(|x| {
             let positive = x.try_gt(0.0)?;
             let curve = positive.try_where_(0.0, x)?.try_expm1()?.try_mul(alpha)?;
@@ -77,19 +82,29 @@ ops! {
     }
 
     /// x above zero, `slope`·x below. PyTorch's default slope is 0.01.
-    fn leaky_relu | try_leaky_relu(&self, slope: f64) -> Tensor {
+    #[op]
+    pub fn try_leaky_relu(&self, slope: f64) -> Result<Tensor> {
         self.in_wide(|x| x.try_gt(0.0)?.try_where_(x, &x.try_mul(slope)?))
     }
 
     /// x above zero, weight·x below, with one weight or one for every channel (axis 1).
-    fn prelu | try_prelu(&self, weight: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_prelu(&self, weight: &Tensor) -> Result<Tensor> {
         let (x, w) = (self.shape(), weight.shape());
         let channels = if x.rank() > 1 { x[1] } else { 1 };
         if w.rank() > 1 || (weight.numel() != 1 && weight.numel() != channels) {
-            bail!(Shape, "the weight has shape {w}, and the input {x} has {channels} channels: one weight or one a channel is needed");
+            bail!(
+                Shape,
+                "the weight has shape {w}, and the input {x} has {channels} channels: one weight or one a channel is needed"
+            );
         }
         if weight.dtype() != self.dtype() {
-            bail!(DType, "the weight is {} and the input {}: both must be the same float type", weight.dtype(), self.dtype());
+            bail!(
+                DType,
+                "the weight is {} and the input {}: both must be the same float type",
+                weight.dtype(),
+                self.dtype()
+            );
         }
         let mut extents = vec![1; x.rank()];
         if weight.numel() != 1 {
@@ -100,7 +115,8 @@ ops! {
     }
 
     /// x held between two bounds, where its gradient is zero. PyTorch's defaults are −1 and 1.
-    fn hardtanh | try_hardtanh(&self, min: f64, max: f64) -> Tensor {
+    #[op]
+    pub fn try_hardtanh(&self, min: f64, max: f64) -> Result<Tensor> {
         if min > max {
             bail!(Argument, "the lower bound {min} is above the upper bound {max}");
         }
@@ -108,37 +124,44 @@ ops! {
     }
 
     /// x held between 0 and 6.
-    fn relu6 | try_relu6(&self) -> Tensor {
+    #[op]
+    pub fn try_relu6(&self) -> Result<Tensor> {
         self.in_wide(|x| clipped(x, 0.0, 6.0))
     }
 
     /// (x + 3) / 6 held between 0 and 1.
-    fn hardsigmoid | try_hardsigmoid(&self) -> Tensor {
+    #[op]
+    pub fn try_hardsigmoid(&self) -> Result<Tensor> {
         self.in_wide(|x| clipped(&x.try_add(3.0)?, 0.0, 6.0)?.try_div(6.0))
     }
 
     /// x·hardsigmoid(x).
-    fn hardswish | try_hardswish(&self) -> Tensor {
+    #[op]
+    pub fn try_hardswish(&self) -> Result<Tensor> {
         self.in_wide(|x| x.try_mul(&clipped(&x.try_add(3.0)?, 0.0, 6.0)?)?.try_div(6.0))
     }
 
     /// x·tanh(ln(1 + eˣ)).
-    fn mish | try_mish(&self) -> Tensor {
+    #[op]
+    pub fn try_mish(&self) -> Result<Tensor> {
         self.in_wide(|x| x.try_mul(&softplus(x, SOFTPLUS_IS_LINEAR)?.try_tanh()?))
     }
 
     /// x / (1 + |x|).
-    fn softsign | try_softsign(&self) -> Tensor {
+    #[op]
+    pub fn try_softsign(&self) -> Result<Tensor> {
         self.in_wide(|x| x.try_div(&x.try_abs()?.try_add(1.0)?))
     }
 
     /// ln σ(x), exact where σ(x) is nearly 0 or 1.
-    fn log_sigmoid | try_log_sigmoid(&self) -> Tensor {
+    #[op]
+    pub fn try_log_sigmoid(&self) -> Result<Tensor> {
         self.in_wide(log_sigmoid)
     }
 
     /// Tangent of radians.
-    fn tan | try_tan(&self) -> Tensor {
+    #[op]
+    pub fn try_tan(&self) -> Result<Tensor> {
         self.floated()?.upcast()?.in_wide(|x| x.try_sin()?.try_div(&x.try_cos()?))
     }
 
@@ -150,7 +173,8 @@ ops! {
     /// let x = Tensor::vector(&[-2.0, 0.5, 2.0]);
     /// assert_eq!(x.clamp(Some(-1.0), Some(1.0)).to_vec::<f32>(), [-1.0, 0.5, 1.0]);
     /// ```
-    fn clamp | try_clamp(&self, min: Option<f64>, max: Option<f64>) -> Tensor {
+    #[op]
+    pub fn try_clamp(&self, min: Option<f64>, max: Option<f64>) -> Result<Tensor> {
         let dtype = self.dtype();
         if dtype == DType::Bool {
             bail!(DType, "bool is not a number: convert it with to_dtype");

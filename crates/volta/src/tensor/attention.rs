@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use super::matmul::product;
-use super::record::{ops, record};
+use super::record::record;
 use crate::autograd::Gradients;
 use crate::autograd::{self, BackwardOptions};
 use crate::default_device::with_device;
@@ -11,6 +11,7 @@ use crate::error::{Result, bail};
 use crate::op::Op;
 use crate::op::attention::Place;
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// Masking and scaling of attention.
 #[derive(Clone, Copy, Debug, Default)]
@@ -220,10 +221,16 @@ fn plain(q: &Tensor, k: &Tensor, v: &Tensor, options: (Option<&Tensor>, bool, f6
     weights.try_matmul(v)
 }
 
-ops! {
+impl Tensor {
     /// softmax(q·kᵀ·scale + mask)·v over (…, rows, width), without storing the scores. A query that sees no key
     /// gives zeros.
-    fn scaled_dot_product_attention | try_scaled_dot_product_attention(&self, k: &Tensor, v: &Tensor, options: AttentionOptions) -> Tensor {
+    #[op]
+    pub fn try_scaled_dot_product_attention(
+        &self,
+        k: &Tensor,
+        v: &Tensor,
+        options: AttentionOptions,
+    ) -> Result<Tensor> {
         let (q, k, v) = (&self.autocast_operand()?, &k.autocast_operand()?, &v.autocast_operand()?);
         let (qs, ks, vs) = (q.shape(), k.shape(), v.shape());
         let rank = qs.rank();
@@ -231,12 +238,24 @@ ops! {
             bail!(Shape, "q {qs}, k {ks} and v {vs} must have as many axes, at least 2");
         }
         if q.dtype() != k.dtype() || k.dtype() != v.dtype() || !q.dtype().is_float() {
-            bail!(DType, "q, k and v are {}, {} and {}: all must be the same float type", q.dtype(), k.dtype(), v.dtype());
+            bail!(
+                DType,
+                "q, k and v are {}, {} and {}: all must be the same float type",
+                q.dtype(),
+                k.dtype(),
+                v.dtype()
+            );
         }
         let outer = Shape::of(&qs[..rank - 2]);
-        let fits = ks[..rank - 2] == outer[..] && vs[..rank - 2] == outer[..] && qs[rank - 1] == ks[rank - 1] && ks[rank - 2] == vs[rank - 2];
+        let fits = ks[..rank - 2] == outer[..]
+            && vs[..rank - 2] == outer[..]
+            && qs[rank - 1] == ks[rank - 1]
+            && ks[rank - 2] == vs[rank - 2];
         if !fits {
-            bail!(Shape, "q {qs}, k {ks} and v {vs} do not fit: (…, queries, width), (…, keys, width), (…, keys, value width) are needed");
+            bail!(
+                Shape,
+                "q {qs}, k {ks} and v {vs} do not fit: (…, queries, width), (…, keys, width), (…, keys, value width) are needed"
+            );
         }
         if !(0.0..1.0).contains(&options.dropout) {
             bail!(Argument, "a dropout of {} is not a probability below 1", options.dropout);
@@ -248,7 +267,11 @@ ops! {
         // Half precision is computed in f32, as the scores need it.
         let wide = q.dtype().wide();
         // A GPU's kernel takes halves as they are, which is what its matrix units want.
-        let operand = if q.dtype() == DType::F16 && q.device().is_gpu() && options.dropout == 0.0 { DType::F16 } else { wide };
+        let operand = if q.dtype() == DType::F16 && q.device().is_gpu() && options.dropout == 0.0 {
+            DType::F16
+        } else {
+            wide
+        };
         // A GPU's kernel walks along the keys with one workgroup a head; the products of a single query spread them.
         let alone = qs[rank - 2] == 1 && q.device().is_gpu() && operand == wide;
         let lead = match rank {
@@ -270,7 +293,12 @@ ops! {
                     d => bail!(DType, "the mask is {d}: it must be bool or float"),
                 };
                 let full = Shape::new(&[&outer[..], &[qs[rank - 2], ks[rank - 2]]].concat())?;
-                Some(m.expand_to(full)?.reshape_to(Shape::of(&[lead[0], lead[1], qs[rank - 2], ks[rank - 2]]))?)
+                Some(m.expand_to(full)?.reshape_to(Shape::of(&[
+                    lead[0],
+                    lead[1],
+                    qs[rank - 2],
+                    ks[rank - 2],
+                ]))?)
             }
         };
         let out = if options.dropout > 0.0 || alone {

@@ -1,11 +1,12 @@
 //! Joining, cutting and repeating tensors.
 
 use super::Tensor;
-use super::record::{ops, run_op};
+use super::record::run_op;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::shape::{Dims, Shape};
 use std::borrow::Borrow;
+use volta_derive::op;
 
 /// What does not change a value it is added to; 0 would change −0.
 fn neutral(dtype: DType) -> Scalar {
@@ -135,9 +136,10 @@ impl Tensor {
     }
 }
 
-ops! {
+impl Tensor {
     /// Parts of `size` along an axis; the last may be smaller.
-    fn split | try_split(&self, size: usize, dim: isize) -> Vec<Tensor> {
+    #[op]
+    pub fn try_split(&self, size: usize, dim: isize) -> Result<Vec<Tensor>> {
         let extent = self.shape()[self.cut_axis(dim)?];
         if size == 0 && extent != 0 {
             bail!(Argument, "axis {dim} of shape {} cannot be cut into parts of 0", self.shape());
@@ -149,35 +151,50 @@ ops! {
     }
 
     /// Parts of these sizes along an axis.
-    fn split_sizes | try_split_sizes(&self, sizes: &[usize], dim: isize) -> Vec<Tensor> {
+    #[op]
+    pub fn try_split_sizes(&self, sizes: &[usize], dim: isize) -> Result<Vec<Tensor>> {
         let extent = self.shape()[self.cut_axis(dim)?];
         if sizes.iter().sum::<usize>() != extent {
-            bail!(Shape, "sizes {sizes:?} do not add up to the {extent} elements of axis {dim} of shape {}", self.shape());
+            bail!(
+                Shape,
+                "sizes {sizes:?} do not add up to the {extent} elements of axis {dim} of shape {}",
+                self.shape()
+            );
         }
         let mut at = 0;
-        sizes.iter().map(|&size| {
-            at += size;
-            self.try_narrow(dim, at - size, size)
-        }).collect()
+        sizes
+            .iter()
+            .map(|&size| {
+                at += size;
+                self.try_narrow(dim, at - size, size)
+            })
+            .collect()
     }
 
     /// At most `chunks` equal parts along an axis; the last may be smaller.
-    fn chunk | try_chunk(&self, chunks: usize, dim: isize) -> Vec<Tensor> {
+    #[op]
+    pub fn try_chunk(&self, chunks: usize, dim: isize) -> Result<Vec<Tensor>> {
         let extent = self.shape()[self.cut_axis(dim)?];
         if chunks == 0 {
             bail!(Argument, "a tensor cannot be cut into 0 parts");
         }
-        if extent == 0 { Ok(vec![self.clone(); chunks]) } else { self.try_split(extent.div_ceil(chunks), dim) }
+        if extent == 0 {
+            Ok(vec![self.clone(); chunks])
+        } else {
+            self.try_split(extent.div_ceil(chunks), dim)
+        }
     }
 
     /// The slices of an axis, which goes.
-    fn unbind | try_unbind(&self, dim: isize) -> Vec<Tensor> {
+    #[op]
+    pub fn try_unbind(&self, dim: isize) -> Result<Vec<Tensor>> {
         let extent = self.shape()[self.cut_axis(dim)?];
         (0..extent).map(|k| self.try_select(dim, k as isize)).collect()
     }
 
     /// The whole tensor repeated along every axis; more numbers than axes add axes in front.
-    fn repeat | try_repeat(&self, times: impl Into<Dims>) -> Tensor {
+    #[op]
+    pub fn try_repeat(&self, times: impl Into<Dims>) -> Result<Tensor> {
         let (shape, times) = (self.shape(), times.into());
         if times.len() < shape.rank() || times.iter().any(|&t| t < 0) {
             bail!(Shape, "{:?} does not say how often to repeat each axis of shape {shape}", &times[..]);
@@ -191,7 +208,8 @@ ops! {
     }
 
     /// [`repeat`](Self::repeat) that takes fewer numbers than axes, for the last ones.
-    fn tile | try_tile(&self, times: impl Into<Dims>) -> Tensor {
+    #[op]
+    pub fn try_tile(&self, times: impl Into<Dims>) -> Result<Tensor> {
         let times = times.into();
         let mut all = vec![1isize; self.rank().saturating_sub(times.len())];
         all.extend(&times[..]);
@@ -199,7 +217,8 @@ ops! {
     }
 
     /// Every element repeated in place, along an axis or, without one, of the flattened tensor.
-    fn repeat_interleave | try_repeat_interleave(&self, times: usize, dim: Option<isize>) -> Tensor {
+    #[op]
+    pub fn try_repeat_interleave(&self, times: usize, dim: Option<isize>) -> Result<Tensor> {
         match dim {
             None => repeated(&self.try_flatten(0, -1)?, 0, times, true),
             Some(dim) => repeated(self, self.cut_axis(dim)?, times, true),
@@ -208,7 +227,8 @@ ops! {
 
     /// Elements moved by `shifts` along `dims`; what leaves at one end comes back at the other. Without `dims`
     /// the flattened tensor is moved.
-    fn roll | try_roll(&self, shifts: impl Into<Dims>, dims: impl Into<Dims>) -> Tensor {
+    #[op]
+    pub fn try_roll(&self, shifts: impl Into<Dims>, dims: impl Into<Dims>) -> Result<Tensor> {
         let (shifts, dims) = (shifts.into(), dims.into());
         if dims.is_empty() && shifts.len() == 1 {
             let flat = self.reshape_to(Shape::of(&[self.numel()]))?;

@@ -1,10 +1,11 @@
 //! Convolutions.
 
 use super::Tensor;
-use super::record::{ops, record};
+use super::record::record;
 use crate::error::{Result, bail};
 use crate::op::{ConvAttrs, ConvKind, Op};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// Stride, padding, dilation and groups of a convolution; one number for both axes, or one each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,20 +89,34 @@ impl Tensor {
     }
 }
 
-ops! {
+impl Tensor {
     /// The convolution of (batch, channels, height, width) with (out, channels / groups, height, width).
-    fn conv2d | try_conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions) -> Tensor {
+    #[op]
+    pub fn try_conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions) -> Result<Tensor> {
         self.check_conv(weight, 4)?;
         let attrs = options.attrs()?;
         let (x, w) = (self.shape(), weight.shape());
         if x[1] != w[1] * attrs.groups || w[0] % attrs.groups != 0 {
-            bail!(Shape, "input {x} has {} channels, weight {w} with {} groups takes {} and gives {}", x[1], attrs.groups, w[1] * attrs.groups, w[0]);
+            bail!(
+                Shape,
+                "input {x} has {} channels, weight {w} with {} groups takes {} and gives {}",
+                x[1],
+                attrs.groups,
+                w[1] * attrs.groups,
+                w[0]
+            );
         }
         let mut extents = [x[0], w[0], 0, 0];
         for k in 0..2 {
-            let (padded, reach) = (x[2 + k] + 2 * attrs.padding[k], attrs.dilation[k] * w[2 + k].saturating_sub(1) + 1);
+            let (padded, reach) =
+                (x[2 + k] + 2 * attrs.padding[k], attrs.dilation[k] * w[2 + k].saturating_sub(1) + 1);
             if w[2 + k] == 0 || reach > padded {
-                bail!(Shape, "a kernel of {w} does not fit into input {x} with padding {:?} and dilation {:?}", attrs.padding, attrs.dilation);
+                bail!(
+                    Shape,
+                    "a kernel of {w} does not fit into input {x} with padding {:?} and dilation {:?}",
+                    attrs.padding,
+                    attrs.dilation
+                );
             }
             extents[2 + k] = (padded - reach) / attrs.stride[k] + 1;
         }
@@ -112,7 +127,8 @@ ops! {
 
     /// The convolution of (batch, channels, length) with (out, channels / groups, length); the first of each
     /// pair of options counts.
-    fn conv1d | try_conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions) -> Tensor {
+    #[op]
+    pub fn try_conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions) -> Result<Tensor> {
         self.check_conv(weight, 3)?;
         let flat = ConvOptions {
             stride: [1, options.stride[0]],
@@ -125,21 +141,42 @@ ops! {
 
     /// The transposed convolution of (batch, channels, height, width) with (channels, out / groups, height,
     /// width): the gradient of a convolution with respect to its input.
-    fn conv_transpose2d | try_conv_transpose2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions) -> Tensor {
+    #[op]
+    pub fn try_conv_transpose2d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvOptions,
+    ) -> Result<Tensor> {
         self.check_conv(weight, 4)?;
         let attrs = options.attrs()?;
         let (x, w) = (self.shape(), weight.shape());
         if x[1] != w[0] || w[0] % attrs.groups != 0 {
-            bail!(Shape, "input {x} has {} channels, weight {w} with {} groups takes {}", x[1], attrs.groups, w[0]);
+            bail!(
+                Shape,
+                "input {x} has {} channels, weight {w} with {} groups takes {}",
+                x[1],
+                attrs.groups,
+                w[0]
+            );
         }
         let channels = w[1] * attrs.groups;
         let mut extents = [x[0], channels, 0, 0];
         for k in 0..2 {
             let extra = options.output_padding[k];
             if extra >= attrs.stride[k].max(attrs.dilation[k]) {
-                bail!(Argument, "output padding {:?} must be smaller than stride {:?} or dilation {:?}", options.output_padding, attrs.stride, attrs.dilation);
+                bail!(
+                    Argument,
+                    "output padding {:?} must be smaller than stride {:?} or dilation {:?}",
+                    options.output_padding,
+                    attrs.stride,
+                    attrs.dilation
+                );
             }
-            let full = (x[2 + k].max(1) - 1) * attrs.stride[k] + attrs.dilation[k] * w[2 + k].saturating_sub(1) + 1 + extra;
+            let full = (x[2 + k].max(1) - 1) * attrs.stride[k]
+                + attrs.dilation[k] * w[2 + k].saturating_sub(1)
+                + 1
+                + extra;
             if x[2 + k] == 0 || w[2 + k] == 0 || full <= 2 * attrs.padding[k] {
                 bail!(Shape, "nothing is left of input {x} and weight {w} with padding {:?}", attrs.padding);
             }

@@ -6,12 +6,12 @@
 
 use super::Tensor;
 use super::loss::{Reduction, over_batch};
-use super::record::functions;
 use super::softmax::shifted;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::ReduceOp;
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// Options of [`cross_entropy_with`].
 #[derive(Clone, Copy, Debug)]
@@ -224,55 +224,61 @@ fn with_probabilities(scores: &Scores, target: &Tensor, options: &CrossEntropyOp
     }
 }
 
-functions! {
-    /// The mean cross entropy of logits (batch, classes, …), or (classes) alone. The target holds either class
-    /// indices, of the same shape without the classes, or probabilities, of the same shape. An index that is no class
-    /// is an error, as for [`gather`](Tensor::gather), and makes the loss NaN.
-    ///
-    /// ```
-    /// use volta::{Tensor, cross_entropy};
-    /// let logits = Tensor::zeros([3, 2]);
-    /// let target = Tensor::from_slice(&[0i64, 1, 1], [3]);
-    /// let loss: f32 = cross_entropy(&logits, &target).item();
-    /// assert!((loss - 2f32.ln()).abs() < 1e-6);
-    /// ```
-    fn cross_entropy | try_cross_entropy(logits: &Tensor, target: &Tensor) -> Tensor {
-        try_cross_entropy_with(logits, target, CrossEntropyOptions::default())
-    }
+/// The mean cross entropy of logits (batch, classes, …), or (classes) alone. The target holds either class
+/// indices, of the same shape without the classes, or probabilities, of the same shape. An index that is no class
+/// is an error, as for [`gather`](Tensor::gather), and makes the loss NaN.
+///
+/// ```
+/// use volta::{Tensor, cross_entropy};
+/// let logits = Tensor::zeros([3, 2]);
+/// let target = Tensor::from_slice(&[0i64, 1, 1], [3]);
+/// let loss: f32 = cross_entropy(&logits, &target).item();
+/// assert!((loss - 2f32.ln()).abs() < 1e-6);
+/// ```
+#[op]
+pub fn try_cross_entropy(logits: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_cross_entropy_with(logits, target, CrossEntropyOptions::default())
+}
 
-    /// [`cross_entropy`] with options.
-    fn cross_entropy_with | try_cross_entropy_with(logits: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Tensor {
-        if !(0.0..=1.0).contains(&options.label_smoothing) {
-            bail!(Argument, "a label smoothing of {} does not lie between 0 and 1", options.label_smoothing);
+/// [`cross_entropy`] with options.
+#[op]
+pub fn try_cross_entropy_with(
+    logits: &Tensor,
+    target: &Tensor,
+    options: CrossEntropyOptions,
+) -> Result<Tensor> {
+    if !(0.0..=1.0).contains(&options.label_smoothing) {
+        bail!(Argument, "a label smoothing of {} does not lie between 0 and 1", options.label_smoothing);
+    }
+    let logits = &logits.upcast()?;
+    let scores = Scores::of(logits, options.weight)?;
+    let loss = if target.dtype().is_float() {
+        if options.ignore_index.is_some_and(|index| index >= 0) {
+            bail!(Argument, "an index can only be ignored where targets are indices, not probabilities");
         }
-        let logits = &logits.upcast()?;
-        let scores = Scores::of(logits, options.weight)?;
-        let loss = if target.dtype().is_float() {
-            if options.ignore_index.is_some_and(|index| index >= 0) {
-                bail!(Argument, "an index can only be ignored where targets are indices, not probabilities");
-            }
-            with_probabilities(&scores, target, &options)?
-        } else {
-            with_indices(&scores, target, &options)?
-        };
-        loss.try_to_dtype(logits.dtype())
-    }
+        with_probabilities(&scores, target, &options)?
+    } else {
+        with_indices(&scores, target, &options)?
+    };
+    loss.try_to_dtype(logits.dtype())
+}
 
-    /// The mean of minus the target class's entry in log-probabilities (batch, classes, …), or (classes) alone.
-    fn nll_loss | try_nll_loss(input: &Tensor, target: &Tensor) -> Tensor {
-        try_nll_loss_with(input, target, NllOptions::default())
-    }
+/// The mean of minus the target class's entry in log-probabilities (batch, classes, …), or (classes) alone.
+#[op]
+pub fn try_nll_loss(input: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_nll_loss_with(input, target, NllOptions::default())
+}
 
-    /// [`nll_loss`] with options.
-    fn nll_loss_with | try_nll_loss_with(input: &Tensor, target: &Tensor, options: NllOptions) -> Tensor {
-        let input = &input.upcast()?;
-        let scores = Scores::of(input, options.weight)?;
-        let hits = hits(&scores, target, options.ignore_index)?;
-        let scored = match &scores.weight {
-            Some(w) => scores.x.try_mul(w)?,
-            None => scores.x.clone(),
-        };
-        let losses = scores.sum(&hits.hit.try_where_(&scored, 0.0)?)?.try_neg()?;
-        reduce_rows(&scores, &losses, &hits, options.reduction)?.try_to_dtype(input.dtype())
-    }
+/// [`nll_loss`] with options.
+#[op]
+pub fn try_nll_loss_with(input: &Tensor, target: &Tensor, options: NllOptions) -> Result<Tensor> {
+    let input = &input.upcast()?;
+    let scores = Scores::of(input, options.weight)?;
+    let hits = hits(&scores, target, options.ignore_index)?;
+    let scored = match &scores.weight {
+        Some(w) => scores.x.try_mul(w)?,
+        None => scores.x.clone(),
+    };
+    let losses = scores.sum(&hits.hit.try_where_(&scored, 0.0)?)?.try_neg()?;
+    reduce_rows(&scores, &losses, &hits, options.reduction)?.try_to_dtype(input.dtype())
 }

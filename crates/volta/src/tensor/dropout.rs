@@ -1,10 +1,10 @@
 //! Dropout: elements, or whole channels, set to zero at random while training.
 
 use super::Tensor;
-use super::record::ops;
 use crate::default_device::with_device;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// True with probability `p`, on the device of `x`.
 fn random_mask(x: &Tensor, p: f64, shape: Shape) -> Result<Tensor> {
@@ -27,19 +27,24 @@ fn dropped(x: &Tensor, p: f64, train: bool, shape: Shape) -> Result<Tensor> {
     x.in_wide(|x| kept.try_where_(&x.try_mul(1.0 / (1.0 - p))?, 0.0))
 }
 
-ops! {
+impl Tensor {
     /// While training, every element is zero with probability `p` and the others grow by 1/(1 − p), so that
     /// the mean stays; otherwise nothing happens.
-    fn dropout | try_dropout(&self, p: f64, train: bool) -> Tensor {
+    #[op]
+    pub fn try_dropout(&self, p: f64, train: bool) -> Result<Tensor> {
         dropped(self, p, train, self.shape())
     }
 
     /// [`dropout`](Self::dropout) of whole channels of (batch, channels, height, width), or of the same
     /// without the batch.
-    fn dropout2d | try_dropout2d(&self, p: f64, train: bool) -> Tensor {
+    #[op]
+    pub fn try_dropout2d(&self, p: f64, train: bool) -> Result<Tensor> {
         let shape = self.shape();
         if shape.rank() != 3 && shape.rank() != 4 {
-            bail!(Shape, "the input has shape {shape}: (batch, channels, height, width), or the same without the batch, is needed");
+            bail!(
+                Shape,
+                "the input has shape {shape}: (batch, channels, height, width), or the same without the batch, is needed"
+            );
         }
         let images = 0b11 << (shape.rank() - 2);
         dropped(self, p, train, shape.keep(images))

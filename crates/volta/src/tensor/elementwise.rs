@@ -1,11 +1,12 @@
 //! Elementwise ops: PyTorch's names and meanings, broadcasting, promotion of types.
 
 use super::Tensor;
-use super::record::{ops, record};
+use super::record::record;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::op::{BinaryOp, Op, UnaryOp};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// The other operand of a binary op: a tensor or a number.
 pub enum Operand {
@@ -283,10 +284,11 @@ fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
 }
 
 macro_rules! unary_ops {
-    ($($(#[$meta:meta])* $name:ident | $try_name:ident = $op:ident, $domain:ident;)*) => {
-        ops! {$(
+    ($($(#[$meta:meta])* $try_name:ident = $op:ident, $domain:ident;)*) => {
+        impl Tensor {$(
             $(#[$meta])*
-            fn $name | $try_name(&self) -> Tensor {
+            #[op]
+            pub fn $try_name(&self) -> Result<Tensor> {
                 unary(self, UnaryOp::$op, Domain::$domain)
             }
         )*}
@@ -295,56 +297,57 @@ macro_rules! unary_ops {
 
 unary_ops! {
     /// -x
-    neg | try_neg = Neg, Number;
+    try_neg = Neg, Number;
     /// 1 / x
-    recip | try_recip = Recip, Float;
+    try_recip = Recip, Float;
     /// Square root; NaN below zero.
-    sqrt | try_sqrt = Sqrt, Float;
+    try_sqrt = Sqrt, Float;
     /// 1 / √x
-    rsqrt | try_rsqrt = Rsqrt, Float;
+    try_rsqrt = Rsqrt, Float;
     /// eˣ
-    exp | try_exp = Exp, Float;
+    try_exp = Exp, Float;
     /// eˣ − 1, exact near zero.
-    expm1 | try_expm1 = Expm1, Float;
+    try_expm1 = Expm1, Float;
     /// Natural logarithm.
-    log | try_log = Log, Float;
+    try_log = Log, Float;
     /// ln(1 + x), exact near zero.
-    log1p | try_log1p = Log1p, Float;
+    try_log1p = Log1p, Float;
     /// 2ˣ
-    exp2 | try_exp2 = Exp2, Float;
+    try_exp2 = Exp2, Float;
     /// Logarithm to base 2.
-    log2 | try_log2 = Log2, Float;
+    try_log2 = Log2, Float;
     /// Sine of radians.
-    sin | try_sin = Sin, Float;
+    try_sin = Sin, Float;
     /// Cosine of radians.
-    cos | try_cos = Cos, Float;
+    try_cos = Cos, Float;
     /// Hyperbolic tangent.
-    tanh | try_tanh = Tanh, Float;
+    try_tanh = Tanh, Float;
     /// 1 / (1 + e⁻ˣ)
-    sigmoid | try_sigmoid = Sigmoid, Float;
+    try_sigmoid = Sigmoid, Float;
     /// max(x, 0); NaN stays NaN.
-    relu | try_relu = Relu, Number;
+    try_relu = Relu, Number;
     /// The Gauss error function.
-    erf | try_erf = Erf, Float;
+    try_erf = Erf, Float;
     /// |x|
-    abs | try_abs = Abs, Number;
+    try_abs = Abs, Number;
     /// −1, 0 or 1; of NaN it is 0.
-    sign | try_sign = Sign, Number;
+    try_sign = Sign, Number;
     /// The next integer below.
-    floor | try_floor = Floor, Rounding;
+    try_floor = Floor, Rounding;
     /// The next integer above.
-    ceil | try_ceil = Ceil, Rounding;
+    try_ceil = Ceil, Rounding;
     /// The nearest integer, halves to even.
-    round | try_round = Round, Rounding;
+    try_round = Round, Rounding;
     /// The integer part.
-    trunc | try_trunc = Trunc, Rounding;
+    try_trunc = Trunc, Rounding;
 }
 
 macro_rules! binary_ops {
-    ($($(#[$meta:meta])* $name:ident | $try_name:ident = $function:ident($($op:ident)?);)*) => {
-        ops! {$(
+    ($($(#[$meta:meta])* $try_name:ident = $function:ident($($op:ident)?);)*) => {
+        impl Tensor {$(
             $(#[$meta])*
-            fn $name | $try_name(&self, other: impl Into<Operand>) -> Tensor {
+            #[op]
+            pub fn $try_name(&self, other: impl Into<Operand>) -> Result<Tensor> {
                 $function(self, other.into() $(, BinaryOp::$op)?)
             }
         )*}
@@ -353,58 +356,61 @@ macro_rules! binary_ops {
 
 binary_ops! {
     /// a + b
-    add | try_add = binary(Add);
+    try_add = binary(Add);
     /// a − b
-    sub | try_sub = binary(Sub);
+    try_sub = binary(Sub);
     /// a · b
-    mul | try_mul = binary(Mul);
+    try_mul = binary(Mul);
     /// a / b; of integers too, in floats.
-    div | try_div = divide();
+    try_div = divide();
     /// The larger one, elementwise; NaN wins.
-    maximum | try_maximum = binary(Max);
+    try_maximum = binary(Max);
     /// The smaller one, elementwise; NaN wins.
-    minimum | try_minimum = binary(Min);
+    try_minimum = binary(Min);
     /// a − b·⌊a/b⌋: has the sign of `b`. Integers by zero are an error, at once where that is known, else of whoever waits for
     /// the device next, and give 0.
-    remainder | try_remainder = binary(Mod);
+    try_remainder = binary(Mod);
     /// ⌊a/b⌋. Integers by zero are an error, as for [`remainder`](Self::remainder), and give 0.
-    floor_divide | try_floor_divide = binary(FloorDiv);
+    try_floor_divide = binary(FloorDiv);
     /// aᵇ
-    pow | try_pow = power();
+    try_pow = power();
     /// a < b
-    lt | try_lt = compare(Lt);
+    try_lt = compare(Lt);
     /// a ≤ b
-    le | try_le = compare(Le);
+    try_le = compare(Le);
     /// a > b
-    gt | try_gt = compare_back(Lt);
+    try_gt = compare_back(Lt);
     /// a ≥ b
-    ge | try_ge = compare_back(Le);
+    try_ge = compare_back(Le);
     /// a = b
-    eq | try_eq = compare(Eq);
+    try_eq = compare(Eq);
     /// a ≠ b
-    ne | try_ne = compare(Ne);
+    try_ne = compare(Ne);
     /// Both true (not zero).
-    logical_and | try_logical_and = logical(And);
+    try_logical_and = logical(And);
     /// At least one true (not zero).
-    logical_or | try_logical_or = logical(Or);
+    try_logical_or = logical(Or);
     /// Exactly one true (not zero).
-    logical_xor | try_logical_xor = logical(Xor);
+    try_logical_xor = logical(Xor);
 }
 
-ops! {
+impl Tensor {
     /// True where zero or false.
-    fn logical_not | try_logical_not(&self) -> Tensor {
+    #[op]
+    pub fn try_logical_not(&self) -> Result<Tensor> {
         let x = self.try_to_dtype(DType::Bool)?;
         record(Op::Unary(UnaryOp::Not), &[&x], x.shape(), DType::Bool)
     }
 
     /// True where NaN.
-    fn isnan | try_isnan(&self) -> Tensor {
+    #[op]
+    pub fn try_isnan(&self) -> Result<Tensor> {
         record(Op::Binary(BinaryOp::Ne), &[self, self], self.shape(), DType::Bool)
     }
 
     /// The elements of `a` where this condition holds, of `b` elsewhere.
-    fn where_ | try_where_(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> Tensor {
+    #[op]
+    pub fn try_where_(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> Result<Tensor> {
         let condition = self.try_to_dtype(DType::Bool)?;
         let (a, b) = match (a.into(), b.into()) {
             (Operand::Tensor(a), b) => promote_and_broadcast(&a, b, None)?,
@@ -423,12 +429,14 @@ ops! {
     }
 
     /// The same values as another type: floats truncate to integers, anything but zero is true.
-    fn to_dtype | try_to_dtype(&self, dtype: DType) -> Tensor {
+    #[op]
+    pub fn try_to_dtype(&self, dtype: DType) -> Result<Tensor> {
         self.cast(dtype)
     }
 
     /// x²
-    fn square | try_square(&self) -> Tensor {
+    #[op]
+    pub fn try_square(&self) -> Result<Tensor> {
         let x = self.upcast()?;
         x.try_mul(&x)
     }

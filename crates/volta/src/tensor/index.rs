@@ -2,11 +2,12 @@
 
 use super::Tensor;
 use super::autocast::autocast_dtype;
-use super::record::{ops, record};
+use super::record::record;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::Op;
 use crate::shape::Shape;
+use volta_derive::op;
 
 fn check_index(index: &Tensor) -> Result<()> {
     if !index.dtype().is_int() {
@@ -89,11 +90,12 @@ impl Tensor {
     }
 }
 
-ops! {
+impl Tensor {
     /// Picks along an axis: `out[i][j] = self[index[i][j]][j]` for axis 0. The index may be smaller than the
     /// tensor along the other axes. An index out of bounds is an error: at once where it is known, else of whoever waits for the
     /// device next, and it reads NaN (0 for integers).
-    fn gather | try_gather(&self, axis: isize, index: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_gather(&self, axis: isize, index: &Tensor) -> Result<Tensor> {
         self.check_same_rank(index)?;
         let index = &narrowed(index);
         let (shape, wanted) = (self.shape(), index.shape());
@@ -114,7 +116,8 @@ ops! {
 
     /// A copy with `values` added at `index` along an axis; repeated indices add up, in a fixed order. An
     /// index out of bounds is an error, as for [`gather`](Self::gather), and adds nothing.
-    fn scatter_add | try_scatter_add(&self, axis: isize, index: &Tensor, values: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_scatter_add(&self, axis: isize, index: &Tensor, values: &Tensor) -> Result<Tensor> {
         self.check_same_rank(index)?;
         self.check_same_rank_of(values)?;
         let index = &narrowed(index);
@@ -137,7 +140,10 @@ ops! {
         let mut target = shape.to_vec();
         for j in 0..shape.rank() {
             if wanted[j] > from[j] || (j != k && wanted[j] > shape[j]) {
-                bail!(Shape, "index shape {wanted} is larger than the values' {from} or the tensor's {shape} on axis {j}");
+                bail!(
+                    Shape,
+                    "index shape {wanted} is larger than the values' {from} or the tensor's {shape} on axis {j}"
+                );
             }
             parts.push((0, 1, wanted[j]));
             if j != k {
@@ -160,7 +166,8 @@ ops! {
     /// let sums = Tensor::zeros([2, 2]).index_add(0, &Tensor::from_vec(vec![1i32, 0, 1], [3]), &rows);
     /// assert_eq!(sums.to_vec::<f32>(), [3.0, 4.0, 6.0, 8.0]);
     /// ```
-    fn index_add | try_index_add(&self, axis: isize, index: &Tensor, values: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_index_add(&self, axis: isize, index: &Tensor, values: &Tensor) -> Result<Tensor> {
         check_index(index)?;
         let index = &narrowed(index);
         let shape = self.shape();
@@ -191,7 +198,8 @@ ops! {
 
     /// Whole slices of an axis, picked by a vector of positions. One that is out of bounds is an error, as for
     /// [`gather`](Self::gather).
-    fn index_select | try_index_select(&self, axis: isize, index: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_index_select(&self, axis: isize, index: &Tensor) -> Result<Tensor> {
         check_index(index)?;
         let index = &narrowed(index);
         let shape = self.shape();
@@ -204,7 +212,8 @@ ops! {
 
     /// Rows of this table, one for every index: the index's shape with the row's behind it. An index out of bounds is an
     /// error, as for [`gather`](Self::gather).
-    fn embedding | try_embedding(&self, index: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_embedding(&self, index: &Tensor) -> Result<Tensor> {
         check_index(index)?;
         let index = &narrowed(index);
         let (table, wanted) = (self.shape(), index.shape());
@@ -217,7 +226,8 @@ ops! {
     }
 
     /// The positions, as i32, that put an axis in order; equal elements keep theirs, NaN counts as the largest.
-    fn argsort | try_argsort(&self, axis: isize, descending: bool) -> Tensor {
+    #[op]
+    pub fn try_argsort(&self, axis: isize, descending: bool) -> Result<Tensor> {
         let k = self.shape().axis(axis)?;
         if self.rank() == 0 {
             return Ok(self.constant(0, self.shape(), DType::I32));
@@ -226,7 +236,8 @@ ops! {
     }
 
     /// The running sum along an axis; integers are summed as i64.
-    fn cumsum | try_cumsum(&self, axis: isize) -> Tensor {
+    #[op]
+    pub fn try_cumsum(&self, axis: isize) -> Result<Tensor> {
         let k = self.shape().axis(axis)?;
         let x = if self.dtype().is_float() { self.upcast()? } else { self.try_to_dtype(self.sum_type())? };
         if x.rank() == 0 {

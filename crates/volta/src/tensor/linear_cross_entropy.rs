@@ -7,11 +7,11 @@
 use super::Tensor;
 use super::cross_entropy::{CrossEntropyOptions, flaws};
 use super::loss::{Reduction, over_batch};
-use super::record::functions;
 use crate::autograd::try_checkpoint;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// Options of [`linear_cross_entropy_with`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -198,46 +198,51 @@ fn masked(target: &Tensor, options: &CrossEntropyOptions, t: Tensor) -> Result<T
     counts(target, options)?.map_or(Ok(t.clone()), |counts| counts.try_where_(&t, 0.0))
 }
 
-functions! {
-    /// The mean of [`cross_entropy`](crate::cross_entropy) of `x.linear(weight, None)`, without all the logits in memory
-    /// at once: `x` is (…, width), `weight` (classes, width), `target` holds a class for every vector.
-    ///
-    /// ```
-    /// use volta::{Tensor, cross_entropy, linear_cross_entropy};
-    /// let (x, weight) = (Tensor::randn([6, 4]), Tensor::randn([10, 4]));
-    /// let target = Tensor::randint(0, 10, [6]);
-    /// let whole: f32 = cross_entropy(&x.linear(&weight, None), &target).item();
-    /// assert!((linear_cross_entropy(&x, &weight, &target).item::<f32>() - whole).abs() < 1e-5);
-    /// ```
-    fn linear_cross_entropy | try_linear_cross_entropy(x: &Tensor, weight: &Tensor, target: &Tensor) -> Tensor {
-        try_linear_cross_entropy_with(x, weight, target, LinearCrossEntropyOptions::default())
-    }
+/// The mean of [`cross_entropy`](crate::cross_entropy) of `x.linear(weight, None)`, without all the logits in memory
+/// at once: `x` is (…, width), `weight` (classes, width), `target` holds a class for every vector.
+///
+/// ```
+/// use volta::{Tensor, cross_entropy, linear_cross_entropy};
+/// let (x, weight) = (Tensor::randn([6, 4]), Tensor::randn([10, 4]));
+/// let target = Tensor::randint(0, 10, [6]);
+/// let whole: f32 = cross_entropy(&x.linear(&weight, None), &target).item();
+/// assert!((linear_cross_entropy(&x, &weight, &target).item::<f32>() - whole).abs() < 1e-5);
+/// ```
+#[op]
+pub fn try_linear_cross_entropy(x: &Tensor, weight: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_linear_cross_entropy_with(x, weight, target, LinearCrossEntropyOptions::default())
+}
 
-    /// [`linear_cross_entropy`] with options.
-    fn linear_cross_entropy_with | try_linear_cross_entropy_with(x: &Tensor, weight: &Tensor, target: &Tensor, options: LinearCrossEntropyOptions) -> Tensor {
-        check(x, weight, target, &options)?;
-        let shape = target.shape();
-        let rows = Shape::of(&[shape.numel()]);
-        let smoothed = options.loss.label_smoothing > 0.0;
-        // Lowered here, since the gradient computes the products again outside of autocast.
-        let problem = Problem {
-            x: x.reshape_to(Shape::of(&[rows[0], weight.shape()[1]]))?.autocast_operand()?,
-            target: target.try_to_dtype(target.dtype().of_positions())?.reshape_to(rows)?,
-            at_once: options.classes_at_once.unwrap_or((LOGITS_AT_ONCE / rows[0].max(1)).max(1)),
-            smoothed,
-        };
-        let classes = Classes {
-            first: 0,
-            weight: weight.autocast_operand()?,
-            bias: options.bias.map(Tensor::autocast_operand).transpose()?,
-            counts: options.loss.weight.filter(|_| smoothed).cloned(),
-        };
-        let (losses, counts) = row_losses(&problem, &classes, &options.loss)?;
-        match options.loss.reduction {
-            Reduction::None => losses.reshape_to(shape),
-            Reduction::Sum => losses.try_sum(),
-            Reduction::BatchMean => over_batch(&losses.try_sum()?, shape),
-            Reduction::Mean => losses.try_sum()?.try_div(&counts.try_sum()?),
-        }
+/// [`linear_cross_entropy`] with options.
+#[op]
+pub fn try_linear_cross_entropy_with(
+    x: &Tensor,
+    weight: &Tensor,
+    target: &Tensor,
+    options: LinearCrossEntropyOptions,
+) -> Result<Tensor> {
+    check(x, weight, target, &options)?;
+    let shape = target.shape();
+    let rows = Shape::of(&[shape.numel()]);
+    let smoothed = options.loss.label_smoothing > 0.0;
+    // Lowered here, since the gradient computes the products again outside of autocast.
+    let problem = Problem {
+        x: x.reshape_to(Shape::of(&[rows[0], weight.shape()[1]]))?.autocast_operand()?,
+        target: target.try_to_dtype(target.dtype().of_positions())?.reshape_to(rows)?,
+        at_once: options.classes_at_once.unwrap_or((LOGITS_AT_ONCE / rows[0].max(1)).max(1)),
+        smoothed,
+    };
+    let classes = Classes {
+        first: 0,
+        weight: weight.autocast_operand()?,
+        bias: options.bias.map(Tensor::autocast_operand).transpose()?,
+        counts: options.loss.weight.filter(|_| smoothed).cloned(),
+    };
+    let (losses, counts) = row_losses(&problem, &classes, &options.loss)?;
+    match options.loss.reduction {
+        Reduction::None => losses.reshape_to(shape),
+        Reduction::Sum => losses.try_sum(),
+        Reduction::BatchMean => over_batch(&losses.try_sum()?, shape),
+        Reduction::Mean => losses.try_sum()?.try_div(&counts.try_sum()?),
     }
 }

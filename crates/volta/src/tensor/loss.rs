@@ -2,11 +2,11 @@
 
 use super::Tensor;
 use super::activation::log_sigmoid;
-use super::record::functions;
 use crate::autograd::{Function, try_apply};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// What becomes of the losses of many elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,121 +129,143 @@ impl Function for BinaryCrossEntropy {
     }
 }
 
-functions! {
-    /// The mean of the squared differences.
-    ///
-    /// ```
-    /// use volta::{Tensor, mse_loss};
-    /// let loss = mse_loss(&Tensor::vector(&[1.0, 3.0]), &Tensor::vector(&[1.0, 1.0]));
-    /// assert_eq!(loss.item::<f32>(), 2.0);
-    /// ```
-    fn mse_loss | try_mse_loss(input: &Tensor, target: &Tensor) -> Tensor {
-        try_mse_loss_with(input, target, Reduction::Mean)
-    }
+/// The mean of the squared differences.
+///
+/// ```
+/// use volta::{Tensor, mse_loss};
+/// let loss = mse_loss(&Tensor::vector(&[1.0, 3.0]), &Tensor::vector(&[1.0, 1.0]));
+/// assert_eq!(loss.item::<f32>(), 2.0);
+/// ```
+#[op]
+pub fn try_mse_loss(input: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_mse_loss_with(input, target, Reduction::Mean)
+}
 
-    /// [`mse_loss`] with a choice of reduction.
-    fn mse_loss_with | try_mse_loss_with(input: &Tensor, target: &Tensor, reduction: Reduction) -> Tensor {
-        of_difference((input, target), reduction, Tensor::try_square)
-    }
+/// [`mse_loss`] with a choice of reduction.
+#[op]
+pub fn try_mse_loss_with(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+    of_difference((input, target), reduction, Tensor::try_square)
+}
 
-    /// The mean of the absolute differences.
-    fn l1_loss | try_l1_loss(input: &Tensor, target: &Tensor) -> Tensor {
-        try_l1_loss_with(input, target, Reduction::Mean)
-    }
+/// The mean of the absolute differences.
+#[op]
+pub fn try_l1_loss(input: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_l1_loss_with(input, target, Reduction::Mean)
+}
 
-    /// [`l1_loss`] with a choice of reduction.
-    fn l1_loss_with | try_l1_loss_with(input: &Tensor, target: &Tensor, reduction: Reduction) -> Tensor {
-        of_difference((input, target), reduction, Tensor::try_abs)
-    }
+/// [`l1_loss`] with a choice of reduction.
+#[op]
+pub fn try_l1_loss_with(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+    of_difference((input, target), reduction, Tensor::try_abs)
+}
 
-    /// d²/(2β) for differences below β, |d| − β/2 above; the mean. PyTorch's default β is 1.
-    fn smooth_l1_loss | try_smooth_l1_loss(input: &Tensor, target: &Tensor, beta: f64) -> Tensor {
-        try_smooth_l1_loss_with(input, target, beta, Reduction::Mean)
-    }
+/// d²/(2β) for differences below β, |d| − β/2 above; the mean. PyTorch's default β is 1.
+#[op]
+pub fn try_smooth_l1_loss(input: &Tensor, target: &Tensor, beta: f64) -> Result<Tensor> {
+    try_smooth_l1_loss_with(input, target, beta, Reduction::Mean)
+}
 
-    /// [`smooth_l1_loss`] with a choice of reduction.
-    fn smooth_l1_loss_with | try_smooth_l1_loss_with(input: &Tensor, target: &Tensor, beta: f64, reduction: Reduction) -> Tensor {
-        if beta.is_nan() || beta < 0.0 {
-            bail!(Argument, "beta is {beta}: it must not be negative");
-        }
-        if beta == 0.0 {
-            return try_l1_loss_with(input, target, reduction);
-        }
-        of_difference((input, target), reduction, |d| {
-            let size = d.try_abs()?;
-            size.try_lt(beta)?.try_where_(&d.try_square()?.try_mul(0.5 / beta)?, &size.try_sub(0.5 * beta)?)
-        })
+/// [`smooth_l1_loss`] with a choice of reduction.
+#[op]
+pub fn try_smooth_l1_loss_with(
+    input: &Tensor,
+    target: &Tensor,
+    beta: f64,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    if beta.is_nan() || beta < 0.0 {
+        bail!(Argument, "beta is {beta}: it must not be negative");
     }
+    if beta == 0.0 {
+        return try_l1_loss_with(input, target, reduction);
+    }
+    of_difference((input, target), reduction, |d| {
+        let size = d.try_abs()?;
+        size.try_lt(beta)?.try_where_(&d.try_square()?.try_mul(0.5 / beta)?, &size.try_sub(0.5 * beta)?)
+    })
+}
 
-    /// d²/2 for differences up to δ, δ·(|d| − δ/2) above; the mean. PyTorch's default δ is 1.
-    fn huber_loss | try_huber_loss(input: &Tensor, target: &Tensor, delta: f64) -> Tensor {
-        try_huber_loss_with(input, target, delta, Reduction::Mean)
-    }
+/// d²/2 for differences up to δ, δ·(|d| − δ/2) above; the mean. PyTorch's default δ is 1.
+#[op]
+pub fn try_huber_loss(input: &Tensor, target: &Tensor, delta: f64) -> Result<Tensor> {
+    try_huber_loss_with(input, target, delta, Reduction::Mean)
+}
 
-    /// [`huber_loss`] with a choice of reduction.
-    fn huber_loss_with | try_huber_loss_with(input: &Tensor, target: &Tensor, delta: f64, reduction: Reduction) -> Tensor {
-        if delta.is_nan() || delta <= 0.0 {
-            bail!(Argument, "delta is {delta}: it must be positive");
-        }
-        of_difference((input, target), reduction, |d| {
-            let size = d.try_abs()?;
-            let linear = size.try_sub(0.5 * delta)?.try_mul(delta)?;
-            size.try_le(delta)?.try_where_(&d.try_square()?.try_mul(0.5)?, &linear)
-        })
+/// [`huber_loss`] with a choice of reduction.
+#[op]
+pub fn try_huber_loss_with(
+    input: &Tensor,
+    target: &Tensor,
+    delta: f64,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    if delta.is_nan() || delta <= 0.0 {
+        bail!(Argument, "delta is {delta}: it must be positive");
     }
+    of_difference((input, target), reduction, |d| {
+        let size = d.try_abs()?;
+        let linear = size.try_sub(0.5 * delta)?.try_mul(delta)?;
+        size.try_le(delta)?.try_where_(&d.try_square()?.try_mul(0.5)?, &linear)
+    })
+}
 
-    /// The mean binary cross entropy of probabilities; logarithms are held at −100.
-    fn bce_loss | try_bce_loss(input: &Tensor, target: &Tensor) -> Tensor {
-        try_bce_loss_with(input, target, BceOptions::default())
-    }
+/// The mean binary cross entropy of probabilities; logarithms are held at −100.
+#[op]
+pub fn try_bce_loss(input: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_bce_loss_with(input, target, BceOptions::default())
+}
 
-    /// [`bce_loss`] with options.
-    fn bce_loss_with | try_bce_loss_with(input: &Tensor, target: &Tensor, options: BceOptions) -> Tensor {
-        same_shape(input, target)?;
-        input.check_float()?;
-        if options.pos_weight.is_some() {
-            bail!(Argument, "pos_weight goes with logits: call bce_with_logits_with");
-        }
-        let (p, target, dtype) = wide_pair(input, target)?;
-        let losses = try_apply(BinaryCrossEntropy, &[&p, &target])?;
-        options.reduction.of(&weighted(losses, options.weight)?)?.try_to_dtype(dtype)
+/// [`bce_loss`] with options.
+#[op]
+pub fn try_bce_loss_with(input: &Tensor, target: &Tensor, options: BceOptions) -> Result<Tensor> {
+    same_shape(input, target)?;
+    input.check_float()?;
+    if options.pos_weight.is_some() {
+        bail!(Argument, "pos_weight goes with logits: call bce_with_logits_with");
     }
+    let (p, target, dtype) = wide_pair(input, target)?;
+    let losses = try_apply(BinaryCrossEntropy, &[&p, &target])?;
+    options.reduction.of(&weighted(losses, options.weight)?)?.try_to_dtype(dtype)
+}
 
-    /// The mean binary cross entropy of the sigmoid of `input`, without its overflow.
-    fn bce_with_logits | try_bce_with_logits(input: &Tensor, target: &Tensor) -> Tensor {
-        try_bce_with_logits_with(input, target, BceOptions::default())
-    }
+/// The mean binary cross entropy of the sigmoid of `input`, without its overflow.
+#[op]
+pub fn try_bce_with_logits(input: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_bce_with_logits_with(input, target, BceOptions::default())
+}
 
-    /// [`bce_with_logits`] with options.
-    fn bce_with_logits_with | try_bce_with_logits_with(input: &Tensor, target: &Tensor, options: BceOptions) -> Tensor {
-        same_shape(input, target)?;
-        input.check_float()?;
-        let (x, target, dtype) = wide_pair(input, target)?;
-        let mut log = log_sigmoid(&x)?;
-        if let Some(w) = options.pos_weight {
-            let more = w.try_to_dtype(x.dtype())?.try_sub(1.0)?;
-            log = log.try_mul(&more.try_mul(&target)?.try_add(1.0)?)?;
-        }
-        let losses = x.try_sub(&x.try_mul(&target)?)?.try_sub(&log)?;
-        options.reduction.of(&weighted(losses, options.weight)?)?.try_to_dtype(dtype)
+/// [`bce_with_logits`] with options.
+#[op]
+pub fn try_bce_with_logits_with(input: &Tensor, target: &Tensor, options: BceOptions) -> Result<Tensor> {
+    same_shape(input, target)?;
+    input.check_float()?;
+    let (x, target, dtype) = wide_pair(input, target)?;
+    let mut log = log_sigmoid(&x)?;
+    if let Some(w) = options.pos_weight {
+        let more = w.try_to_dtype(x.dtype())?.try_sub(1.0)?;
+        log = log.try_mul(&more.try_mul(&target)?.try_add(1.0)?)?;
     }
+    let losses = x.try_sub(&x.try_mul(&target)?)?.try_sub(&log)?;
+    options.reduction.of(&weighted(losses, options.weight)?)?.try_to_dtype(dtype)
+}
 
-    /// The mean over elements of the divergence of `target` (probabilities) from `input` (their logarithms).
-    fn kl_div | try_kl_div(input: &Tensor, target: &Tensor) -> Tensor {
-        try_kl_div_with(input, target, KlDivOptions::default())
-    }
+/// The mean over elements of the divergence of `target` (probabilities) from `input` (their logarithms).
+#[op]
+pub fn try_kl_div(input: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_kl_div_with(input, target, KlDivOptions::default())
+}
 
-    /// [`kl_div`] with options.
-    fn kl_div_with | try_kl_div_with(input: &Tensor, target: &Tensor, options: KlDivOptions) -> Tensor {
-        let (x, t, dtype) = wide_pair(input, target)?;
-        let losses = if options.log_target {
-            t.try_exp()?.try_mul(&t.try_sub(&x)?)?
-        } else {
-            // 0·ln 0 is 0.
-            let zero = t.try_eq(0.0)?;
-            let entropy = zero.try_where_(0.0, &t.try_mul(&zero.try_where_(1.0, &t)?.try_log()?)?)?;
-            entropy.try_sub(&t.try_mul(&x)?)?
-        };
-        options.reduction.of(&losses)?.try_to_dtype(dtype)
-    }
+/// [`kl_div`] with options.
+#[op]
+pub fn try_kl_div_with(input: &Tensor, target: &Tensor, options: KlDivOptions) -> Result<Tensor> {
+    let (x, t, dtype) = wide_pair(input, target)?;
+    let losses = if options.log_target {
+        t.try_exp()?.try_mul(&t.try_sub(&x)?)?
+    } else {
+        // 0·ln 0 is 0.
+        let zero = t.try_eq(0.0)?;
+        let entropy = zero.try_where_(0.0, &t.try_mul(&zero.try_where_(1.0, &t)?.try_log()?)?)?;
+        entropy.try_sub(&t.try_mul(&x)?)?
+    };
+    options.reduction.of(&losses)?.try_to_dtype(dtype)
 }

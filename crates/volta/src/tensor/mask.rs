@@ -1,10 +1,10 @@
 //! Masks and triangles, one-hot rows, running products and differences.
 
-use super::record::ops;
 use super::{Operand, Tensor};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::shape::{MAX_RANK, Shape};
+use volta_derive::op;
 
 /// A diagonal that is as far away from all elements as this one, if that is beyond them, and is an i32.
 pub(super) fn reachable(diagonal: i64) -> i64 {
@@ -25,27 +25,34 @@ fn triangle(x: &Tensor, diagonal: i64, lower: bool) -> Result<Tensor> {
     kept.try_where_(x, x.dtype().zero())
 }
 
-ops! {
+impl Tensor {
     /// Zeros above the `diagonal`-th diagonal of the last two axes.
-    fn tril | try_tril(&self, diagonal: i64) -> Tensor {
+    #[op]
+    pub fn try_tril(&self, diagonal: i64) -> Result<Tensor> {
         triangle(self, diagonal, true)
     }
 
     /// Zeros below the `diagonal`-th diagonal of the last two axes.
-    fn triu | try_triu(&self, diagonal: i64) -> Tensor {
+    #[op]
+    pub fn try_triu(&self, diagonal: i64) -> Result<Tensor> {
         triangle(self, diagonal, false)
     }
 
     /// `value`, a number or a tensor without axes, where the mask is true; the mask is broadcast. A tensor's gradient is
     /// the sum of those where it was filled in.
-    fn masked_fill | try_masked_fill(&self, mask: &Tensor, value: impl Into<Operand>) -> Tensor {
+    #[op]
+    pub fn try_masked_fill(&self, mask: &Tensor, value: impl Into<Operand>) -> Result<Tensor> {
         if mask.dtype() != DType::Bool {
             bail!(DType, "the mask is {}: it must be bool", mask.dtype());
         }
         let value = match value.into() {
             Operand::Scalar(number) => self.constant_like(number.checked(self.dtype())?),
             Operand::Tensor(t) if t.rank() > 0 => {
-                bail!(Shape, "the value has shape {}: it must be a number or a tensor without axes", t.shape())
+                bail!(
+                    Shape,
+                    "the value has shape {}: it must be a number or a tensor without axes",
+                    t.shape()
+                )
             }
             Operand::Tensor(t) => t.cast(self.dtype())?,
         };
@@ -54,7 +61,8 @@ ops! {
 
     /// A row of `classes` for every index, 1 at the index and 0 elsewhere; a new last axis. An index that is no class is an
     /// error, as for [`gather`](Self::gather), and gives a row of zeros.
-    fn one_hot | try_one_hot(&self, classes: usize) -> Tensor {
+    #[op]
+    pub fn try_one_hot(&self, classes: usize) -> Result<Tensor> {
         if !self.dtype().is_int() {
             bail!(DType, "the index is {}: it must be an integer type", self.dtype());
         }
@@ -67,7 +75,8 @@ ops! {
 
     /// The running product along an axis; integers are multiplied as i64. Its time grows with the square of the
     /// axis.
-    fn cumprod | try_cumprod(&self, dim: isize) -> Tensor {
+    #[op]
+    pub fn try_cumprod(&self, dim: isize) -> Result<Tensor> {
         let (shape, k) = (self.shape(), self.shape().axis(dim)?);
         let x = if self.dtype().is_float() { self.upcast()? } else { self.try_to_dtype(self.sum_type())? };
         if shape.rank() == 0 {
@@ -86,7 +95,8 @@ ops! {
     }
 
     /// Each element less the one before along an axis, `n` times over; of bools, whether they differ.
-    fn diff | try_diff(&self, n: usize, dim: isize) -> Tensor {
+    #[op]
+    pub fn try_diff(&self, n: usize, dim: isize) -> Result<Tensor> {
         let k = self.shape().axis(dim)?;
         if self.rank() == 0 {
             bail!(Shape, "a tensor without axes has no differences");
@@ -96,7 +106,11 @@ ops! {
             let rest = x.shape()[k].saturating_sub(1);
             let skip = x.shape()[k].min(1);
             let (next, before) = (x.try_narrow(dim, skip, rest)?, x.try_narrow(dim, 0, rest)?);
-            x = if x.dtype() == DType::Bool { next.try_logical_xor(&before)? } else { next.try_sub(&before)? };
+            x = if x.dtype() == DType::Bool {
+                next.try_logical_xor(&before)?
+            } else {
+                next.try_sub(&before)?
+            };
         }
         Ok(x)
     }

@@ -1,10 +1,11 @@
 //! Matrix products of every rank pair.
 
 use super::Tensor;
-use super::record::{ops, record};
+use super::record::record;
 use crate::error::{Result, bail};
 use crate::op::Op;
 use crate::shape::Shape;
+use volta_derive::op;
 
 impl Tensor {
     /// The product of (…, M, K) and (…, K, N) with the same batch extents.
@@ -16,22 +17,29 @@ impl Tensor {
     }
 }
 
-ops! {
+impl Tensor {
     /// The matrix product with PyTorch's rules: vectors count as a row on the left and a column on the right,
     /// batch axes broadcast.
-    fn matmul | try_matmul(&self, other: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_matmul(&self, other: &Tensor) -> Result<Tensor> {
         product(&self.autocast_operand()?, &other.autocast_operand()?)
     }
 
     /// `x·weightᵀ + bias` over the last axis: the weight is (outputs, inputs), the bias (outputs).
-    fn linear | try_linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+    #[op]
+    pub fn try_linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         if weight.rank() != 2 {
             bail!(Shape, "the weight has shape {}, and (outputs, inputs) is needed", weight.shape());
         }
         let y = self.try_matmul(&weight.try_transpose(0, 1)?)?;
         match bias {
             Some(bias) if bias.shape()[..] != [weight.shape()[0]] => {
-                bail!(Shape, "the bias has shape {}, and there are {} outputs", bias.shape(), weight.shape()[0])
+                bail!(
+                    Shape,
+                    "the bias has shape {}, and there are {} outputs",
+                    bias.shape(),
+                    weight.shape()[0]
+                )
             }
             Some(bias) => y.try_add(&bias.autocast_operand()?),
             None => Ok(y),
@@ -39,7 +47,8 @@ ops! {
     }
 
     /// The inner product of two vectors.
-    fn dot | try_dot(&self, other: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_dot(&self, other: &Tensor) -> Result<Tensor> {
         if self.rank() != 1 || other.rank() != 1 {
             bail!(Shape, "shapes {} and {}: both operands must be vectors", self.shape(), other.shape());
         }
@@ -47,7 +56,8 @@ ops! {
     }
 
     /// Every element of one vector by every element of another.
-    fn outer | try_outer(&self, other: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_outer(&self, other: &Tensor) -> Result<Tensor> {
         if self.rank() != 1 || other.rank() != 1 {
             bail!(Shape, "shapes {} and {}: both operands must be vectors", self.shape(), other.shape());
         }

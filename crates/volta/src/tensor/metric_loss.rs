@@ -2,10 +2,10 @@
 
 use super::Tensor;
 use super::loss::Reduction;
-use super::record::functions;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// Options of [`cosine_embedding_loss_with`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,54 +61,68 @@ fn together<const N: usize>(vectors: [&Tensor; N]) -> Result<([Tensor; N], DType
     Ok((all, dtype))
 }
 
-functions! {
-    /// 1 − cos of vectors (the last axis) that are to be alike, where the target is 1, and max(0, cos) of those that are
-    /// not, where it is −1; the mean.
-    ///
-    /// ```
-    /// use volta::{Tensor, cosine_embedding_loss};
-    /// let a = Tensor::from_slice(&[1f32, 0.0, 1.0, 0.0], [2, 2]);
-    /// let b = Tensor::from_slice(&[2f32, 0.0, 1.0, 0.0], [2, 2]);
-    /// let target = Tensor::from_slice(&[1i32, -1], [2]);
-    /// assert!((cosine_embedding_loss(&a, &b, &target).item::<f32>() - 0.5).abs() < 1e-6);
-    /// ```
-    fn cosine_embedding_loss | try_cosine_embedding_loss(a: &Tensor, b: &Tensor, target: &Tensor) -> Tensor {
-        try_cosine_embedding_loss_with(a, b, target, CosineEmbeddingOptions::default())
-    }
+/// 1 − cos of vectors (the last axis) that are to be alike, where the target is 1, and max(0, cos) of those that are
+/// not, where it is −1; the mean.
+///
+/// ```
+/// use volta::{Tensor, cosine_embedding_loss};
+/// let a = Tensor::from_slice(&[1f32, 0.0, 1.0, 0.0], [2, 2]);
+/// let b = Tensor::from_slice(&[2f32, 0.0, 1.0, 0.0], [2, 2]);
+/// let target = Tensor::from_slice(&[1i32, -1], [2]);
+/// assert!((cosine_embedding_loss(&a, &b, &target).item::<f32>() - 0.5).abs() < 1e-6);
+/// ```
+#[op]
+pub fn try_cosine_embedding_loss(a: &Tensor, b: &Tensor, target: &Tensor) -> Result<Tensor> {
+    try_cosine_embedding_loss_with(a, b, target, CosineEmbeddingOptions::default())
+}
 
-    /// [`cosine_embedding_loss`] with options.
-    fn cosine_embedding_loss_with | try_cosine_embedding_loss_with(a: &Tensor, b: &Tensor, target: &Tensor, options: CosineEmbeddingOptions) -> Tensor {
-        let ([a, b], dtype) = together([a, b])?;
-        let shape = a.shape();
-        let rows = Shape::of(&shape[..shape.rank() - 1]);
-        if target.shape() != rows {
-            bail!(Shape, "the target has shape {}, and vectors of {shape} need {rows}", target.shape());
-        }
-        let square = |t: &Tensor| t.try_square()?.try_sum_dim(-1, false)?.try_add(SHORTEST_SQUARE);
-        let cosine = a.try_mul(&b)?.try_sum_dim(-1, false)?.try_mul(&square(&a)?.try_mul(&square(&b)?)?.try_rsqrt()?)?;
-        let alike = target.try_eq(1)?.try_where_(&(1.0 - &cosine), 0.0)?;
-        let unlike = target.try_eq(-1)?.try_where_(&cosine.try_sub(options.margin)?.try_relu()?, 0.0)?;
-        options.reduction.of(&alike.try_add(&unlike)?)?.try_to_dtype(dtype)
+/// [`cosine_embedding_loss`] with options.
+#[op]
+pub fn try_cosine_embedding_loss_with(
+    a: &Tensor,
+    b: &Tensor,
+    target: &Tensor,
+    options: CosineEmbeddingOptions,
+) -> Result<Tensor> {
+    let ([a, b], dtype) = together([a, b])?;
+    let shape = a.shape();
+    let rows = Shape::of(&shape[..shape.rank() - 1]);
+    if target.shape() != rows {
+        bail!(Shape, "the target has shape {}, and vectors of {shape} need {rows}", target.shape());
     }
+    let square = |t: &Tensor| t.try_square()?.try_sum_dim(-1, false)?.try_add(SHORTEST_SQUARE);
+    let cosine =
+        a.try_mul(&b)?.try_sum_dim(-1, false)?.try_mul(&square(&a)?.try_mul(&square(&b)?)?.try_rsqrt()?)?;
+    let alike = target.try_eq(1)?.try_where_(&(1.0 - &cosine), 0.0)?;
+    let unlike = target.try_eq(-1)?.try_where_(&cosine.try_sub(options.margin)?.try_relu()?, 0.0)?;
+    options.reduction.of(&alike.try_add(&unlike)?)?.try_to_dtype(dtype)
+}
 
-    /// How far each anchor (along the last axis) is from its positive less how far it is from its negative, plus 1, where
-    /// that is above 0; the mean.
-    fn triplet_margin_loss | try_triplet_margin_loss(anchor: &Tensor, positive: &Tensor, negative: &Tensor) -> Tensor {
-        try_triplet_margin_loss_with(anchor, positive, negative, TripletMarginOptions::default())
-    }
+/// How far each anchor (along the last axis) is from its positive less how far it is from its negative, plus 1, where
+/// that is above 0; the mean.
+#[op]
+pub fn try_triplet_margin_loss(anchor: &Tensor, positive: &Tensor, negative: &Tensor) -> Result<Tensor> {
+    try_triplet_margin_loss_with(anchor, positive, negative, TripletMarginOptions::default())
+}
 
-    /// [`triplet_margin_loss`] with options.
-    fn triplet_margin_loss_with | try_triplet_margin_loss_with(anchor: &Tensor, positive: &Tensor, negative: &Tensor, options: TripletMarginOptions) -> Tensor {
-        if options.margin.is_nan() || options.margin <= 0.0 {
-            bail!(Argument, "the margin is {}: it must be positive", options.margin);
-        }
-        let ([anchor, positive, negative], dtype) = together([anchor, positive, negative])?;
-        let distance = |a: &Tensor, b: &Tensor| a.try_sub(b)?.try_add(options.eps)?.try_norm_dim(options.p, -1, false);
-        let mut far = distance(&anchor, &negative)?;
-        if options.swap {
-            far = far.try_minimum(&distance(&positive, &negative)?)?;
-        }
-        let losses = distance(&anchor, &positive)?.try_sub(&far)?.try_add(options.margin)?.try_relu()?;
-        options.reduction.of(&losses)?.try_to_dtype(dtype)
+/// [`triplet_margin_loss`] with options.
+#[op]
+pub fn try_triplet_margin_loss_with(
+    anchor: &Tensor,
+    positive: &Tensor,
+    negative: &Tensor,
+    options: TripletMarginOptions,
+) -> Result<Tensor> {
+    if options.margin.is_nan() || options.margin <= 0.0 {
+        bail!(Argument, "the margin is {}: it must be positive", options.margin);
     }
+    let ([anchor, positive, negative], dtype) = together([anchor, positive, negative])?;
+    let distance =
+        |a: &Tensor, b: &Tensor| a.try_sub(b)?.try_add(options.eps)?.try_norm_dim(options.p, -1, false);
+    let mut far = distance(&anchor, &negative)?;
+    if options.swap {
+        far = far.try_minimum(&distance(&positive, &negative)?)?;
+    }
+    let losses = distance(&anchor, &positive)?.try_sub(&far)?.try_add(options.margin)?.try_relu()?;
+    options.reduction.of(&losses)?.try_to_dtype(dtype)
 }

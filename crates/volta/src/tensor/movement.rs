@@ -1,12 +1,13 @@
 //! Movement: views that cost nothing until something must be copied for them.
 
 use super::Tensor;
-use super::record::{ops, record};
+use super::record::record;
 use crate::dtype::Scalar;
 use crate::error::{Result, bail};
 use crate::op::Op;
 use crate::shape::{Dims, MAX_RANK, Shape};
 use std::ops::{Bound, RangeBounds};
+use volta_derive::op;
 
 /// Part of an axis: `start..end` by `step`, negative numbers counted from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,12 +126,14 @@ impl Tensor {
     }
 }
 
-ops! {
+impl Tensor {
     /// The same elements in order under another shape; one extent may be -1 and follows from the others.
-    fn reshape | try_reshape(&self, shape: impl Into<Dims>) -> Tensor {
+    #[op]
+    pub fn try_reshape(&self, shape: impl Into<Dims>) -> Result<Tensor> {
         let (wanted, from) = (shape.into(), self.shape());
         let extents = || wanted.iter().filter(|&&e| e >= 0).map(|&e| e as usize);
-        let known = if extents().any(|e| e == 0) { Some(0) } else { extents().try_fold(1usize, usize::checked_mul) };
+        let known =
+            if extents().any(|e| e == 0) { Some(0) } else { extents().try_fold(1usize, usize::checked_mul) };
         let known = known.unwrap_or(usize::MAX);
         let open = wanted.iter().filter(|&&e| e == -1).count();
         let fits = match open {
@@ -147,12 +150,14 @@ ops! {
     }
 
     /// [`reshape`](Self::reshape) to another tensor's shape.
-    fn view_as | try_view_as(&self, other: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_view_as(&self, other: &Tensor) -> Result<Tensor> {
         self.try_reshape(other.shape())
     }
 
     /// The axes in another order.
-    fn permute | try_permute(&self, order: impl Into<Dims>) -> Tensor {
+    #[op]
+    pub fn try_permute(&self, order: impl Into<Dims>) -> Result<Tensor> {
         let (order, shape) = (order.into(), self.shape());
         let axes: Vec<usize> = order.iter().map(|&a| shape.axis(a)).collect::<Result<_>>()?;
         let mut sorted = axes.clone();
@@ -164,7 +169,8 @@ ops! {
     }
 
     /// Two axes exchanged.
-    fn transpose | try_transpose(&self, a: isize, b: isize) -> Tensor {
+    #[op]
+    pub fn try_transpose(&self, a: isize, b: isize) -> Result<Tensor> {
         let shape = self.shape();
         let mut order: Vec<usize> = (0..shape.rank()).collect();
         let (a, b) = (shape.axis(a)?, shape.axis(b)?);
@@ -175,12 +181,14 @@ ops! {
     }
 
     /// The last two axes exchanged; a vector stays itself.
-    fn t | try_t(&self) -> Tensor {
+    #[op]
+    pub fn try_t(&self) -> Result<Tensor> {
         if self.rank() < 2 { Ok(self.clone()) } else { self.try_transpose(-2, -1) }
     }
 
     /// Repeats axes of extent 1 (and new ones in front) without copying; -1 keeps an extent.
-    fn expand | try_expand(&self, shape: impl Into<Dims>) -> Tensor {
+    #[op]
+    pub fn try_expand(&self, shape: impl Into<Dims>) -> Result<Tensor> {
         let (wanted, from) = (shape.into(), self.shape());
         let added = wanted.len().saturating_sub(from.rank());
         let extents: Vec<isize> = wanted
@@ -195,20 +203,28 @@ ops! {
     }
 
     /// [`expand`](Self::expand) to another tensor's shape.
-    fn expand_as | try_expand_as(&self, other: &Tensor) -> Tensor {
+    #[op]
+    pub fn try_expand_as(&self, other: &Tensor) -> Result<Tensor> {
         self.expand_to(other.shape())
     }
 
     /// Adds elements before and after: (before, after) of every axis, filled with `value`.
-    fn pad | try_pad(&self, pads: &[(usize, usize)], value: impl Into<Scalar>) -> Tensor {
+    #[op]
+    pub fn try_pad(&self, pads: &[(usize, usize)], value: impl Into<Scalar>) -> Result<Tensor> {
         if pads.len() != self.rank() {
-            bail!(Shape, "{} pairs of padding for shape {}: one pair an axis is needed", pads.len(), self.shape());
+            bail!(
+                Shape,
+                "{} pairs of padding for shape {}: one pair an axis is needed",
+                pads.len(),
+                self.shape()
+            );
         }
         self.pad_with(pads, value.into())
     }
 
     /// Ranges of the leading axes, the others whole: `x.slice([(1..3).into(), Range::by(.., 2)])`.
-    fn slice | try_slice(&self, ranges: impl AsRef<[Range]>) -> Tensor {
+    #[op]
+    pub fn try_slice(&self, ranges: impl AsRef<[Range]>) -> Result<Tensor> {
         let (ranges, shape) = (ranges.as_ref(), self.shape());
         if ranges.len() > shape.rank() {
             bail!(Shape, "{} ranges for shape {shape}", ranges.len());
@@ -229,7 +245,8 @@ ops! {
     }
 
     /// `length` elements of an axis from `start`.
-    fn narrow | try_narrow(&self, axis: isize, start: usize, length: usize) -> Tensor {
+    #[op]
+    pub fn try_narrow(&self, axis: isize, start: usize, length: usize) -> Result<Tensor> {
         let shape = self.shape();
         let k = shape.axis(axis)?;
         if shape.rank() == 0 || start > shape[k] || length > shape[k] - start {
@@ -241,7 +258,8 @@ ops! {
     }
 
     /// One element of an axis, which goes; negative counts from the end.
-    fn select | try_select(&self, axis: isize, index: isize) -> Tensor {
+    #[op]
+    pub fn try_select(&self, axis: isize, index: isize) -> Result<Tensor> {
         let shape = self.shape();
         let k = shape.axis(axis)?;
         let extent = if shape.rank() == 0 { 0 } else { shape[k] as isize };
@@ -253,7 +271,8 @@ ops! {
     }
 
     /// Axes in reverse order of elements.
-    fn flip | try_flip(&self, axes: impl Into<Dims>) -> Tensor {
+    #[op]
+    pub fn try_flip(&self, axes: impl Into<Dims>) -> Result<Tensor> {
         let axes = axes.into();
         let mask = if axes.is_empty() { 0 } else { self.shape().axes(&axes)? };
         if mask == 0 {
@@ -263,17 +282,22 @@ ops! {
     }
 
     /// Sliding windows of `size` over an axis, every `step`, as a new last axis (PyTorch's `unfold`).
-    fn unfold | try_unfold(&self, axis: isize, size: usize, step: usize) -> Tensor {
+    #[op]
+    pub fn try_unfold(&self, axis: isize, size: usize, step: usize) -> Result<Tensor> {
         self.try_windows(axis, size, step, 1)
     }
 
     /// [`unfold`](Self::unfold) with `dilation` between a window's elements.
-    fn windows | try_windows(&self, axis: isize, size: usize, step: usize, dilation: usize) -> Tensor {
+    #[op]
+    pub fn try_windows(&self, axis: isize, size: usize, step: usize, dilation: usize) -> Result<Tensor> {
         let shape = self.shape();
         let k = shape.axis(axis)?;
         let reach = if size == 0 { 0 } else { (size - 1).saturating_mul(dilation).saturating_add(1) };
         if step == 0 || dilation == 0 || shape.rank() == 0 || reach > shape[k] {
-            bail!(Shape, "windows of {size} by step {step} and dilation {dilation} do not fit axis {axis} of shape {shape}");
+            bail!(
+                Shape,
+                "windows of {size} by step {step} and dilation {dilation} do not fit axis {axis} of shape {shape}"
+            );
         }
         let mut extents = shape.to_vec();
         extents[k] = (shape[k] - reach) / step + 1;
@@ -282,7 +306,8 @@ ops! {
     }
 
     /// Without one axis of extent 1; an axis of another extent stays.
-    fn squeeze | try_squeeze(&self, axis: isize) -> Tensor {
+    #[op]
+    pub fn try_squeeze(&self, axis: isize) -> Result<Tensor> {
         let shape = self.shape();
         let k = shape.axis(axis)?;
         if shape.rank() == 0 || shape[k] != 1 {
@@ -292,17 +317,24 @@ ops! {
     }
 
     /// Without any axis of extent 1.
-    fn squeeze_all | try_squeeze_all(&self) -> Tensor {
+    #[op]
+    pub fn try_squeeze_all(&self) -> Result<Tensor> {
         let extents: Vec<usize> = self.shape().iter().copied().filter(|&e| e != 1).collect();
         self.reshape_to(Shape::of(&extents))
     }
 
     /// With a new axis of extent 1 at `axis`.
-    fn unsqueeze | try_unsqueeze(&self, axis: isize) -> Tensor {
+    #[op]
+    pub fn try_unsqueeze(&self, axis: isize) -> Result<Tensor> {
         let shape = self.shape();
         let rank = shape.rank() as isize + 1;
         if axis < -rank || axis >= rank {
-            bail!(Shape, "a new axis {axis} is out of range for shape {shape}: it must lie in {}..={}", -rank, rank - 1);
+            bail!(
+                Shape,
+                "a new axis {axis} is out of range for shape {shape}: it must lie in {}..={}",
+                -rank,
+                rank - 1
+            );
         }
         let mut extents = shape.to_vec();
         extents.insert(axis.rem_euclid(rank) as usize, 1);
@@ -310,7 +342,8 @@ ops! {
     }
 
     /// The axes `first..=last` as one.
-    fn flatten | try_flatten(&self, first: isize, last: isize) -> Tensor {
+    #[op]
+    pub fn try_flatten(&self, first: isize, last: isize) -> Result<Tensor> {
         let shape = self.shape();
         if shape.rank() == 0 {
             return self.reshape_to(Shape::of(&[1]));
@@ -326,10 +359,12 @@ ops! {
     }
 
     /// One axis as several; one extent may be -1.
-    fn unflatten | try_unflatten(&self, axis: isize, extents: impl Into<Dims>) -> Tensor {
+    #[op]
+    pub fn try_unflatten(&self, axis: isize, extents: impl Into<Dims>) -> Result<Tensor> {
         let (shape, extents) = (self.shape(), extents.into());
         let k = shape.axis(axis)?;
-        let known = extents.iter().filter(|&&e| e != -1).try_fold(1isize, |product, &e| product.checked_mul(e));
+        let known =
+            extents.iter().filter(|&&e| e != -1).try_fold(1isize, |product, &e| product.checked_mul(e));
         let extent = if shape.rank() == 0 { 1 } else { shape[k] as isize };
         let open = extents.iter().filter(|&&e| e == -1).count();
         let fits = match (known, open) {

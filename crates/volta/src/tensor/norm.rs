@@ -1,9 +1,9 @@
 //! Normalization: by the mean and spread of axes, channels or groups, or by the length of a vector.
 
 use super::Tensor;
-use super::record::ops;
 use crate::error::{Result, bail};
 use crate::shape::{Dims, Shape};
+use volta_derive::op;
 
 /// (x − mean) / √(variance + eps) over the axes of a mask: the result, the mean and the variance.
 fn standardized(x: &Tensor, mask: u8, eps: f64) -> Result<(Tensor, Tensor, Tensor)> {
@@ -78,9 +78,16 @@ impl Tensor {
     }
 }
 
-ops! {
+impl Tensor {
     /// Normalizes over the last axes, whose extents are `normalized_shape`, then scales and shifts.
-    fn layer_norm | try_layer_norm(&self, normalized_shape: impl Into<Dims>, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Tensor {
+    #[op]
+    pub fn try_layer_norm(
+        &self,
+        normalized_shape: impl Into<Dims>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
         self.check_float()?;
         let last = self.last_extents(&normalized_shape.into())?;
         self.check_parameter("weight", weight, &last)?;
@@ -92,7 +99,13 @@ ops! {
     }
 
     /// x / √(mean of x² + eps) over the last axes, whose extents are `normalized_shape`, then scales.
-    fn rms_norm | try_rms_norm(&self, normalized_shape: impl Into<Dims>, weight: Option<&Tensor>, eps: f64) -> Tensor {
+    #[op]
+    pub fn try_rms_norm(
+        &self,
+        normalized_shape: impl Into<Dims>,
+        weight: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
         self.check_float()?;
         let last = self.last_extents(&normalized_shape.into())?;
         self.check_parameter("weight", weight, &last)?;
@@ -104,12 +117,22 @@ ops! {
 
     /// Normalizes every channel (axis 1) by the mean and variance of the batch: the result and these two, one
     /// value a channel, for running averages. The variance is the biased one.
-    fn batch_norm_train | try_batch_norm_train(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> (Tensor, Tensor, Tensor) {
+    #[op]
+    pub fn try_batch_norm_train(
+        &self,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
         let channels = self.channels()?;
         self.check_parameter("weight", weight, &[channels])?;
         self.check_parameter("bias", bias, &[channels])?;
         if self.shape().without(0b10).numel() == 1 {
-            bail!(Shape, "the input has shape {}: more than one value a channel is needed for a spread", self.shape());
+            bail!(
+                Shape,
+                "the input has shape {}: more than one value a channel is needed for a spread",
+                self.shape()
+            );
         }
         let mask = last_axes(self.rank(), self.rank()) & !0b10;
         let (y, mean, variance) = standardized(&self.widened()?, mask, eps)?;
@@ -119,7 +142,15 @@ ops! {
     }
 
     /// Normalizes every channel (axis 1) by a mean and variance that were measured before.
-    fn batch_norm_eval | try_batch_norm_eval(&self, mean: &Tensor, variance: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Tensor {
+    #[op]
+    pub fn try_batch_norm_eval(
+        &self,
+        mean: &Tensor,
+        variance: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
         let channels = self.channels()?;
         self.check_parameter("mean", Some(mean), &[channels])?;
         self.check_parameter("variance", Some(variance), &[channels])?;
@@ -134,7 +165,14 @@ ops! {
     }
 
     /// Normalizes every block of channels (axis 1) of every example, then scales and shifts each channel.
-    fn group_norm | try_group_norm(&self, groups: usize, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Tensor {
+    #[op]
+    pub fn try_group_norm(
+        &self,
+        groups: usize,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
         let (channels, shape) = (self.channels()?, self.shape());
         if groups == 0 || channels % groups != 0 {
             bail!(Shape, "the {channels} channels of the input {shape} do not divide into {groups} groups");
@@ -151,12 +189,14 @@ ops! {
 
     /// x divided by its p-norm along an axis, or by `eps` where the norm is smaller. PyTorch's defaults are 2,
     /// 1 and 1e-12.
-    fn normalize | try_normalize(&self, p: f64, dim: isize, eps: f64) -> Tensor {
+    #[op]
+    pub fn try_normalize(&self, p: f64, dim: isize, eps: f64) -> Result<Tensor> {
         self.in_wide(|x| x.try_div(&x.try_norm_dim(p, dim, true)?.try_clamp(Some(eps), None)?))
     }
 
     /// The cosine of the angle between vectors along an axis; each length counts as at least `eps`.
-    fn cosine_similarity | try_cosine_similarity(&self, other: &Tensor, dim: isize, eps: f64) -> Tensor {
+    #[op]
+    pub fn try_cosine_similarity(&self, other: &Tensor, dim: isize, eps: f64) -> Result<Tensor> {
         self.check_float()?;
         other.check_float()?;
         let dtype = self.dtype().promote(other.dtype());

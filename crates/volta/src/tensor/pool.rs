@@ -2,11 +2,12 @@
 
 use super::Tensor;
 use super::band::{Band, Weights};
-use super::record::{ops, record};
+use super::record::record;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::{Op, PoolAttrs};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// How windows move over an image, for pooling; the kernel is given apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,10 +174,11 @@ fn block_means(x: &Tensor, kernel: [usize; 2], out: [usize; 2]) -> Result<Tensor
     means.reshape_to(Shape::of(&[s[0], s[1], out[0], out[1]]))
 }
 
-ops! {
+impl Tensor {
     /// The largest element of every window of (batch, channels, height, width); NaN wins. The gradient goes to
     /// the first maximum of each window.
-    fn max_pool2d | try_max_pool2d(&self, kernel: [usize; 2], options: PoolOptions) -> Tensor {
+    #[op]
+    pub fn try_max_pool2d(&self, kernel: [usize; 2], options: PoolOptions) -> Result<Tensor> {
         self.batched(|x| {
             let (index, x) = max_positions(x, kernel, &options)?;
             let (from, to) = (x.shape(), index.shape());
@@ -187,37 +189,44 @@ ops! {
     }
 
     /// [`max_pool2d`](Self::max_pool2d) of (batch, channels, length); the first of each pair of options counts.
-    fn max_pool1d | try_max_pool1d(&self, kernel: usize, options: PoolOptions) -> Tensor {
+    #[op]
+    pub fn try_max_pool1d(&self, kernel: usize, options: PoolOptions) -> Result<Tensor> {
         self.flat_image(|x| x.try_max_pool2d([1, kernel], options.flat()))
     }
 
     /// The mean of every window of (batch, channels, height, width).
-    fn avg_pool2d | try_avg_pool2d(&self, kernel: [usize; 2], options: PoolOptions) -> Tensor {
+    #[op]
+    pub fn try_avg_pool2d(&self, kernel: [usize; 2], options: PoolOptions) -> Result<Tensor> {
         if options.dilation != [1, 1] {
             bail!(Argument, "a mean takes no dilation, and {:?} is given", options.dilation);
         }
-        self.batched(|x| x.in_wide(|x| {
-            let layout = Layout::of(x.shape(), kernel, &options)?;
-            let PoolAttrs { stride, padding, .. } = layout.attrs;
-            let plain = padding == [0, 0] && layout.short == [0, 0];
-            if plain && stride == kernel {
-                return block_means(x, kernel, layout.out);
-            }
-            let [h, w] = [0, 1].map(|k| (padding[k], padding[k] + layout.short[k]));
-            let padded = x.pad_with(&[(0, 0), (0, 0), h, w], 0.0.into())?;
-            let windows = padded.try_windows(2, kernel[0], stride[0], 1)?.try_windows(3, kernel[1], stride[1], 1)?;
-            let sums = windows.try_sum_dim([-2, -1], false)?;
-            // What lies beyond the padding counts never, the padding itself by choice.
-            if plain || (options.count_include_pad && layout.short == [0, 0]) {
-                return sums.try_div((kernel[0] * kernel[1]) as f64);
-            }
-            let include = options.count_include_pad;
-            sums.try_div(&layout.counts(x, 0, include)?.try_mul(&layout.counts(x, 1, include)?)?)
-        }))
+        self.batched(|x| {
+            x.in_wide(|x| {
+                let layout = Layout::of(x.shape(), kernel, &options)?;
+                let PoolAttrs { stride, padding, .. } = layout.attrs;
+                let plain = padding == [0, 0] && layout.short == [0, 0];
+                if plain && stride == kernel {
+                    return block_means(x, kernel, layout.out);
+                }
+                let [h, w] = [0, 1].map(|k| (padding[k], padding[k] + layout.short[k]));
+                let padded = x.pad_with(&[(0, 0), (0, 0), h, w], 0.0.into())?;
+                let windows = padded
+                    .try_windows(2, kernel[0], stride[0], 1)?
+                    .try_windows(3, kernel[1], stride[1], 1)?;
+                let sums = windows.try_sum_dim([-2, -1], false)?;
+                // What lies beyond the padding counts never, the padding itself by choice.
+                if plain || (options.count_include_pad && layout.short == [0, 0]) {
+                    return sums.try_div((kernel[0] * kernel[1]) as f64);
+                }
+                let include = options.count_include_pad;
+                sums.try_div(&layout.counts(x, 0, include)?.try_mul(&layout.counts(x, 1, include)?)?)
+            })
+        })
     }
 
     /// [`avg_pool2d`](Self::avg_pool2d) of (batch, channels, length); the first of each pair of options counts.
-    fn avg_pool1d | try_avg_pool1d(&self, kernel: usize, options: PoolOptions) -> Tensor {
+    #[op]
+    pub fn try_avg_pool1d(&self, kernel: usize, options: PoolOptions) -> Result<Tensor> {
         if options.dilation[0] != 1 {
             bail!(Argument, "a mean takes no dilation, and {} is given", options.dilation[0]);
         }
@@ -226,20 +235,24 @@ ops! {
 
     /// The means of (batch, channels, height, width) cut into `size` parts, which may differ by one element
     /// and then overlap.
-    fn adaptive_avg_pool2d | try_adaptive_avg_pool2d(&self, size: [usize; 2]) -> Tensor {
-        self.batched(|x| x.in_wide(|x| {
-            let s = x.shape();
-            if s[2] == 0 || s[3] == 0 {
-                bail!(Shape, "the input {s} has no elements to average");
-            }
-            if size.contains(&0) {
-                return Ok(x.constant(0.0, Shape::of(&[s[0], s[1], size[0], size[1]]), x.dtype()));
-            }
-            if s[2] % size[0] == 0 && s[3] % size[1] == 0 {
-                return block_means(x, [s[2] / size[0], s[3] / size[1]], size);
-            }
-            let means = |axis: usize| Band { axis, from: s[axis], to: size[axis - 2], weights: Weights::Mean };
-            means(2).apply(&means(3).apply(x)?)
-        }))
+    #[op]
+    pub fn try_adaptive_avg_pool2d(&self, size: [usize; 2]) -> Result<Tensor> {
+        self.batched(|x| {
+            x.in_wide(|x| {
+                let s = x.shape();
+                if s[2] == 0 || s[3] == 0 {
+                    bail!(Shape, "the input {s} has no elements to average");
+                }
+                if size.contains(&0) {
+                    return Ok(x.constant(0.0, Shape::of(&[s[0], s[1], size[0], size[1]]), x.dtype()));
+                }
+                if s[2] % size[0] == 0 && s[3] % size[1] == 0 {
+                    return block_means(x, [s[2] / size[0], s[3] / size[1]], size);
+                }
+                let means =
+                    |axis: usize| Band { axis, from: s[axis], to: size[axis - 2], weights: Weights::Mean };
+                means(2).apply(&means(3).apply(x)?)
+            })
+        })
     }
 }

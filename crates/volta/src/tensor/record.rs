@@ -12,51 +12,6 @@ use crate::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
 
-/// Declares ops: `fn name | try_name(&self, …) -> T { body }` makes the method that panics at the caller and
-/// the one that returns the error, from one body that uses `?`.
-macro_rules! ops {
-    ($($(#[$meta:meta])* fn $name:ident | $try_name:ident (& $self:ident $(, $arg:ident : $ty:ty)* $(,)?) -> $ret:ty $body:block)*) => {
-        impl $crate::tensor::Tensor {$(
-            $(#[$meta])*
-            #[track_caller]
-            pub fn $name(&$self $(, $arg: $ty)*) -> $ret {
-                match $self.$try_name($($arg),*) {
-                    Ok(value) => value,
-                    Err(error) => error.raise(),
-                }
-            }
-
-            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") that returns its error.")]
-            #[track_caller]
-            pub fn $try_name(&$self $(, $arg: $ty)*) -> $crate::Result<$ret> {
-                $crate::tensor::record::run_op(stringify!($name), move || $body)
-            }
-        )*}
-    };
-}
-pub(crate) use ops;
-
-/// [`ops!`] for functions that stand free: `fn name | try_name(…) -> T { body }`.
-macro_rules! functions {
-    ($($(#[$meta:meta])* fn $name:ident | $try_name:ident ($($arg:ident : $ty:ty),* $(,)?) -> $ret:ty $body:block)*) => {$(
-        $(#[$meta])*
-        #[track_caller]
-        pub fn $name($($arg: $ty),*) -> $ret {
-            match $try_name($($arg),*) {
-                Ok(value) => value,
-                Err(error) => error.raise(),
-            }
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`] that returns its error.")]
-        #[track_caller]
-        pub fn $try_name($($arg: $ty),*) -> $crate::Result<$ret> {
-            $crate::tensor::record::run_op(stringify!($name), move || $body)
-        }
-    )*};
-}
-pub(crate) use functions;
-
 /// Runs the body of the public op `name`, and gives its user the result.
 #[track_caller]
 pub(crate) fn run_op<T: FinishOp>(name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {

@@ -1,11 +1,12 @@
 //! Folding axes: sums, extrema, products and their positions.
 
 use super::Tensor;
-use super::record::{ops, record};
+use super::record::record;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::{Op, ReduceOp};
 use crate::shape::Dims;
+use volta_derive::op;
 
 impl Tensor {
     /// Folds the axes of a mask, which stay with extent 1.
@@ -52,64 +53,76 @@ impl Tensor {
     }
 }
 
-ops! {
+impl Tensor {
     /// The sum of all elements; integers are summed as i64.
-    fn sum | try_sum(&self) -> Tensor {
+    #[op]
+    pub fn try_sum(&self) -> Result<Tensor> {
         self.fold(ReduceOp::Sum, &[], false)
     }
 
     /// The sum over axes.
-    fn sum_dim | try_sum_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_sum_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         self.fold(ReduceOp::Sum, &axes.into(), keepdim)
     }
 
     /// The product of all elements.
-    fn prod | try_prod(&self) -> Tensor {
+    #[op]
+    pub fn try_prod(&self) -> Result<Tensor> {
         self.fold(ReduceOp::Prod, &[], false)
     }
 
     /// The product over axes.
-    fn prod_dim | try_prod_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_prod_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         self.fold(ReduceOp::Prod, &axes.into(), keepdim)
     }
 
     /// The largest element; NaN wins. Its gradient is shared equally among ties.
-    fn max | try_max(&self) -> Tensor {
+    #[op]
+    pub fn try_max(&self) -> Result<Tensor> {
         self.fold(ReduceOp::Max, &[], false)
     }
 
     /// The largest elements over axes (PyTorch's `amax`).
-    fn max_dim | try_max_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_max_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         self.fold(ReduceOp::Max, &axes.into(), keepdim)
     }
 
     /// The smallest element; NaN wins.
-    fn min | try_min(&self) -> Tensor {
+    #[op]
+    pub fn try_min(&self) -> Result<Tensor> {
         self.fold(ReduceOp::Min, &[], false)
     }
 
     /// The smallest elements over axes (PyTorch's `amin`).
-    fn min_dim | try_min_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_min_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         self.fold(ReduceOp::Min, &axes.into(), keepdim)
     }
 
     /// The flat position of the largest element, the first of ties, as i32.
-    fn argmax | try_argmax(&self) -> Tensor {
+    #[op]
+    pub fn try_argmax(&self) -> Result<Tensor> {
         self.arg(true, &[], false)
     }
 
     /// The position of the largest element along an axis, the first of ties, as i32.
-    fn argmax_dim | try_argmax_dim(&self, axis: isize, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_argmax_dim(&self, axis: isize, keepdim: bool) -> Result<Tensor> {
         self.arg(true, &[axis], keepdim)
     }
 
     /// The flat position of the smallest element, the first of ties, as i32.
-    fn argmin | try_argmin(&self) -> Tensor {
+    #[op]
+    pub fn try_argmin(&self) -> Result<Tensor> {
         self.arg(false, &[], false)
     }
 
     /// The position of the smallest element along an axis, the first of ties, as i32.
-    fn argmin_dim | try_argmin_dim(&self, axis: isize, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_argmin_dim(&self, axis: isize, keepdim: bool) -> Result<Tensor> {
         self.arg(false, &[axis], keepdim)
     }
 }

@@ -2,10 +2,10 @@
 
 use super::Tensor;
 use super::band::{Band, Weights};
-use super::record::ops;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// How new pixels follow from old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +93,10 @@ fn check_images(x: &Tensor) -> Result<()> {
     Ok(())
 }
 
-ops! {
+impl Tensor {
     /// (batch, channels, height, width) with images of another `size`.
-    fn interpolate | try_interpolate(&self, size: [usize; 2], mode: Interpolation) -> Tensor {
+    #[op]
+    pub fn try_interpolate(&self, size: [usize; 2], mode: Interpolation) -> Result<Tensor> {
         check_images(self)?;
         let s = self.shape();
         let ratio = [0, 1].map(|k| s[2 + k] as f64 / size[k] as f64);
@@ -103,7 +104,8 @@ ops! {
     }
 
     /// [`interpolate`](Self::interpolate) to a multiple of the size, rounded down.
-    fn interpolate_scale | try_interpolate_scale(&self, scale: [f64; 2], mode: Interpolation) -> Tensor {
+    #[op]
+    pub fn try_interpolate_scale(&self, scale: [f64; 2], mode: Interpolation) -> Result<Tensor> {
         check_images(self)?;
         if scale.iter().any(|&s| s <= 0.0 || !s.is_finite()) {
             bail!(Argument, "the scale {scale:?} must be positive");
@@ -114,13 +116,18 @@ ops! {
     }
 
     /// Every r² channels of (…, channels, height, width) as one of r times the height and width.
-    fn pixel_shuffle | try_pixel_shuffle(&self, r: usize) -> Tensor {
+    #[op]
+    pub fn try_pixel_shuffle(&self, r: usize) -> Result<Tensor> {
         let shape = self.shape();
         let rank = shape.rank();
         if rank < 3 || r == 0 || !shape[rank - 3].is_multiple_of(r * r) {
-            bail!(Shape, "shape {shape} has no channels that divide into squares of {r}: (…, channels, height, width) is needed");
+            bail!(
+                Shape,
+                "shape {shape} has no channels that divide into squares of {r}: (…, channels, height, width) is needed"
+            );
         }
-        let (lead, c, h, w) = (&shape[..rank - 3], shape[rank - 3] / (r * r), shape[rank - 2], shape[rank - 1]);
+        let (lead, c, h, w) =
+            (&shape[..rank - 3], shape[rank - 3] / (r * r), shape[rank - 2], shape[rank - 1]);
         let flat: usize = lead.iter().product();
         let apart = self.reshape_to(Shape::new(&[flat, c, r, r, h, w])?)?;
         let mixed = apart.permute_order(&[0, 1, 4, 2, 5, 3])?;
@@ -128,7 +135,8 @@ ops! {
     }
 
     /// The inverse of [`pixel_shuffle`](Self::pixel_shuffle): squares of r pixels become channels.
-    fn pixel_unshuffle | try_pixel_unshuffle(&self, r: usize) -> Tensor {
+    #[op]
+    pub fn try_pixel_unshuffle(&self, r: usize) -> Result<Tensor> {
         let shape = self.shape();
         let rank = shape.rank();
         if rank < 3 || r == 0 || !shape[rank - 2].is_multiple_of(r) || !shape[rank - 1].is_multiple_of(r) {

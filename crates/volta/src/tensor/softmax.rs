@@ -1,10 +1,10 @@
 //! The softmax family: exponentials that are divided by their sum, and the logarithm of that sum.
 
 use super::Tensor;
-use super::record::ops;
 use crate::autograd::no_grad;
 use crate::error::Result;
 use crate::shape::Dims;
+use volta_derive::op;
 
 /// The elements less the largest along an axis, so that no exponential overflows. The largest is a constant to
 /// autograd: whatever is taken away here, the result is the same.
@@ -16,7 +16,7 @@ pub(super) fn shifted(x: &Tensor, dim: isize) -> Result<Tensor> {
     x.try_sub(&no_grad(|| x.try_max_dim(dim, true))?)
 }
 
-ops! {
+impl Tensor {
     /// eˣ along an axis, divided by their sum.
     ///
     /// ```
@@ -24,7 +24,8 @@ ops! {
     /// let x = Tensor::vector(&[1.0, 1.0]);
     /// assert_eq!(x.softmax(0).to_vec::<f32>(), [0.5, 0.5]);
     /// ```
-    fn softmax | try_softmax(&self, dim: isize) -> Tensor {
+    #[op]
+    pub fn try_softmax(&self, dim: isize) -> Result<Tensor> {
         self.in_wide(|x| {
             let e = shifted(x, dim)?.try_exp()?;
             // One division a row, not one an element.
@@ -33,7 +34,8 @@ ops! {
     }
 
     /// The logarithm of [`softmax`](Self::softmax), exact also where that is nearly zero.
-    fn log_softmax | try_log_softmax(&self, dim: isize) -> Tensor {
+    #[op]
+    pub fn try_log_softmax(&self, dim: isize) -> Result<Tensor> {
         self.in_wide(|x| {
             let x = shifted(x, dim)?;
             x.try_sub(&x.try_exp()?.try_sum_dim(dim, true)?.try_log()?)
@@ -41,7 +43,8 @@ ops! {
     }
 
     /// The logarithm of the sum of eˣ over axes, without overflow. Of nothing but −∞, or of nothing, it is −∞.
-    fn logsumexp | try_logsumexp(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_logsumexp(&self, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         let (x, axes) = (self.floated()?, axes.into());
         let (shape, mask) = (x.shape(), x.shape().axes(&axes)?);
         let kept = x.in_wide(|x| {

@@ -1,9 +1,9 @@
 //! Order: sorting, extrema with their positions, medians.
 
 use super::Tensor;
-use super::record::ops;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use volta_derive::op;
 
 /// A tensor without axes as a vector, so that it has one to order.
 fn at_least_1d(x: &Tensor) -> Result<Tensor> {
@@ -27,16 +27,18 @@ fn reduced((values, index): (Tensor, Tensor), axis: usize, keepdim: bool) -> Res
     Ok((values.reshape_to(shape)?, index.reshape_to(shape)?))
 }
 
-ops! {
+impl Tensor {
     /// An axis in order, with the positions (i32) its elements had; equal ones keep their order, NaN counts as
     /// the largest.
-    fn sort | try_sort(&self, dim: isize, descending: bool) -> (Tensor, Tensor) {
+    #[op]
+    pub fn try_sort(&self, dim: isize, descending: bool) -> Result<(Tensor, Tensor)> {
         let k = self.shape().axis(dim)?;
         taken(self, k, at_least_1d(self)?.try_argsort(dim, descending)?)
     }
 
     /// The `k` largest (or smallest) elements of an axis in order, with their positions (i32).
-    fn topk | try_topk(&self, k: usize, dim: isize, largest: bool) -> (Tensor, Tensor) {
+    #[op]
+    pub fn try_topk(&self, k: usize, dim: isize, largest: bool) -> Result<(Tensor, Tensor)> {
         let (shape, axis) = (self.shape(), self.shape().axis(dim)?);
         let x = at_least_1d(self)?;
         if k > x.shape()[axis] {
@@ -54,19 +56,22 @@ ops! {
 
     /// The largest element of an axis and its position (i32), the first of ties; NaN wins. This is PyTorch's
     /// `max(dim)`: the gradient goes to that position alone.
-    fn max_with_index | try_max_with_index(&self, dim: isize, keepdim: bool) -> (Tensor, Tensor) {
+    #[op]
+    pub fn try_max_with_index(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
         let k = self.shape().axis(dim)?;
         reduced(taken(self, k, at_least_1d(self)?.try_argmax_dim(dim, true)?)?, k, keepdim)
     }
 
     /// The smallest element of an axis and its position (i32), the first of ties; NaN wins.
-    fn min_with_index | try_min_with_index(&self, dim: isize, keepdim: bool) -> (Tensor, Tensor) {
+    #[op]
+    pub fn try_min_with_index(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
         let k = self.shape().axis(dim)?;
         reduced(taken(self, k, at_least_1d(self)?.try_argmin_dim(dim, true)?)?, k, keepdim)
     }
 
     /// The middle element of an axis, the lower one of two, and its position (i32); NaN wins.
-    fn median_dim | try_median_dim(&self, dim: isize, keepdim: bool) -> (Tensor, Tensor) {
+    #[op]
+    pub fn try_median_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
         let (shape, k) = (self.shape(), self.shape().axis(dim)?);
         let x = at_least_1d(self)?;
         let extent = x.shape()[k];
@@ -82,7 +87,8 @@ ops! {
     }
 
     /// The middle element of all, the lower one of two; NaN wins.
-    fn median | try_median(&self) -> Tensor {
+    #[op]
+    pub fn try_median(&self) -> Result<Tensor> {
         Ok(self.reshape_to(Shape::of(&[self.numel()]))?.try_median_dim(0, false)?.0)
     }
 }

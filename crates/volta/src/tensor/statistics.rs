@@ -1,11 +1,12 @@
 //! Means, spreads, norms and questions about all elements. Half floats are summed in f32.
 
 use super::Tensor;
-use super::record::{ops, require};
+use super::record::require;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
 use crate::op::ReduceOp;
 use crate::shape::{Dims, Shape};
+use volta_derive::op;
 
 /// The number of elements that fold into one over the axes of a mask.
 fn folded(shape: Shape, mask: u8) -> usize {
@@ -109,46 +110,64 @@ fn norm(x: &Tensor, p: f64, mask: u8) -> Result<Tensor> {
     power(&sum(power(&x.try_abs()?, p)?)?, 1.0 / p)
 }
 
-ops! {
+impl Tensor {
     /// The mean of all elements; of none it is NaN.
-    fn mean | try_mean(&self) -> Tensor {
+    #[op]
+    pub fn try_mean(&self) -> Result<Tensor> {
         self.fold_wide(&[], false, Tensor::mean_mask)
     }
 
     /// The mean over axes.
-    fn mean_dim | try_mean_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_mean_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         self.fold_wide(&axes.into(), keepdim, Tensor::mean_mask)
     }
 
     /// The variance of all elements, divided by their number less `correction`: 1 (PyTorch's default) for a
     /// sample, 0 for the whole.
-    fn var | try_var(&self, correction: impl Into<Scalar>) -> Tensor {
+    #[op]
+    pub fn try_var(&self, correction: impl Into<Scalar>) -> Result<Tensor> {
         self.variance(&[], correction.into(), false, false)
     }
 
     /// The variance over axes.
-    fn var_dim | try_var_dim(&self, axes: impl Into<Dims>, correction: impl Into<Scalar>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_var_dim(
+        &self,
+        axes: impl Into<Dims>,
+        correction: impl Into<Scalar>,
+        keepdim: bool,
+    ) -> Result<Tensor> {
         self.variance(&axes.into(), correction.into(), keepdim, false)
     }
 
     /// The square root of [`var`](Self::var); where that is 0 its gradient is 0.
-    fn std | try_std(&self, correction: impl Into<Scalar>) -> Tensor {
+    #[op]
+    pub fn try_std(&self, correction: impl Into<Scalar>) -> Result<Tensor> {
         self.variance(&[], correction.into(), false, true)
     }
 
     /// The standard deviation over axes.
-    fn std_dim | try_std_dim(&self, axes: impl Into<Dims>, correction: impl Into<Scalar>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_std_dim(
+        &self,
+        axes: impl Into<Dims>,
+        correction: impl Into<Scalar>,
+        keepdim: bool,
+    ) -> Result<Tensor> {
         self.variance(&axes.into(), correction.into(), keepdim, true)
     }
 
     /// (Σ|x|ᵖ)^(1/p) of all elements. Infinity gives the largest |x|, its negative the smallest, 0 the number
     /// of elements that are not zero. The gradient at a vector of zeros is 0.
-    fn norm | try_norm(&self, p: f64) -> Tensor {
+    #[op]
+    pub fn try_norm(&self, p: f64) -> Result<Tensor> {
         self.try_norm_dim(p, &[0isize; 0][..], false)
     }
 
     /// The [`norm`](Self::norm) over axes.
-    fn norm_dim | try_norm_dim(&self, p: f64, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_norm_dim(&self, p: f64, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         if p.is_nan() {
             bail!(Argument, "the order of a norm must not be NaN");
         }
@@ -156,27 +175,32 @@ ops! {
     }
 
     /// Whether any element is true (not zero).
-    fn any | try_any(&self) -> Tensor {
+    #[op]
+    pub fn try_any(&self) -> Result<Tensor> {
         self.truth(true, &[], false)
     }
 
     /// Whether any element is true, over axes.
-    fn any_dim | try_any_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_any_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         self.truth(true, &axes.into(), keepdim)
     }
 
     /// Whether all elements are true (not zero).
-    fn all | try_all(&self) -> Tensor {
+    #[op]
+    pub fn try_all(&self) -> Result<Tensor> {
         self.truth(false, &[], false)
     }
 
     /// Whether all elements are true, over axes.
-    fn all_dim | try_all_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Tensor {
+    #[op]
+    pub fn try_all_dim(&self, axes: impl Into<Dims>, keepdim: bool) -> Result<Tensor> {
         self.truth(false, &axes.into(), keepdim)
     }
 
     /// Where |a − b| ≤ `atol` + `rtol`·|b|. Equal infinities are close, NaN is close to nothing.
-    fn isclose | try_isclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Tensor {
+    #[op]
+    pub fn try_isclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<Tensor> {
         if rtol < 0.0 || atol < 0.0 {
             bail!(Argument, "the tolerances {rtol} and {atol} must not be negative");
         }
@@ -194,7 +218,8 @@ ops! {
     }
 
     /// Whether all elements are [`isclose`](Self::isclose). PyTorch's defaults are 1e-5 and 1e-8.
-    fn allclose | try_allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> bool {
+    #[op]
+    pub fn try_allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
         self.try_isclose(other, rtol, atol)?.try_all()?.detach().try_item()
     }
 }

@@ -5,9 +5,9 @@ use crate::dtype::DType;
 use crate::error::{Result, bail};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::state::State;
-use crate::tensor::record::functions;
 use crate::tensor::{Tensor, try_cross_entropy, try_realize_all};
 use std::collections::BTreeMap;
+use volta_derive::op;
 
 /// What a step computes for a batch: the loss, and what else is worth knowing.
 #[derive(Clone)]
@@ -104,26 +104,25 @@ fn number_of(truths: &Tensor) -> Result<Tensor> {
     truths.try_to_dtype(DType::F32)?.try_sum()
 }
 
-functions! {
-    /// The share of rows whose largest logit is at the right class. The classes of the logits are on the same axis as
-    /// for [`cross_entropy`](crate::cross_entropy): (batch, classes, …), or (classes) alone. Rows whose class is −100,
-    /// which losses leave out, do not count; without any that do it is NaN, as the loss is.
-    fn accuracy | try_accuracy(logits: &Tensor, classes: &Tensor) -> Tensor {
-        let shape = logits.shape();
-        if shape.rank() == 0 {
-            bail!(Shape, "the logits have no axis of classes: (batch, classes, …) or (classes) is needed");
-        }
-        let axis = usize::from(shape.rank() > 1);
-        let rows = shape.without(1 << axis);
-        if classes.shape() != rows {
-            bail!(Shape, "the classes have shape {}, and the logits {shape} need {rows}", classes.shape());
-        }
-        no_grad(|| {
-            let best = logits.try_argmax_dim(axis as isize, false)?;
-            let right = best.try_eq(classes.try_to_dtype(best.dtype())?)?;
-            number_of(&right)?.try_div(&number_of(&counts(classes)?)?)
-        })
+/// The share of rows whose largest logit is at the right class. The classes of the logits are on the same axis as
+/// for [`cross_entropy`](crate::cross_entropy): (batch, classes, …), or (classes) alone. Rows whose class is −100,
+/// which losses leave out, do not count; without any that do it is NaN, as the loss is.
+#[op]
+pub fn try_accuracy(logits: &Tensor, classes: &Tensor) -> Result<Tensor> {
+    let shape = logits.shape();
+    if shape.rank() == 0 {
+        bail!(Shape, "the logits have no axis of classes: (batch, classes, …) or (classes) is needed");
     }
+    let axis = usize::from(shape.rank() > 1);
+    let rows = shape.without(1 << axis);
+    if classes.shape() != rows {
+        bail!(Shape, "the classes have shape {}, and the logits {shape} need {rows}", classes.shape());
+    }
+    no_grad(|| {
+        let best = logits.try_argmax_dim(axis as isize, false)?;
+        let right = best.try_eq(classes.try_to_dtype(best.dtype())?)?;
+        number_of(&right)?.try_div(&number_of(&counts(classes)?)?)
+    })
 }
 
 /// Means by name, loss first.
