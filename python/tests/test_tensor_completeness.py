@@ -75,6 +75,8 @@ def rust_ops():
         found |= set(re.findall(r"^\s*#\[op\]\n\s*pub fn try_(\w+)", text, re.M))
         found |= set(re.findall(r"^\s*try_(\w+) = ", text, re.M))
         found |= set(re.findall(r"^\s*pub (?:async |unsafe )?fn (\w+)", text, re.M))
+    table = (SOURCES.parents[2] / "ir" / "src" / "op" / "unary.rs").read_text()
+    found |= set(re.findall(r"^\s*\w+: (\w+) try_\w+, ", table, re.M))
     methods = {"as_ptr", "bytes", "is_writable", "by"}
     return sorted({re.sub("^try_", "", name) for name in found} - methods)
 

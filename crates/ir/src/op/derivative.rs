@@ -1,6 +1,6 @@
 //! What the table of derivatives (`autograd/derivatives.rs`) holds and looks at, for whoever only asks that.
 
-use super::{BinaryOp as B, Op, ReduceOp, UnaryOp as U};
+use super::{BinaryOp as B, Op, ReduceOp, Saved};
 
 /// Whether a float result of this op can be differentiated.
 pub fn exists(op: &Op) -> bool {
@@ -11,10 +11,10 @@ pub fn exists(op: &Op) -> bool {
 /// own function looks at besides its result: its inputs are kept if others need them.
 pub fn needs(op: &Op) -> (bool, u8) {
     match op {
-        Op::Unary(op) => match op {
-            U::Neg | U::Sign | U::Floor | U::Ceil | U::Round | U::Trunc | U::Not => (false, 0),
-            U::Log | U::Log1p | U::Log2 | U::Sin | U::Cos | U::Erf | U::Abs => (false, 0b1),
-            _ => (true, 0),
+        Op::Unary(op) => match op.saved() {
+            Saved::Nothing => (false, 0),
+            Saved::Operand => (false, 0b1),
+            Saved::Result => (true, 0),
         },
         Op::Binary(B::Mul | B::Max | B::Min | B::Mod) => (false, 0b11),
         Op::Binary(B::Div) => (true, 0b10),

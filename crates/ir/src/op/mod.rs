@@ -4,41 +4,15 @@
 pub mod attention;
 pub mod derivative;
 pub mod formula;
+mod unary;
+
+pub use unary::{Domain, Halves, Saved, UnaryOp};
 
 use crate::dtype::Scalar;
 use crate::shape::MAX_RANK;
 use formula::FusedElementwise;
 use std::any::Any;
 use std::sync::Arc;
-
-/// Elementwise ops of one operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are those of the tensor methods")]
-pub enum UnaryOp {
-    Neg,
-    Recip,
-    Sqrt,
-    Rsqrt,
-    Exp,
-    Expm1,
-    Log,
-    Log1p,
-    Exp2,
-    Log2,
-    Sin,
-    Cos,
-    Tanh,
-    Sigmoid,
-    Relu,
-    Erf,
-    Abs,
-    Sign,
-    Floor,
-    Ceil,
-    Round,
-    Trunc,
-    Not,
-}
 
 /// Elementwise ops of two operands of one shape and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -254,37 +228,12 @@ impl Op {
     /// The primitive's name, for reports.
     pub fn name(&self) -> &'static str {
         use BinaryOp as B;
-        use UnaryOp as U;
         match self {
             Op::Data => "data",
             Op::Const(_) => "const",
             Op::Iota { .. } => "iota",
             Op::Random { .. } => "random",
-            Op::Unary(op) => match op {
-                U::Neg => "neg",
-                U::Recip => "recip",
-                U::Sqrt => "sqrt",
-                U::Rsqrt => "rsqrt",
-                U::Exp => "exp",
-                U::Expm1 => "expm1",
-                U::Log => "log",
-                U::Log1p => "log1p",
-                U::Exp2 => "exp2",
-                U::Log2 => "log2",
-                U::Sin => "sin",
-                U::Cos => "cos",
-                U::Tanh => "tanh",
-                U::Sigmoid => "sigmoid",
-                U::Relu => "relu",
-                U::Erf => "erf",
-                U::Abs => "abs",
-                U::Sign => "sign",
-                U::Floor => "floor",
-                U::Ceil => "ceil",
-                U::Round => "round",
-                U::Trunc => "trunc",
-                U::Not => "not",
-            },
+            Op::Unary(op) => op.name(),
             Op::Binary(op) => match op {
                 B::Add => "add",
                 B::Sub => "sub",

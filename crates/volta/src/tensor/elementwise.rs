@@ -4,7 +4,7 @@ use super::Tensor;
 use super::record::record;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Result, bail};
-use crate::op::{BinaryOp, Op, UnaryOp};
+use crate::op::{BinaryOp, Domain, Halves, Op, UnaryOp};
 use crate::shape::Shape;
 use volta_derive::op;
 
@@ -32,26 +32,13 @@ impl<S: Into<Scalar>> From<S> for Operand {
     }
 }
 
-/// What an op does with operands that are not floats.
-#[derive(Clone, Copy, PartialEq)]
-enum Domain {
-    /// Computes in floats: integers become f32.
-    Float,
-    /// Takes integers as they are; bool is an error.
-    Number,
-    /// Rounding: integers are their own result.
-    Rounding,
-}
-
-fn unary(x: &Tensor, op: UnaryOp, domain: Domain) -> Result<Tensor> {
-    use UnaryOp as U;
+fn unary(x: &Tensor, op: UnaryOp) -> Result<Tensor> {
     let dtype = x.dtype();
-    let grows = matches!(op, U::Recip | U::Rsqrt | U::Exp | U::Expm1 | U::Exp2 | U::Log | U::Log1p | U::Log2);
-    if grows && dtype.is_half() {
+    if op.halves() == Halves::Widened && dtype.is_half() {
         let x = x.upcast()?;
         return record(Op::Unary(op), &[&x], x.shape(), x.dtype());
     }
-    match domain {
+    match op.domain() {
         Domain::Float if !dtype.is_float() => {
             let x = x.cast(DType::F32)?;
             return record(Op::Unary(op), &[&x], x.shape(), DType::F32);
@@ -283,64 +270,19 @@ fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
     record(Op::Binary(BinaryOp::Div), &[&a, &b], a.shape(), a.dtype())
 }
 
-macro_rules! unary_ops {
-    ($($(#[$meta:meta])* $try_name:ident = $op:ident, $domain:ident;)*) => {
+macro_rules! methods {
+    ($($(#[$doc:meta])* $variant:ident: $name:ident $try_name:ident, $domain:ident, $halves:ident, $saved:ident;)*) => {
         impl Tensor {$(
-            $(#[$meta])*
+            $(#[$doc])*
             #[op]
             pub fn $try_name(&self) -> Result<Tensor> {
-                unary(self, UnaryOp::$op, Domain::$domain)
+                unary(self, UnaryOp::$variant)
             }
         )*}
     };
 }
 
-unary_ops! {
-    /// -x
-    try_neg = Neg, Number;
-    /// 1 / x
-    try_recip = Recip, Float;
-    /// Square root; NaN below zero.
-    try_sqrt = Sqrt, Float;
-    /// 1 / √x
-    try_rsqrt = Rsqrt, Float;
-    /// eˣ
-    try_exp = Exp, Float;
-    /// eˣ − 1, exact near zero.
-    try_expm1 = Expm1, Float;
-    /// Natural logarithm.
-    try_log = Log, Float;
-    /// ln(1 + x), exact near zero.
-    try_log1p = Log1p, Float;
-    /// 2ˣ
-    try_exp2 = Exp2, Float;
-    /// Logarithm to base 2.
-    try_log2 = Log2, Float;
-    /// Sine of radians.
-    try_sin = Sin, Float;
-    /// Cosine of radians.
-    try_cos = Cos, Float;
-    /// Hyperbolic tangent.
-    try_tanh = Tanh, Float;
-    /// 1 / (1 + e⁻ˣ)
-    try_sigmoid = Sigmoid, Float;
-    /// max(x, 0); NaN stays NaN.
-    try_relu = Relu, Number;
-    /// The Gauss error function.
-    try_erf = Erf, Float;
-    /// |x|
-    try_abs = Abs, Number;
-    /// −1, 0 or 1; of NaN it is 0.
-    try_sign = Sign, Number;
-    /// The next integer below.
-    try_floor = Floor, Rounding;
-    /// The next integer above.
-    try_ceil = Ceil, Rounding;
-    /// The nearest integer, halves to even.
-    try_round = Round, Rounding;
-    /// The integer part.
-    try_trunc = Trunc, Rounding;
-}
+volta_ir::unary_ops!(methods);
 
 macro_rules! binary_ops {
     ($($(#[$meta:meta])* $try_name:ident = $function:ident($($op:ident)?);)*) => {
