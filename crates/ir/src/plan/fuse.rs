@@ -252,7 +252,7 @@ impl<'a> Fusion<'a> {
     /// it must store, what it reports failed assertions to, and what its dispatches leave to each other.
     fn sees_few(&self, kernel: &MapKernel, reads: usize, members: &[usize]) -> bool {
         let needed = kernel.stores.iter().filter(|s| self.is_needed_outside(s.access.slot, members));
-        let (of_all_rows, of_rows): (Vec<&Store>, Vec<&Store>) =
+        let (finals, others): (Vec<&Store>, Vec<&Store>) =
             needed.partition(|s| kernel.code[s.value].rank == LoopLevel::Global);
         let count = |picks: &dyn Fn(&Step) -> bool| kernel.code.iter().filter(|i| picks(&i.step)).count();
         let totals = count(&|step| matches!(step, Step::GlobalReduce(..)));
@@ -261,8 +261,14 @@ impl<'a> Fusion<'a> {
         let is_split = width >= LONG_ROW && kernel.rows() < self.rules.min_rows_unsplit;
         let places = || count(&|step| matches!(step, Step::ArgReduce { .. }));
         let parts = if is_split { count(&|step| matches!(step, Step::Reduce(..))) + 2 * places() } else { 0 };
-        let slots = reads + totals + parts + of_rows.len().max(of_all_rows.len());
-        slots.saturating_add(usize::from(kernel.asserts())) <= self.rules.slots
+        // One workgroup reduces all rows and stores what becomes of them; several leave their totals to a last dispatch, which reads what
+        // does not depend on the row.
+        let is_constant = |v: usize| matches!(kernel.code[v].rank, LoopLevel::Uniform | LoopLevel::Global);
+        let constants = (0..kernel.code.len()).filter(|&v| is_constant(v));
+        let read_last = distinct(constants.filter_map(|v| kernel.code[v].step.read()).map(|a| a.slot));
+        let first = reads + parts + others.len() + totals.max(finals.len());
+        let last = if totals > 0 { read_last + totals + finals.len() } else { 0 };
+        first.max(last).saturating_add(usize::from(kernel.asserts())) <= self.rules.slots
     }
 
     /// The loops that could serve for all: whoever reduces decides them, the larger first.

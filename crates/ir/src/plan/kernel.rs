@@ -109,6 +109,14 @@ impl Step {
         matches!(self, Step::Reduce(..) | Step::ArgReduce { .. })
     }
 
+    /// What it reads from memory.
+    pub fn read(&self) -> Option<&Access> {
+        match self {
+            Step::Load { access, .. } | Step::Gather { access, .. } => Some(access),
+            _ => None,
+        }
+    }
+
     /// The values it needs.
     pub fn operands(&self) -> smallvec::SmallVec<[Value; 3]> {
         match self {
@@ -246,10 +254,7 @@ impl MapKernel {
 
     /// The slots it reads.
     pub fn reads(&self) -> impl Iterator<Item = &Access> {
-        self.code.iter().filter_map(|i| match &i.step {
-            Step::Load { access, .. } | Step::Gather { access, .. } => Some(access),
-            _ => None,
-        })
+        self.code.iter().filter_map(|i| i.step.read())
     }
 }
 
