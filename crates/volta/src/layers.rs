@@ -12,11 +12,9 @@ const CRATES: [(&str, &[Layer]); 4] = [
     (
         "ir",
         &[
+            (false, &["clock"]),
             (true, &["call", "error", "printable"]),
-            (
-                false,
-                &["buffer", "clock", "dtype", "interrupt", "random", "regular_file", "shape", "wait", "warn"],
-            ),
+            (false, &["buffer", "dtype", "interrupt", "random", "regular_file", "shape", "wait", "warn"]),
             (false, &["device", "op"]),
             (false, &["environment", "plan"]),
             (false, &["telemetry"]),
