@@ -60,6 +60,8 @@ IN_NN = {
     "bce_with_logits": "binary_cross_entropy_with_logits",
     "interpolate_scale": "interpolate",
     "assume_computed": None,
+    # In `volta.profiler`.
+    "measure_peak": None,
     "autocast": None,
     "as_wide_integers": None,
     "holds_wide_integers": None,
