@@ -3,7 +3,7 @@
 
 use super::dependencies::Dependencies;
 use super::graph::PlanGraph;
-use super::kernel::{LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Step, Store};
+use super::kernel::{LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Step};
 use super::lower_loops::{Builder, Domain, operand};
 use super::materialize::Materialized;
 use super::memory::DeviceLimits;
@@ -22,8 +22,6 @@ const MOST_CODE: usize = 256;
 /// …and reads at most this many slots, or the other number for single numbers, for which reading costs nothing.
 const MOST_READS: usize = 16;
 const MOST_READS_OF_ONE: usize = 128;
-/// Rows from this length on may be shared by workgroups, where there are few of them.
-const LONG_ROW: usize = 512;
 
 pub struct Group {
     /// The stored values it computes.
@@ -55,8 +53,6 @@ pub struct Fusion<'a> {
     /// The group that computes each stored node.
     pub group_of: Vec<Option<usize>>,
     dependencies: Dependencies,
-    /// The values that read each value, if each is computed by itself.
-    users: Vec<SmallVec<[u32; 2]>>,
     /// Groups that read each slot; some may have been joined into others since.
     readers: Vec<SmallVec<[u32; 2]>>,
     pub(super) rules: &'a DeviceLimits,
@@ -73,8 +69,7 @@ impl<'a> Fusion<'a> {
         let count = graph.nodes.len();
         let (group_of, readers) = (vec![None; count], vec![SmallVec::new(); count]);
         let (groups, dependencies) = (Vec::new(), Dependencies::default());
-        let users = users(graph, &stored, &alone);
-        let mut f = Fusion { graph, stored, groups, group_of, dependencies, users, readers, rules };
+        let mut f = Fusion { graph, stored, groups, group_of, dependencies, readers, rules };
         for (n, program) in alone.into_iter().enumerate() {
             if !f.stored[n] || graph.nodes[n].input {
                 continue;
@@ -213,13 +208,17 @@ impl<'a> Fusion<'a> {
         };
         let reads = distinct(kernel.reads().map(|a| a.slot));
         let most_reads = if kernel.iterations() > 1 { MOST_READS } else { MOST_READS_OF_ONE };
-        if kernel.code.len() > MOST_CODE || reads > most_reads || !self.sees_few(&kernel, reads, &members) {
+        if kernel.code.len() > MOST_CODE
+            || reads > most_reads
+            || !self.sees_few(&kernel, reads + kernel.stores.len())
+        {
             return false;
         }
         /// Rows enough to keep a device busy, however long they are.
         const BUSY_ROWS: usize = 64;
         /// Elements of all rows that are worth sharing, and of one.
         const MIN_SPLIT_ELEMENTS: usize = 1 << 20;
+        const LONG_ROW: usize = 512;
         let (width, staged) = (kernel.iterations() / kernel.rows().max(1), kernel.is_staged());
         if width > self.rules.max_fused_row && kernel.rows() < BUSY_ROWS && staged {
             return false;
@@ -242,33 +241,10 @@ impl<'a> Fusion<'a> {
         true
     }
 
-    /// Whether a value must be in memory if a kernel computes these, which are in order.
-    fn is_needed_outside(&self, value: usize, members: &[usize]) -> bool {
-        let is_outside = |user: &u32| members.binary_search(&(*user as usize)).is_err();
-        self.graph.nodes[value].keep || self.users[value].iter().any(is_outside)
-    }
-
-    /// Whether the kernel that computes these members and reads so many slots sees no more memory than it may: what it reads, what
-    /// it must store, what it reports failed assertions to, and what its dispatches leave to each other.
-    fn sees_few(&self, kernel: &MapKernel, reads: usize, members: &[usize]) -> bool {
-        let needed = kernel.stores.iter().filter(|s| self.is_needed_outside(s.access.slot, members));
-        let (finals, others): (Vec<&Store>, Vec<&Store>) =
-            needed.partition(|s| kernel.code[s.value].rank == LoopLevel::Global);
-        let count = |picks: &dyn Fn(&Step) -> bool| kernel.code.iter().filter(|i| picks(&i.step)).count();
-        let totals = count(&|step| matches!(step, Step::GlobalReduce(..)));
-        // A reduction of a few long rows is shared by workgroups; where the largest is, both its value and its place.
-        let width = kernel.iterations() / kernel.rows().max(1);
-        let is_split = width >= LONG_ROW && kernel.rows() < self.rules.min_rows_unsplit;
-        let places = || count(&|step| matches!(step, Step::ArgReduce { .. }));
-        let parts = if is_split { count(&|step| matches!(step, Step::Reduce(..))) + 2 * places() } else { 0 };
-        // One workgroup reduces all rows and stores what becomes of them; several leave their totals to a last dispatch, which reads what
-        // does not depend on the row.
-        let is_constant = |v: usize| matches!(kernel.code[v].rank, LoopLevel::Uniform | LoopLevel::Global);
-        let constants = (0..kernel.code.len()).filter(|&v| is_constant(v));
-        let read_last = distinct(constants.filter_map(|v| kernel.code[v].step.read()).map(|a| a.slot));
-        let first = reads + parts + others.len() + totals.max(finals.len());
-        let last = if totals > 0 { read_last + totals + finals.len() } else { 0 };
-        first.max(last).saturating_add(usize::from(kernel.asserts())) <= self.rules.slots
+    /// Whether a kernel may see so many slots, and what it reports failed assertions to. All that it computes counts as stored: some of
+    /// it will not be, but workgroups leave as many totals to each other, and what sees few slots can be cut into parts.
+    fn sees_few(&self, kernel: &MapKernel, slots: usize) -> bool {
+        slots.saturating_add(usize::from(kernel.asserts())) <= self.rules.slots
     }
 
     /// The loops that could serve for all: whoever reduces decides them, the larger first.
@@ -493,22 +469,6 @@ impl<'a> Fusion<'a> {
         let next = products.partition_point(|&m| m < between.start);
         products.get(next).is_some_and(|m| between.contains(m))
     }
-}
-
-/// The stored values that read each value, if each is computed by itself.
-fn users(graph: &PlanGraph, stored: &[bool], alone: &[Option<MapKernel>]) -> Vec<SmallVec<[u32; 2]>> {
-    let mut users = vec![SmallVec::new(); graph.nodes.len()];
-    for (n, program) in alone.iter().enumerate().filter(|(n, _)| stored[*n] && !graph.nodes[*n].input) {
-        let mut read_by_n = |slot: usize| users[slot].push(n as u32);
-        match program {
-            Some(program) => program.reads().for_each(|a| read_by_n(a.slot)),
-            None => {
-                let read = graph.nodes[n].sources.iter().filter_map(|&s| operand(graph, stored, s).ok());
-                read.for_each(|operand| read_by_n(operand.slot));
-            }
-        }
-    }
-    users
 }
 
 /// The loops that a value is computed in by itself.
