@@ -43,10 +43,7 @@ fn softmax_layer_norm_and_cross_entropy_are_one_kernel_each() {
     ];
     for (name, make) in rows {
         let plan = plan_of(&make());
-        // Under WebGPU's limits the mean over the rows is a kernel of its own beside the check of the targets.
-        let sees_few = default_device().is_gpu() && std::env::var_os("VOLTA_LIMITS").is_some();
-        let most = 1 + usize::from(name == "cross_entropy" && sees_few);
-        assert!(plan.kernels.len() <= most, "{name}:\n{plan}");
+        assert_eq!(plan.kernels.len(), 1, "{name}:\n{plan}");
     }
 }
 

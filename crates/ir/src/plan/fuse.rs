@@ -1,6 +1,7 @@
 //! Groups what is stored into kernels. Values of one domain that depend on each other go into one kernel
 //! wherever a program for all of them can be written and no kernel has to wait for itself.
 
+use super::bindings::{self, LONG_ROW};
 use super::dependencies::Dependencies;
 use super::graph::PlanGraph;
 use super::kernel::{LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Step};
@@ -53,6 +54,8 @@ pub struct Fusion<'a> {
     /// The group that computes each stored node.
     pub group_of: Vec<Option<usize>>,
     dependencies: Dependencies,
+    /// The values that read each value, if each is computed by itself.
+    users: Vec<SmallVec<[u32; 2]>>,
     /// Groups that read each slot; some may have been joined into others since.
     readers: Vec<SmallVec<[u32; 2]>>,
     pub(super) rules: &'a DeviceLimits,
@@ -69,7 +72,8 @@ impl<'a> Fusion<'a> {
         let count = graph.nodes.len();
         let (group_of, readers) = (vec![None; count], vec![SmallVec::new(); count]);
         let (groups, dependencies) = (Vec::new(), Dependencies::default());
-        let mut f = Fusion { graph, stored, groups, group_of, dependencies, readers, rules };
+        let users = users(graph, &stored, &alone);
+        let mut f = Fusion { graph, stored, groups, group_of, dependencies, users, readers, rules };
         for (n, program) in alone.into_iter().enumerate() {
             if !f.stored[n] || graph.nodes[n].input {
                 continue;
@@ -208,17 +212,13 @@ impl<'a> Fusion<'a> {
         };
         let reads = distinct(kernel.reads().map(|a| a.slot));
         let most_reads = if kernel.iterations() > 1 { MOST_READS } else { MOST_READS_OF_ONE };
-        if kernel.code.len() > MOST_CODE
-            || reads > most_reads
-            || !self.sees_few(&kernel, reads + kernel.stores.len())
-        {
+        if kernel.code.len() > MOST_CODE || reads > most_reads || !self.sees_few(&kernel, &members) {
             return false;
         }
         /// Rows enough to keep a device busy, however long they are.
         const BUSY_ROWS: usize = 64;
-        /// Elements of all rows that are worth sharing, and of one.
+        /// Elements of all rows that are worth sharing.
         const MIN_SPLIT_ELEMENTS: usize = 1 << 20;
-        const LONG_ROW: usize = 512;
         let (width, staged) = (kernel.iterations() / kernel.rows().max(1), kernel.is_staged());
         if width > self.rules.max_fused_row && kernel.rows() < BUSY_ROWS && staged {
             return false;
@@ -241,10 +241,18 @@ impl<'a> Fusion<'a> {
         true
     }
 
-    /// Whether a kernel may see so many slots, and what it reports failed assertions to. All that it computes counts as stored: some of
-    /// it will not be, but workgroups leave as many totals to each other, and what sees few slots can be cut into parts.
-    fn sees_few(&self, kernel: &MapKernel, slots: usize) -> bool {
-        slots.saturating_add(usize::from(kernel.asserts())) <= self.rules.slots
+    /// Whether a value must be in memory if a kernel computes these, which are in order.
+    fn is_needed_outside(&self, value: usize, members: &[usize]) -> bool {
+        let is_outside = |user: &u32| members.binary_search(&(*user as usize)).is_err();
+        self.graph.nodes[value].keep || self.users[value].iter().any(is_outside)
+    }
+
+    /// Whether the kernel that computes these members takes no more bindings than it may. What lies in several pieces of memory may have
+    /// to be cut into parts, which few stores leave room for: there all that it computes counts.
+    fn sees_few(&self, kernel: &MapKernel, members: &[usize]) -> bool {
+        let is_whole = kernel.slots().all(|slot| self.rules.is_one_piece(self.graph, slot));
+        let needed = |slot| !is_whole || self.is_needed_outside(slot, members);
+        bindings::of_largest_dispatch(kernel, self.rules, needed) <= self.rules.slots
     }
 
     /// The loops that could serve for all: whoever reduces decides them, the larger first.
@@ -469,6 +477,22 @@ impl<'a> Fusion<'a> {
         let next = products.partition_point(|&m| m < between.start);
         products.get(next).is_some_and(|m| between.contains(m))
     }
+}
+
+/// The stored values that read each value, if each is computed by itself.
+fn users(graph: &PlanGraph, stored: &[bool], alone: &[Option<MapKernel>]) -> Vec<SmallVec<[u32; 2]>> {
+    let mut users = vec![SmallVec::new(); graph.nodes.len()];
+    for (n, program) in alone.iter().enumerate().filter(|(n, _)| stored[*n] && !graph.nodes[*n].input) {
+        let mut read_by_n = |slot: usize| users[slot].push(n as u32);
+        match program {
+            Some(program) => program.reads().for_each(|a| read_by_n(a.slot)),
+            None => {
+                let read = graph.nodes[n].sources.iter().filter_map(|&s| operand(graph, stored, s).ok());
+                read.for_each(|operand| read_by_n(operand.slot));
+            }
+        }
+    }
+    users
 }
 
 /// The loops that a value is computed in by itself.

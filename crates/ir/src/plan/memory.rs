@@ -74,6 +74,11 @@ impl DeviceLimits {
         graph.nodes[slot].shape.numel() * self.sizes[graph.nodes[slot].dtype as usize]
     }
 
+    /// Whether a slot lies in one piece of memory.
+    pub fn is_one_piece(&self, graph: &PlanGraph, slot: Slot) -> bool {
+        self.bytes(graph, slot) <= self.block
+    }
+
     /// From a block to the next one of its region: the blocks of regions alternate, those of plans first, then one for what
     /// kernels set aside.
     pub fn region_period(&self) -> usize {

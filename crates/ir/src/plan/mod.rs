@@ -11,6 +11,7 @@
 
 mod arena;
 pub mod assertion;
+mod bindings;
 mod cancel_split_concat;
 mod collapse_loops;
 mod coschedule_gemms;

@@ -75,7 +75,7 @@ impl Fusion<'_> {
         seen.extend(map.reads().map(|a| a.slot));
         seen.extend(s.epilogue.iter().flat_map(|m| m.slots()));
         // Templates have memory of their own besides.
-        let fits = |slot: usize| self.rules.bytes(self.graph, slot) <= self.rules.block;
+        let fits = |slot: usize| self.rules.is_one_piece(self.graph, slot);
         let few = distinct(seen.iter().copied().chain([s.output.slot])) + 2 <= self.rules.slots;
         if !few || !seen.iter().copied().chain([operand.slot, s.output.slot]).all(fits) {
             return None;
