@@ -85,6 +85,10 @@ pub fn run() -> ExitCode {
     let mut all: Vec<(String, &Test)> = inventory::iter::<Test>().map(|test| (test.path(), test)).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     let known = all.len();
+    if known == 0 {
+        eprintln!("this program has no tests: is each marked with volta_testing's #[test]?");
+        return ExitCode::from(2);
+    }
     all.retain(|(path, test)| arguments.picks(path, test.ignored.is_some()));
     if arguments.list {
         all.iter().for_each(|(path, _)| println!("{path}: test"));
@@ -147,9 +151,9 @@ fn one(path: &str, test: &Test, arguments: &Arguments) -> Outcome {
         return Outcome::Ignored(reason);
     }
     // A thread of its own, under the test's name: what is kept for a thread ends with the test.
-    let (run, sort) = (test.run, arguments.captures);
+    let (run, captures) = (test.run, arguments.captures);
     let thread = std::thread::Builder::new().name(path.to_string());
-    let running = thread.spawn(move || panics::heard(run, sort)).expect("a thread can be had");
+    let running = thread.spawn(move || panics::heard(run, captures)).expect("a thread can be had");
     match running.join() {
         Ok(Ok(())) => Outcome::Passed,
         Ok(Err(said)) => Outcome::Failed(said),
