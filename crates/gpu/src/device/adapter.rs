@@ -1,12 +1,11 @@
 //! The GPUs of this machine, and which of them is meant.
 
+use crate::caps::AdapterKind;
 use std::env::consts::{ARCH, OS};
 use std::sync::OnceLock;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::{Mutex, PoisonError};
 use volta_ir::error::{Error, ErrorKind, Result};
-
-pub use crate::caps::AdapterKind;
 
 /// An adapter with its limits and features, as [`adapters`] lists them.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use super::adapter;
 use super::device_errors::{ErrorHints, Faults};
 use super::fault_injection::Injected;
-use crate::caps::Caps;
+use crate::caps::{AdapterKind, Caps};
 use crate::codegen::storage_type::StorageType;
 use crate::lower::submission::CostModel;
 use crate::memory::pool::{Arena, Pool};
@@ -211,7 +211,7 @@ impl Context {
             index,
             generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
             #[cfg(not(target_arch = "wasm32"))]
-            is_software: adapter::kind(&info) == adapter::AdapterKind::Software,
+            is_software: adapter::kind(&info) == AdapterKind::Software,
             cost_model: CostModel::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
             on_trial: AtomicBool::new(false),

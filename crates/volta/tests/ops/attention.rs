@@ -176,8 +176,8 @@ fn gradients_in_half_precision_are_those_of_the_cpu() {
         [1, 600, 520, 32],
     ];
     // Without these matrices, half precision is like any other.
-    let tried = if on_software() { &shapes[1..2] } else { &shapes[..] };
-    for &shape in tried {
+    let tried = if on_software() { 2 } else { shapes.len() };
+    for &shape in &shapes[..tried] {
         // Gradients of scores are small differences, of which these matrices compute one side from results in half precision.
         let part = if on_software() { 0.01 } else { 0.03 };
         are_those_of_the_cpu(shape, DType::F16, |largest| part * largest);
