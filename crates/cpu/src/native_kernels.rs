@@ -12,8 +12,8 @@ use std::ops::Range;
 use volta_ir::dtype::DType;
 use volta_ir::error::Result;
 use volta_ir::op::attention::Place;
-use volta_ir::op::{ConvAttrs, ConvKind};
-use volta_ir::plan::kernel::{NativeKernel, NativeOp, Operand};
+use volta_ir::op::{ConvAttrs, ConvKind, NativeOp};
+use volta_ir::plan::kernel::{NativeKernel, Operand};
 
 /// Runs `$body` with `$t` as the operand's element type, for the listed types.
 macro_rules! by_type {
@@ -42,14 +42,14 @@ pub(super) fn run(kernel: &NativeKernel, epilogue: Option<&Map>, bind: Bindings)
     let fused = if halves { None } else { epilogue };
     match kernel.op {
         NativeOp::Matmul => matmul(kernel, target, fused, bind),
-        NativeOp::Conv(kind, attrs) => convolve(kernel, kind, attrs, target, fused, bind)?,
+        NativeOp::Conv(kind, ref attrs) => convolve(kernel, kind, **attrs, target, fused, bind)?,
         NativeOp::Attention { causal, scale } => attend(kernel, causal, scale, bind),
         NativeOp::AttentionGrad { causal, scale } => attend_back(kernel, causal, scale, bind),
         NativeOp::ScatterAdd { axis } => index::scatter_add(kernel, axis, target, bind),
         NativeOp::ArgSort { axis, descending, .. } => index::argsort(kernel, axis, descending, bind),
         NativeOp::Cumsum { axis } => index::cumsum(kernel, axis, target, bind),
         NativeOp::FirstPosition => index::first_position(kernel, bind),
-        NativeOp::MaxPoolIndex(attrs) => index::max_pool_index(kernel, attrs, bind),
+        NativeOp::MaxPoolIndex(ref attrs) => index::max_pool_index(kernel, attrs, bind),
     }
     if let Some(wide) = &wide {
         narrow(wide.as_ptr().cast(), output, bind);

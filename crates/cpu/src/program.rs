@@ -27,7 +27,7 @@ pub(super) struct CpuProgram {
 
 enum PreparedKernel {
     Maps(Vec<Map>),
-    NativeOp(Box<Option<Map>>),
+    Native(Box<Option<Map>>),
 }
 
 impl CpuProgram {
@@ -43,7 +43,7 @@ impl CpuProgram {
             }
             KernelBody::Native(s) => {
                 let on_product = |slot: Slot| overwrites(slot) || places[slot] == places[s.output.slot];
-                PreparedKernel::NativeOp(Box::new(s.epilogue.as_ref().map(|m| Map::epilogue(m, on_product))))
+                PreparedKernel::Native(Box::new(s.epilogue.as_ref().map(|m| Map::epilogue(m, on_product))))
             }
         };
         let kernels = plan.kernels.iter().map(ready).collect();
@@ -95,7 +95,7 @@ impl Program for CpuProgram {
             let start = profiled.then(Instant::now);
             match (ready, &kernel.body) {
                 (PreparedKernel::Maps(maps), _) => maps.iter().for_each(|m| m.run(bind)),
-                (PreparedKernel::NativeOp(epilogue), KernelBody::Native(s)) => {
+                (PreparedKernel::Native(epilogue), KernelBody::Native(s)) => {
                     native_kernels::run(s, (**epilogue).as_ref(), bind)?
                 }
                 _ => unreachable!("prepared from the same plan"),

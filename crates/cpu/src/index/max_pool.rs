@@ -12,7 +12,7 @@ use volta_ir::plan::kernel::{NativeKernel, Operand};
 
 /// The place, in its image, of every window's first maximum. A row of windows is searched at once, one place of
 /// the window after the other, which vectorises.
-pub(crate) fn max_pool_index(kernel: &NativeKernel, attrs: PoolAttrs, bind: Bindings) {
+pub(crate) fn max_pool_index(kernel: &NativeKernel, attrs: &PoolAttrs, bind: Bindings) {
     let x = &kernel.operands[0];
     let out = bind.slots[kernel.output.slot];
     let ([images, channels, height, width], [.., out_height, out_width]) = (dims(x), dims(&kernel.output));
@@ -23,8 +23,8 @@ pub(crate) fn max_pool_index(kernel: &NativeKernel, attrs: PoolAttrs, bind: Bind
         && width.is_multiple_of(2)
         && x.strides[3] == 1
         && x.strides[2] == width as isize;
-    let rows: Vec<Inside> = (0..out_height).map(|o| Inside::of(&attrs, o, 0, height)).collect();
-    let columns: Vec<Inside> = (0..out_width).map(|o| Inside::of(&attrs, o, 1, width)).collect();
+    let rows: Vec<Inside> = (0..out_height).map(|o| Inside::of(attrs, o, 0, height)).collect();
+    let columns: Vec<Inside> = (0..out_width).map(|o| Inside::of(attrs, o, 1, width)).collect();
     // The windows, along a row, whose j-th column is inside the image.
     let reached = |j: usize| {
         let from = columns.iter().position(|c| c.skipped <= j && j < c.end);

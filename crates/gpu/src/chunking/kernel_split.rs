@@ -14,22 +14,9 @@ use crate::lower::kernel_select;
 use std::fmt::Write;
 use std::ops::Range;
 use volta_ir::dtype::DType;
-use volta_ir::op::ConvKind;
-use volta_ir::plan::kernel::{MapKernel, NativeKernel, NativeOp, Operand};
+use volta_ir::op::{NativeOp, SplitAxis, SplitKind};
+use volta_ir::plan::kernel::{MapKernel, NativeKernel, Operand};
 use volta_ir::shape::Shape;
-
-/// Axes of operands and results that are cut together.
-#[derive(Clone, Debug)]
-struct SplitAxis {
-    /// Numbers of operands, and their axes.
-    operands: Vec<(usize, usize)>,
-    /// The results' axis; none where it is their sums that are cut.
-    output: Option<usize>,
-    /// Places where it may be cut, and one.
-    count: usize,
-    /// Whether these are the groups of a convolution.
-    groups: bool,
-}
 
 /// A part of a kernel.
 #[derive(Clone, Debug)]
@@ -67,49 +54,10 @@ impl SubKernel {
 
     /// The axes it can be split along.
     fn split_axes(&self) -> Vec<SplitAxis> {
-        let (operands, output) = (&self.kernel.operands, &self.kernel.output);
-        let along = |operands: &[(usize, usize)], output: Option<usize>, count: usize| SplitAxis {
-            operands: operands.to_vec(),
-            output,
-            count,
-            groups: false,
-        };
-        let rank = output.shape.rank();
-        // Every axis of which the results have as many as the operands, but for one.
-        let alike = |numbers: &[usize], but: usize| -> Vec<SplitAxis> {
-            let cut = |axis: usize| {
-                let operands: Vec<(usize, usize)> = numbers.iter().map(|&n| (n, axis)).collect();
-                along(&operands, Some(axis), output.shape[axis])
-            };
-            (0..rank).filter(|&axis| axis != but).map(cut).collect()
-        };
-        let mut all = match &self.kernel.op {
-            NativeOp::Matmul => {
-                let (row, column) = (rank - 2, rank - 1);
-                let mut all: Vec<SplitAxis> = (0..row)
-                    .map(|axis| along(&[(0, axis), (1, axis)], Some(axis), output.shape[axis]))
-                    .collect();
-                all.push(along(&[(0, row)], Some(row), output.shape[row]));
-                all.push(along(&[(1, column)], Some(column), output.shape[column]));
-                all.push(along(&[(0, column), (1, row)], None, operands[0].shape[column]));
-                all
-            }
-            NativeOp::Conv(kind, attrs) => convolution(*kind, attrs.groups, operands, output),
-            NativeOp::ScatterAdd { axis } => {
-                let mut all = alike(&[0, 1], *axis);
-                all.push(along(&[], Some(*axis), output.shape[*axis]));
-                all.push(along(&[(0, *axis), (1, *axis)], None, operands[1].shape[*axis]));
-                all
-            }
-            NativeOp::ArgSort { axis, .. } | NativeOp::Cumsum { axis } => alike(&[0], *axis),
-            NativeOp::FirstPosition => vec![along(&[], Some(0), output.shape[0])],
-            NativeOp::MaxPoolIndex(_) => {
-                (0..2).map(|axis| along(&[(0, axis)], Some(axis), output.shape[axis])).collect()
-            }
-            NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
-                vec![along(&[], Some(0), self.items.len())]
-            }
-        };
+        let mut all = self.kernel.split_axes();
+        if is_attention(&self.kernel) {
+            all.iter_mut().for_each(|cut| cut.count = self.items.len());
+        }
         all.retain(|cut| cut.count > 1 && (self.accumulation_passes == 1 || cut.output.is_none()));
         all
     }
@@ -135,10 +83,9 @@ impl SubKernel {
             let start = self.ranges[axis].start;
             part.ranges[axis] = start + of.start..start + of.end;
         }
-        match &mut part.kernel.op {
-            NativeOp::Conv(_, attrs) if cut.groups => attrs.groups = range.len(),
-            NativeOp::ScatterAdd { axis } if cut.output == Some(*axis) => part.index_base += range.start,
-            NativeOp::FirstPosition => part.index_base += range.start,
+        match (cut.kind, &mut part.kernel.op) {
+            (SplitKind::Groups, NativeOp::Conv(_, attrs)) => attrs.groups = range.len(),
+            (SplitKind::Places, _) => part.index_base += range.start,
             _ => {}
         }
         part
@@ -390,25 +337,6 @@ fn summed_as(lane: ComputeType) -> DType {
     }
 }
 
-/// The cuts of a convolution: images, groups or, with one group, channels of the outputs and of the inputs.
-fn convolution(kind: ConvKind, groups: usize, operands: &[Operand], output: &Operand) -> Vec<SplitAxis> {
-    let (input, weight, result) = kind.roles(Some(0), Some(1), None);
-    let shape = |which: Option<usize>| which.map_or(&output.shape, |k| &operands[k].shape);
-    let cut = |axes: &[(Option<usize>, usize)], count: usize, groups: bool| SplitAxis {
-        operands: axes.iter().filter_map(|&(which, axis)| Some((which?, axis))).collect(),
-        output: axes.iter().find(|(which, _)| which.is_none()).map(|&(_, axis)| axis),
-        count,
-        groups,
-    };
-    let images = cut(&[(input, 0), (result, 0)], shape(input)[0], false);
-    if groups > 1 {
-        return vec![images, cut(&[(input, 1), (weight, 0), (result, 1)], groups, true)];
-    }
-    let outputs = cut(&[(weight, 0), (result, 1)], shape(weight)[0], false);
-    let inputs = cut(&[(input, 1), (weight, 1)], shape(weight)[1], false);
-    vec![images, outputs, inputs]
-}
-
 /// How the elements of a view follow each other, but for where it begins.
 fn digits(operand: &Operand) -> Digits {
     Digits::new((0..operand.shape.rank()).map(|k| (operand.shape[k], operand.strides[k] as i64)))
@@ -462,7 +390,7 @@ fn shift_index(dispatch: &mut Dispatch, shift: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use volta_ir::op::ConvAttrs;
+    use volta_ir::op::{ConvAttrs, ConvKind};
     use volta_ir::plan::kernel::Slot;
 
     /// A hundred elements a piece.
@@ -541,10 +469,13 @@ mod tests {
             (ConvKind::InputGrad, [y, w, x]),
             (ConvKind::WeightGrad, [x, y, w]),
         ] {
-            assert!(parts(&kernel(NativeOp::Conv(kind, attrs(1)), shapes), 9).len() > 4, "{kind:?}");
+            assert!(
+                parts(&kernel(NativeOp::Conv(kind, Box::new(attrs(1))), shapes), 9).len() > 4,
+                "{kind:?}"
+            );
         }
         let grouped = kernel(
-            NativeOp::Conv(ConvKind::Forward, attrs(4)),
+            NativeOp::Conv(ConvKind::Forward, Box::new(attrs(4))),
             [&[1, 12, 8, 8], &[8, 3, 3, 3], &[1, 8, 8, 8]],
         );
         for part in parts(&grouped, 8) {

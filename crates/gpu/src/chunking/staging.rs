@@ -9,9 +9,9 @@ use crate::kernels::attention;
 use crate::kernels::index::external_sort;
 use std::ops::Range;
 use volta_ir::dtype::DType;
-use volta_ir::op::BinaryOp;
+use volta_ir::op::{BinaryOp, NativeOp};
 use volta_ir::plan::kernel::{
-    Access, Instruction, KernelBody, LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Slot, Step, Store,
+    Access, Instruction, KernelBody, LoopLevel, MapKernel, NativeKernel, Operand, Slot, Step, Store,
 };
 use volta_ir::plan::memory::DeviceLimits;
 use volta_ir::plan::view::Affine;

@@ -8,7 +8,8 @@ use crate::codegen;
 use crate::dispatch::{AbsMax, Memory};
 use std::collections::HashMap;
 use volta_ir::dtype::DType;
-use volta_ir::plan::kernel::{KernelBody, MapKernel, NativeKernel, NativeOp, Operand, Slot};
+use volta_ir::op::NativeOp;
+use volta_ir::plan::kernel::{KernelBody, MapKernel, NativeKernel, Operand, Slot};
 
 /// A matrix with its writer's program, and the lists of its rows' and its columns' largest.
 pub(super) struct AbsMaxMatrix {

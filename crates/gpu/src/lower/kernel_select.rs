@@ -4,7 +4,8 @@ use crate::caps::Caps;
 use crate::dispatch::{AbsMax, Lowered};
 use crate::kernels::{attention, gemm, index};
 use std::fmt;
-use volta_ir::plan::kernel::{NativeKernel, NativeOp};
+use volta_ir::op::NativeOp;
+use volta_ir::plan::kernel::NativeKernel;
 
 /// A variant of a kernel, of several that give the same result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

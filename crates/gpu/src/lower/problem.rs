@@ -2,7 +2,8 @@
 //! its shapes, types and strides.
 
 use std::fmt::Write;
-use volta_ir::plan::kernel::{NativeKernel, NativeOp};
+use volta_ir::op::NativeOp;
+use volta_ir::plan::kernel::NativeKernel;
 
 /// The name of a kernel's problem, which is the same in every run and every plan.
 pub(crate) fn name(kernel: &NativeKernel) -> String {

@@ -3,7 +3,8 @@
 //! and their traffic. What would take too long by itself is several dispatches, each of some of its workgroups.
 
 use crate::caps::AdapterKind;
-use volta_ir::plan::kernel::{Kernel, KernelBody, NativeOp};
+use volta_ir::op::NativeOp;
+use volta_ir::plan::kernel::{Kernel, KernelBody};
 
 /// Milliseconds that a submission may take, as estimated, unless `VOLTA_MAX_DISPATCH_MS` says otherwise.
 const DEFAULT_MAX_DISPATCH_MS: f64 = 500.0;

@@ -2,10 +2,14 @@
 //! autograd's table of derivatives, or none, which [`derivative`] tells.
 
 pub mod attention;
+mod binary;
 pub mod derivative;
 pub mod formula;
+mod native;
 mod unary;
 
+pub use binary::BinaryOp;
+pub use native::{NativeOp, SplitAxis, SplitKind};
 pub use unary::{Domain, Halves, Saved, UnaryOp};
 
 use crate::dtype::Scalar;
@@ -13,35 +17,6 @@ use crate::shape::MAX_RANK;
 use formula::FusedElementwise;
 use std::any::Any;
 use std::sync::Arc;
-
-/// Elementwise ops of two operands of one shape and type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are those of the tensor methods")]
-pub enum BinaryOp {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Max,
-    Min,
-    Mod,
-    Pow,
-    FloorDiv,
-    And,
-    Or,
-    Xor,
-    Lt,
-    Le,
-    Eq,
-    Ne,
-}
-
-impl BinaryOp {
-    /// Whether the result is a truth value.
-    pub const fn compares(self) -> bool {
-        matches!(self, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne)
-    }
-}
 
 /// What must hold of every integer that an [`Op::Assert`] passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -181,41 +156,8 @@ pub enum Op {
         dilation: usize,
     },
 
-    // Contractions.
-    /// (…, M, K) by (…, K, N) with equal batch extents.
-    Matmul,
-    Conv(ConvKind, Box<ConvAttrs>),
-    /// (q, k, v[, mask]) → the output as (batch, queries, heads, width), then the log-sum-exp of every query as (batch,
-    /// heads, queries), flat. In f16 a log-sum-exp is two numbers: a 64th of it, and 2048 times what is lost by that. With a mask one more stands
-    /// beside it: what weights that are computed from it must be multiplied by.
-    Attention {
-        causal: bool,
-        scale: f64,
-    },
-    /// (q, k, v, packed forward result, gradient of the output as (batch, heads, queries, width)[, mask]) → dq, dk and
-    /// dv where [`attention::Place`] says[, then dmask], flat.
-    AttentionGrad {
-        causal: bool,
-        scale: f64,
-    },
-
-    // Indexing.
-    /// (index, values): sums values into zeros of the node's shape; an index outside is dropped.
-    ScatterAdd {
-        axis: u8,
-    },
-    /// The stable order of an axis, as i32 indices.
-    ArgSort {
-        axis: u8,
-        descending: bool,
-    },
-    Cumsum {
-        axis: u8,
-    },
-    /// (index): the first position of a vector of indices that names each place, as i32; -1 where none does.
-    FirstPosition,
-    /// The flat position, in its image, of every window's first maximum, as i32.
-    MaxPoolIndex(Box<PoolAttrs>),
+    /// With a kernel of its own.
+    Native(NativeOp),
 
     // Names for values.
     /// The value of its source, a new leaf for autograd.
@@ -227,31 +169,13 @@ pub enum Op {
 impl Op {
     /// The primitive's name, for reports.
     pub fn name(&self) -> &'static str {
-        use BinaryOp as B;
         match self {
             Op::Data => "data",
             Op::Const(_) => "const",
             Op::Iota { .. } => "iota",
             Op::Random { .. } => "random",
             Op::Unary(op) => op.name(),
-            Op::Binary(op) => match op {
-                B::Add => "add",
-                B::Sub => "sub",
-                B::Mul => "mul",
-                B::Div => "div",
-                B::Max => "max",
-                B::Min => "min",
-                B::Mod => "mod",
-                B::Pow => "pow",
-                B::FloorDiv => "floor_div",
-                B::And => "and",
-                B::Or => "or",
-                B::Xor => "xor",
-                B::Lt => "lt",
-                B::Le => "le",
-                B::Eq => "eq",
-                B::Ne => "ne",
-            },
+            Op::Binary(op) => op.name(),
             Op::Where => "where",
             Op::Cast => "cast",
             Op::FusedElementwise(_) => "formula",
@@ -272,17 +196,7 @@ impl Op {
             Op::Slice(_) => "slice",
             Op::Flip(_) => "flip",
             Op::Windows { .. } => "windows",
-            Op::Matmul => "matmul",
-            Op::Conv(ConvKind::Forward, _) => "conv",
-            Op::Conv(ConvKind::InputGrad, _) => "conv_input_grad",
-            Op::Conv(ConvKind::WeightGrad, _) => "conv_weight_grad",
-            Op::Attention { .. } => "attention",
-            Op::AttentionGrad { .. } => "attention_grad",
-            Op::ScatterAdd { .. } => "scatter_add",
-            Op::ArgSort { .. } => "argsort",
-            Op::Cumsum { .. } => "cumsum",
-            Op::FirstPosition => "first_position",
-            Op::MaxPoolIndex(_) => "max_pool_index",
+            Op::Native(op) => op.name(),
             Op::Alias => "alias",
             Op::Custom(_) => "function",
         }
@@ -314,23 +228,12 @@ impl Op {
 
     /// Whether it is a matrix product or a convolution.
     pub fn is_product(&self) -> bool {
-        matches!(self, Op::Matmul | Op::Conv(..))
+        matches!(self, Op::Native(NativeOp::Matmul | NativeOp::Conv(..)))
     }
 
     /// Whether it has a kernel of its own, that others may at most follow.
     pub fn needs_own_kernel(&self) -> bool {
-        matches!(
-            self,
-            Op::Matmul
-                | Op::Conv(..)
-                | Op::Attention { .. }
-                | Op::AttentionGrad { .. }
-                | Op::ScatterAdd { .. }
-                | Op::ArgSort { .. }
-                | Op::Cumsum { .. }
-                | Op::FirstPosition
-                | Op::MaxPoolIndex(_)
-        )
+        matches!(self, Op::Native(_))
     }
 
     /// Whether it needs no storage to be read: a rule gives its values.
@@ -360,26 +263,15 @@ impl Op {
             Op::Slice(_) => (15, 0),
             Op::Flip(mask) => (16, *mask as u64),
             Op::Windows { axis, .. } => (17, *axis as u64),
-            Op::Matmul => (18, 0),
-            Op::Conv(kind, _) => (19, *kind as u64),
-            Op::Attention { causal, .. } => (20, *causal as u64),
-            Op::AttentionGrad { causal, .. } => (21, *causal as u64),
-            Op::ScatterAdd { axis } => (22, *axis as u64),
-            Op::ArgSort { axis, descending } => (23, *axis as u64 | (*descending as u64) << 8),
-            Op::Cumsum { axis } => (24, *axis as u64),
-            Op::MaxPoolIndex(_) => (25, 0),
+            Op::Native(op) => return op.encode(key),
             Op::Alias | Op::Custom(_) => (26, 0),
             Op::FusedElementwise(formula) => (27, formula.id),
-            Op::FirstPosition => (28, 0),
             Op::Assert(Assertion::InBounds { .. }) => (29, 0),
             Op::Assert(Assertion::NonZero) => (30, 0),
         };
         key.push(tag | detail << 8);
         let pairs = |key: &mut Vec<u64>, pairs: &[(usize, usize)]| {
             key.extend(pairs.iter().flat_map(|p| [p.0 as u64, p.1 as u64]));
-        };
-        let fields = |key: &mut Vec<u64>, fields: &[[usize; 2]]| {
-            key.extend(fields.iter().flatten().map(|&x| x as u64));
         };
         match self {
             Op::Pad { pads, fill } => {
@@ -388,10 +280,7 @@ impl Op {
                 pairs(key, pads);
             }
             Op::Slice(parts) => pairs(key, parts),
-            Op::Windows { step, dilation, .. } => fields(key, &[[*step, *dilation]]),
-            Op::Conv(_, a) => fields(key, &[a.stride, a.padding, a.dilation, [a.groups, 0]]),
-            Op::MaxPoolIndex(a) => fields(key, &[a.kernel, a.stride, a.padding, a.dilation]),
-            Op::Attention { scale, .. } | Op::AttentionGrad { scale, .. } => key.push(scale.to_bits()),
+            Op::Windows { step, dilation, .. } => key.extend([*step as u64, *dilation as u64]),
             Op::Assert(Assertion::InBounds { extent }) => key.push(*extent as u64),
             _ => {}
         }

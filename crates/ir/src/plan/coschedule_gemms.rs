@@ -2,9 +2,9 @@
 //! that have time wait for others of their kind.
 
 use super::fuse::{Body, Fusion};
-use super::kernel::NativeOp;
 use super::schedule::SMALL_KERNEL_ITERATIONS;
 use crate::dtype::DType;
+use crate::op::NativeOp;
 use std::collections::HashMap;
 
 /// Results that are few.

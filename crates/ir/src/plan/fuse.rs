@@ -4,13 +4,13 @@
 use super::bindings::{self, LONG_ROW};
 use super::dependencies::Dependencies;
 use super::graph::PlanGraph;
-use super::kernel::{LoopLevel, MapKernel, NativeKernel, NativeOp, Operand, Step};
+use super::kernel::{LoopLevel, MapKernel, NativeKernel, Operand, Step};
 use super::lower_loops::{Builder, Domain, operand};
 use super::materialize::Materialized;
 use super::memory::DeviceLimits;
 use super::programs;
 use super::view::Affine;
-use crate::op::Op;
+use crate::op::{NativeOp, Op};
 use crate::shape::Shape;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -100,20 +100,8 @@ impl<'a> Fusion<'a> {
 
     fn add_native(&mut self, n: usize) {
         let node = &self.graph.nodes[n];
-        let op = match &node.op {
-            Op::Matmul => NativeOp::Matmul,
-            Op::Conv(kind, attrs) => NativeOp::Conv(*kind, **attrs),
-            Op::Attention { causal, scale } => NativeOp::Attention { causal: *causal, scale: *scale },
-            Op::AttentionGrad { causal, scale } => NativeOp::AttentionGrad { causal: *causal, scale: *scale },
-            Op::ScatterAdd { axis } => NativeOp::ScatterAdd { axis: *axis as usize },
-            Op::ArgSort { axis, descending } => {
-                NativeOp::ArgSort { axis: *axis as usize, descending: *descending, sorted: 1 }
-            }
-            Op::Cumsum { axis } => NativeOp::Cumsum { axis: *axis as usize },
-            Op::FirstPosition => NativeOp::FirstPosition,
-            Op::MaxPoolIndex(attrs) => NativeOp::MaxPoolIndex(**attrs),
-            op => unreachable!("{} does not stand alone", op.name()),
-        };
+        let Op::Native(op) = &node.op else { unreachable!("{} does not stand alone", node.op.name()) };
+        let op = op.clone();
         let read = |&s: &usize| {
             operand(self.graph, &self.stored, s).expect("operands of special kernels are stored")
         };

@@ -4,8 +4,9 @@
 use super::view::{Affine, Check};
 use crate::call::Origin;
 use crate::dtype::{DType, Scalar};
-use crate::op::{Assertion, BinaryOp, ConvAttrs, ConvKind, PoolAttrs, RandomKind, ReduceOp, UnaryOp};
+use crate::op::{Assertion, BinaryOp, NativeOp, RandomKind, ReduceOp, SplitAxis, UnaryOp};
 use crate::shape::Shape;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A place in memory: an input, an output or a piece of the plan's own arena.
@@ -118,7 +119,7 @@ impl Step {
     }
 
     /// The values it needs.
-    pub fn operands(&self) -> smallvec::SmallVec<[Value; 3]> {
+    pub fn operands(&self) -> SmallVec<[Value; 3]> {
         match self {
             Step::Unary(_, a)
             | Step::Cast(a)
@@ -133,7 +134,7 @@ impl Step {
         }
     }
 
-    pub fn operands_mut(&mut self) -> smallvec::SmallVec<[&mut Value; 3]> {
+    pub fn operands_mut(&mut self) -> SmallVec<[&mut Value; 3]> {
         match self {
             Step::Unary(_, a)
             | Step::Cast(a)
@@ -335,36 +336,7 @@ impl Operand {
     }
 }
 
-/// The kinds of kernels that are not generated from loops.
-#[derive(Clone, Debug, PartialEq)]
-pub enum NativeOp {
-    Matmul,
-    Conv(ConvKind, ConvAttrs),
-    Attention {
-        causal: bool,
-        scale: f64,
-    },
-    AttentionGrad {
-        causal: bool,
-        scale: f64,
-    },
-    ScatterAdd {
-        axis: usize,
-    },
-    /// Every `sorted` elements of a line are in the order that is asked for already: at least one.
-    ArgSort {
-        axis: usize,
-        descending: bool,
-        sorted: usize,
-    },
-    Cumsum {
-        axis: usize,
-    },
-    FirstPosition,
-    MaxPoolIndex(PoolAttrs),
-}
-
-/// One of these with its operands, elementwise work on what it reads, and on its result while it is hot.
+/// A primitive with its operands, elementwise work on what it reads, and on its result while it is hot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NativeKernel {
     pub op: NativeOp,
@@ -387,6 +359,20 @@ impl NativeKernel {
     /// The program of an operand that is not in memory.
     pub fn prologue(&self, operand: usize) -> Option<&MapKernel> {
         self.prologues.iter().find(|p| p.operand == operand).map(|p| &p.map)
+    }
+
+    /// Additions and multiplications, without what comes before and after it.
+    pub fn flops(&self) -> u64 {
+        self.op.flops(&self.operand_shapes(), &self.output.shape)
+    }
+
+    /// The axes it can be split along.
+    pub fn split_axes(&self) -> Vec<SplitAxis> {
+        self.op.split_axes(&self.operand_shapes(), &self.output.shape)
+    }
+
+    fn operand_shapes(&self) -> SmallVec<[Shape; 6]> {
+        self.operands.iter().map(|operand| operand.shape).collect()
     }
 
     /// The slots that it reads for its operands.
@@ -487,23 +473,5 @@ impl Kernel {
             slots.push(s.output.slot);
         }
         slots
-    }
-}
-
-impl NativeOp {
-    pub fn name(&self) -> &'static str {
-        match self {
-            NativeOp::Matmul => "matmul",
-            NativeOp::Conv(ConvKind::Forward, _) => "conv",
-            NativeOp::Conv(ConvKind::InputGrad, _) => "conv input grad",
-            NativeOp::Conv(ConvKind::WeightGrad, _) => "conv weight grad",
-            NativeOp::Attention { .. } => "attention",
-            NativeOp::AttentionGrad { .. } => "attention grad",
-            NativeOp::ScatterAdd { .. } => "scatter add",
-            NativeOp::ArgSort { .. } => "argsort",
-            NativeOp::Cumsum { .. } => "cumsum",
-            NativeOp::FirstPosition => "first position",
-            NativeOp::MaxPoolIndex(_) => "max pool index",
-        }
     }
 }

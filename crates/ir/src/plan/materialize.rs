@@ -68,12 +68,7 @@ pub fn choose(graph: &PlanGraph, fuse: bool, most_slots: usize) -> Materialized 
 fn require_operands(graph: &PlanGraph, stored: &mut [bool], n: usize) {
     for (k, &s) in graph.nodes[n].sources.iter().enumerate() {
         let s = graph.resolve(s);
-        // Convolutions read whole images; attention's gradient reads a packed result.
-        let in_order = match graph.nodes[n].op {
-            Op::Conv(..) => true,
-            Op::AttentionGrad { .. } => k == 3,
-            _ => false,
-        };
+        let in_order = matches!(&graph.nodes[n].op, Op::Native(op) if op.needs_contiguous(k));
         loop {
             match operand(graph, stored, s) {
                 Err(first) => stored[first] = true,

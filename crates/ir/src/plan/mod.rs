@@ -37,7 +37,7 @@ use crate::op::Op;
 use assertion::Sites;
 use fuse::{Body, Fusion};
 use graph::PlanGraph;
-use kernel::{FusedOp, Kernel, KernelBody, LoopLevel, MapKernel, NativeKernel, NativeOp, Step};
+use kernel::{FusedOp, Kernel, KernelBody, LoopLevel, MapKernel, Step};
 use memory::{DeviceLimits, Layout, Place};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ fn describe(graph: &PlanGraph, body: KernelBody, members: &[usize], outputs: &[u
     kernel.bytes_written = bytes(outputs.to_vec());
     kernel.flops = kernel.maps().map(map_flops).sum();
     if let KernelBody::Native(s) = &kernel.body {
-        kernel.flops += special_flops(s);
+        kernel.flops += s.flops();
     }
     kernel.label = label(&kernel);
     kernel
@@ -188,29 +188,6 @@ fn map_flops(map: &MapKernel) -> u64 {
         _ => 0,
     };
     map.code.iter().map(count).sum()
-}
-
-fn special_flops(s: &NativeKernel) -> u64 {
-    let out = s.output.shape.numel() as u64;
-    match s.op {
-        NativeOp::Matmul => {
-            let shape = s.operands[0].shape;
-            2 * out * shape[shape.rank() - 1] as u64
-        }
-        NativeOp::Conv(kind, _) => {
-            // Every output element is a sum over the channels of a group and the window.
-            let (_, weight, output) = kind.roles(s.operands[0].shape, s.operands[1].shape, s.output.shape);
-            2 * (output.numel() * weight[1..].iter().product::<usize>()) as u64
-        }
-        NativeOp::Attention { causal, .. } | NativeOp::AttentionGrad { causal, .. } => {
-            let (q, k, v) = (s.operands[0].shape, s.operands[1].shape, s.operands[2].shape);
-            let scores = (q[0] * q[1] * q[2] * k[2]) as u64;
-            let products = if matches!(s.op, NativeOp::Attention { .. }) { [1, 1] } else { [3, 2] };
-            let full = 2 * scores * (products[0] * q[3] as u64 + products[1] * v[3] as u64);
-            if causal { full / 2 } else { full }
-        }
-        _ => s.operands.iter().map(|o| o.shape.numel() as u64).max().unwrap_or(0),
-    }
 }
 
 /// The user's own words for it: the ops that were called, in order, without repetition.

@@ -2,9 +2,9 @@
 //! one product to read, becomes part of that product.
 
 use super::fuse::{Body, Fusion, distinct, row_major};
-use super::kernel::{Instruction, MapKernel, NativeKernel, NativeOp, Operand, Prologue, Step};
+use super::kernel::{Instruction, MapKernel, NativeKernel, Operand, Prologue, Step};
 use crate::dtype::DType;
-use crate::op::{BinaryOp, UnaryOp};
+use crate::op::{BinaryOp, NativeOp, UnaryOp};
 
 /// Instructions of a program, besides reading: a product computes an element again for every tile that reads it.
 const MOST_CODE: usize = 4;

@@ -4,8 +4,9 @@
 
 use super::coschedule_gemms::UnderfilledGemms;
 use super::fuse::{Body, Fusion};
-use super::kernel::{MapKernel, NativeKernel, NativeOp, Operand, Step};
+use super::kernel::{MapKernel, NativeKernel, Operand, Step};
 use crate::dtype::DType;
+use crate::op::NativeOp;
 use std::collections::BTreeSet;
 
 /// Bytes that a kernel reads and writes at most if a device has room for others beside it, and iterations of its loops.

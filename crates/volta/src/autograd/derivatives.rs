@@ -5,7 +5,7 @@ use super::function::Custom;
 use crate::default_device::with_device;
 use crate::error::Result;
 use crate::graph::Node;
-use crate::op::{BinaryOp as B, ConvKind, Op, ReduceOp, UnaryOp as U};
+use crate::op::{BinaryOp as B, ConvKind, NativeOp as N, Op, ReduceOp, UnaryOp as U};
 use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -110,7 +110,7 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
         }
 
         // A transposed operand's gradient is made transposed, so that it comes out as the operand is stored.
-        Op::Matmul => two(
+        Op::Native(N::Matmul) => two(
             &|| match is_transposed(x(0)) {
                 true => x(1).matmul_primitive(&g.try_t()?)?.try_t(),
                 false => g.matmul_primitive(&x(1).try_t()?),
@@ -120,7 +120,7 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
                 false => x(0).try_t()?.matmul_primitive(g),
             },
         ),
-        Op::Conv(kind, attrs) => {
+        Op::Native(N::Conv(kind, attrs)) => {
             let conv = |kind, a: &Tensor, b: &Tensor, like: &Tensor| {
                 Tensor::conv_primitive(kind, a, b, **attrs, like.shape())
             };
@@ -136,10 +136,10 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
                 }),
             }
         }
-        Op::Attention { causal, scale } => {
+        Op::Native(N::Attention { causal, scale }) => {
             crate::tensor::attention::gradients(d.sources, y, g, *causal, *scale)
         }
-        Op::AttentionGrad { causal, scale } => {
+        Op::Native(N::AttentionGrad { causal, scale }) => {
             crate::tensor::attention::second_gradients(d.sources, g, *causal, *scale)
         }
 
@@ -155,13 +155,13 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
             };
             Ok(smallvec![Some(table), None])
         }
-        Op::ScatterAdd { axis } => {
-            let (axis, index) = (*axis as usize, &x(0).without_assertions()?);
+        Op::Native(N::ScatterAdd { axis }) => {
+            let (axis, index) = (*axis, &x(0).without_assertions()?);
             // What was dropped has no gradient.
             let kept = index.in_bounds_mask(g.shape()[axis])?;
             Ok(smallvec![None, Some(kept.try_where_(g.gather_primitive(axis, index)?, 0.0)?)])
         }
-        Op::Cumsum { axis } => {
+        Op::Native(N::Cumsum { axis }) => {
             let axis = *axis as isize;
             one(g.try_flip(axis)?.try_cumsum(axis)?.try_flip(axis))
         }
@@ -181,9 +181,7 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
         | Op::Random { .. }
         | Op::Assert(_)
         | Op::ArgReduce { .. }
-        | Op::ArgSort { .. }
-        | Op::FirstPosition
-        | Op::MaxPoolIndex(_)
+        | Op::Native(N::ArgSort { .. } | N::FirstPosition | N::MaxPoolIndex(_))
         | Op::Alias => Ok(d.sources.iter().map(|_| None).collect()),
     }
 }

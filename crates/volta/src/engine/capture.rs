@@ -4,7 +4,7 @@ use super::check_values;
 use crate::call::Origin;
 use crate::error::Result;
 use crate::graph::{Node, Sources, Storage};
-use crate::op::{BinaryOp, Op};
+use crate::op::{BinaryOp, NativeOp, Op};
 use crate::plan::executor::Argument;
 use crate::plan::graph::{PlanGraph, PlanNode};
 use smallvec::{SmallVec, smallvec};
@@ -188,9 +188,10 @@ impl Capture {
         let source =
             |n: usize, k: usize| self.sources[n].get(k).map(|&s| self.origin_of(s as usize, Op::is_movement));
         let found = source(n, 1).filter(|&found| matches!(self.nodes[found].op, Op::Gather { .. }))?;
-        let sums = source(found, 0).filter(|&sums| matches!(self.nodes[sums].op, Op::ScatterAdd { .. }))?;
+        let sums = source(found, 0)
+            .filter(|&sums| matches!(self.nodes[sums].op, Op::Native(NativeOp::ScatterAdd { .. })))?;
         let firsts = source(source(found, 1)?, 0)?;
-        matches!(self.nodes[firsts].op, Op::FirstPosition).then(|| smallvec![sums, firsts])
+        matches!(self.nodes[firsts].op, Op::Native(NativeOp::FirstPosition)).then(|| smallvec![sums, firsts])
     }
 
     /// What `n` is but for its type and factors that are the same everywhere and are made of what is there already, and

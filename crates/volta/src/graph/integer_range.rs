@@ -5,7 +5,7 @@
 
 use super::Node;
 use crate::dtype::{DType, Scalar};
-use crate::op::{BinaryOp as B, Op, RandomKind, ReduceOp, UnaryOp as U};
+use crate::op::{BinaryOp as B, NativeOp as N, Op, RandomKind, ReduceOp, UnaryOp as U};
 use crate::shape::Shape;
 use std::sync::Arc;
 
@@ -135,10 +135,9 @@ impl IntegerRange {
         // Conditions and positions decide which numbers are taken, and not what they are.
         let values = match op {
             Op::Gather { .. } => &sources[..1],
-            Op::Where | Op::ScatterAdd { .. } => &sources[1..],
-            Op::ArgReduce { .. } | Op::ArgSort { .. } | Op::FirstPosition | Op::MaxPoolIndex(_) => {
-                return None;
-            }
+            Op::Where | Op::Native(N::ScatterAdd { .. }) => &sources[1..],
+            Op::ArgReduce { .. } => return None,
+            Op::Native(op) if op.gives_positions() => return None,
             _ => &sources[..op.value_sources(sources.len())],
         };
         let is_wide = values.iter().any(|s| s.wide_range.get().is_some());
@@ -167,7 +166,8 @@ fn made_by(op: &Op, sources: &[Arc<Node>], shape: Shape, deepest: usize) -> Opti
     let fewer = || sources.first().map(|source| source.shape.numel() / shape.numel().max(1));
     Some(match op {
         Op::Const(number @ (Scalar::Int(_) | Scalar::Bool(_))) => IntegerRange::number(number.to_i64()),
-        Op::Iota { axis } | Op::ArgSort { axis, .. } => IntegerRange::places(shape[*axis as usize]),
+        Op::Iota { axis } => IntegerRange::places(shape[*axis as usize]),
+        Op::Native(N::ArgSort { axis, .. }) => IntegerRange::places(shape[*axis]),
         Op::ArgReduce { .. } => IntegerRange::places(fewer()?),
         Op::Random { kind: RandomKind::Bits, .. } => IntegerRange::new(0, i32::MAX.into()),
         Op::Cast if sources.first()?.dtype.is_float() => return None,
@@ -184,9 +184,9 @@ fn made_by(op: &Op, sources: &[Arc<Node>], shape: Shape, deepest: usize) -> Opti
         Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, .. } => source(0)?,
         Op::Reduce { op: ReduceOp::Sum, .. } => source(0)?.times(fewer()?),
         Op::Reduce { op: ReduceOp::Prod, .. } => source(0)?.power(fewer()? as i128),
-        Op::Cumsum { axis } => source(0)?.times(shape[*axis as usize]),
-        Op::ScatterAdd { axis } => source(1)?.times(sources.get(1)?.shape[*axis as usize]),
-        Op::Matmul => source(0)?.mul(source(1)?).times(sources[0].shape.size(-1)),
+        Op::Native(N::Cumsum { axis }) => source(0)?.times(shape[*axis]),
+        Op::Native(N::ScatterAdd { axis }) => source(1)?.times(sources.get(1)?.shape[*axis]),
+        Op::Native(N::Matmul) => source(0)?.mul(source(1)?).times(sources[0].shape.size(-1)),
         op if op.is_movement() || op.is_alias() => source(0)?,
         _ => return None,
     })

@@ -8,8 +8,8 @@ use crate::autograd::{self, BackwardOptions};
 use crate::default_device::with_device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::op::Op;
 use crate::op::attention::Place;
+use crate::op::{NativeOp, Op};
 use crate::shape::Shape;
 use volta_derive::op;
 
@@ -92,7 +92,8 @@ fn flash(
     let (dtype, each) = kept_as(q.dtype(), mask.is_some());
     let count = e.heads() * e.queries * (e.value_width + each);
     let sources: Vec<&Tensor> = [q, k, v].into_iter().chain(mask).collect();
-    let packed = record(Op::Attention { causal, scale }, &sources, Shape::new(&[count])?, dtype)?;
+    let packed =
+        record(Op::Native(NativeOp::Attention { causal, scale }), &sources, Shape::new(&[count])?, dtype)?;
     e.result(&packed)
 }
 
@@ -118,7 +119,12 @@ pub(crate) fn gradients(
     let all: Vec<&Tensor> = [q, k, v, packed, &g].into_iter().chain(mask).collect();
     // The mask's gradient is as wide as the mask.
     let dtype = if mask_count > 0 { q.dtype().wide() } else { kept_as(q.dtype(), false).0 };
-    let flat = record(Op::AttentionGrad { causal, scale }, &all, Shape::new(&[behind + mask_count])?, dtype)?;
+    let flat = record(
+        Op::Native(NativeOp::AttentionGrad { causal, scale }),
+        &all,
+        Shape::new(&[behind + mask_count])?,
+        dtype,
+    )?;
     let mut out = Gradients::new();
     for place in &places {
         out.push(Some(gradient_at(&flat, place)?.cast(q.dtype())?));

@@ -3,7 +3,7 @@
 use super::Tensor;
 use super::record::record;
 use crate::error::{Result, bail};
-use crate::op::{ConvAttrs, ConvKind, Op};
+use crate::op::{ConvAttrs, ConvKind, NativeOp, Op};
 use crate::shape::Shape;
 use volta_derive::op;
 
@@ -58,7 +58,7 @@ impl Tensor {
         attrs: ConvAttrs,
         shape: Shape,
     ) -> Result<Tensor> {
-        record(Op::Conv(kind, Box::new(attrs)), &[a, b], shape, a.dtype())
+        record(Op::Native(NativeOp::Conv(kind, Box::new(attrs))), &[a, b], shape, a.dtype())
     }
 
     fn check_conv(&self, weight: &Tensor, rank: usize) -> Result<()> {

@@ -140,8 +140,7 @@ fn binary(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
 /// Whether a number that meets halves is not made one of them: it may lie out of their range where the result does not. What
 /// is picked or compared is one of theirs.
 fn widens(dtype: DType, op: BinaryOp) -> bool {
-    use BinaryOp as B;
-    dtype.is_half() && matches!(op, B::Add | B::Sub | B::Mul | B::Div | B::Mod | B::Pow | B::FloorDiv)
+    dtype.is_half() && op.halves() == Halves::Widened
 }
 
 impl Tensor {

@@ -5,7 +5,7 @@ use super::autocast::autocast_dtype;
 use super::record::record;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::op::Op;
+use crate::op::{NativeOp, Op};
 use crate::shape::Shape;
 use volta_derive::op;
 
@@ -45,7 +45,7 @@ impl Tensor {
 
     /// Sums `self` into zeros of `shape` at `index` along `axis`.
     pub(crate) fn scatter_primitive(&self, axis: usize, index: &Tensor, shape: Shape) -> Result<Tensor> {
-        record(Op::ScatterAdd { axis: axis as u8 }, &[index, self], shape, self.dtype())
+        record(Op::Native(NativeOp::ScatterAdd { axis }), &[index, self], shape, self.dtype())
     }
 
     /// The same where `rows`, a column, names whole rows of `shape`, and only few of them: their sums, and who looks for a row
@@ -60,7 +60,7 @@ impl Tensor {
         };
         let rows = rows.reshape_to(Shape::of(&[count]))?;
         let rows = rows.cast(rows.dtype().of_positions())?;
-        let firsts = record(Op::FirstPosition, &[&rows], Shape::of(&[extent]), DType::I32)?;
+        let firsts = record(Op::Native(NativeOp::FirstPosition), &[&rows], Shape::of(&[extent]), DType::I32)?;
         // A row is summed where it is named first; one outside, nowhere.
         let places = rows.in_bounds_mask(extent)?.try_where_(firsts.gather_primitive(0, &rows)?, -1)?;
         let places = places.reshape_to(column(count))?.expand_to(self.shape())?;
@@ -232,7 +232,8 @@ impl Tensor {
         if self.rank() == 0 {
             return Ok(self.constant(0, self.shape(), DType::I32));
         }
-        record(Op::ArgSort { axis: k as u8, descending }, &[self], self.shape(), DType::I32)
+        let sort = NativeOp::ArgSort { axis: k, descending, sorted: 1 };
+        record(Op::Native(sort), &[self], self.shape(), DType::I32)
     }
 
     /// The running sum along an axis; integers are summed as i64.
@@ -243,7 +244,7 @@ impl Tensor {
         if x.rank() == 0 {
             return Ok(x);
         }
-        record(Op::Cumsum { axis: k as u8 }, &[&x], x.shape(), x.dtype())
+        record(Op::Native(NativeOp::Cumsum { axis: k }), &[&x], x.shape(), x.dtype())
     }
 }
 

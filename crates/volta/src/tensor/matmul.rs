@@ -3,7 +3,7 @@
 use super::Tensor;
 use super::record::record;
 use crate::error::{Result, bail};
-use crate::op::Op;
+use crate::op::{NativeOp, Op};
 use crate::shape::Shape;
 use volta_derive::op;
 
@@ -13,7 +13,7 @@ impl Tensor {
         let (a, b) = (self.shape(), other.shape());
         let mut extents = a.to_vec();
         *extents.last_mut().expect("a matrix") = b[b.rank() - 1];
-        record(Op::Matmul, &[self, other], Shape::new(&extents)?, self.dtype())
+        record(Op::Native(NativeOp::Matmul), &[self, other], Shape::new(&extents)?, self.dtype())
     }
 }
 

@@ -5,7 +5,7 @@ use super::band::{Band, Weights};
 use super::record::record;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::op::{Op, PoolAttrs};
+use crate::op::{NativeOp, Op, PoolAttrs};
 use crate::shape::Shape;
 use volta_derive::op;
 
@@ -161,7 +161,7 @@ fn max_positions(x: &Tensor, kernel: [usize; 2], options: &PoolOptions) -> Resul
     let [h, w] = [0, 1].map(|k| (before[k], before[k] + layout.short[k]));
     let x = x.pad_with(&[(0, 0), (0, 0), h, w], f64::NEG_INFINITY.into())?;
     let shape = Shape::of(&[s[0], s[1], layout.out[0], layout.out[1]]);
-    let index = record(Op::MaxPoolIndex(Box::new(layout.attrs)), &[&x], shape, DType::I32)?;
+    let index = record(Op::Native(NativeOp::MaxPoolIndex(Box::new(layout.attrs))), &[&x], shape, DType::I32)?;
     Ok((index, x))
 }
 

@@ -33,7 +33,8 @@ use problem::Problem;
 use std::ops::Range;
 use tiling::Tiling;
 pub(crate) use variant::Variant;
-use volta_ir::plan::kernel::{NativeKernel, NativeOp};
+use volta_ir::op::NativeOp;
+use volta_ir::plan::kernel::NativeKernel;
 
 /// Queries of which all that keys need is soon found.
 const FEW_QUERIES: usize = 256;

@@ -32,7 +32,8 @@ use crate::caps::Caps;
 use crate::dispatch::{AbsMax, Lowered};
 use product::Product;
 pub(crate) use variant::Variant;
-use volta_ir::plan::kernel::{NativeKernel, NativeOp};
+use volta_ir::op::NativeOp;
+use volta_ir::plan::kernel::NativeKernel;
 pub(crate) use wgsl::Digits;
 
 /// The variants of a matrix product or a convolution.

@@ -7,8 +7,8 @@ use super::{Variant, variants_beside};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, Lowered, Memory};
 use volta_ir::dtype::DType;
-use volta_ir::op::{ConvAttrs, ConvKind};
-use volta_ir::plan::kernel::{NativeKernel, NativeOp, Operand};
+use volta_ir::op::{ConvAttrs, ConvKind, NativeOp};
+use volta_ir::plan::kernel::{NativeKernel, Operand};
 use volta_ir::shape::Shape;
 
 /// As the variant that is chosen.
@@ -50,7 +50,7 @@ fn conv(
     };
     let attrs = ConvAttrs { stride: [stride; 2], padding: [padding; 2], dilation: [1; 2], groups };
     NativeKernel {
-        op: NativeOp::Conv(kind, attrs),
+        op: NativeOp::Conv(kind, Box::new(attrs)),
         operands: vec![contiguous(0, dtype, &a), contiguous(1, dtype, &b)],
         output: contiguous(2, dtype, &c),
         prologues: vec![],

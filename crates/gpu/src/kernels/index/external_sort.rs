@@ -8,9 +8,8 @@ use crate::chunking::loops::CHUNK_ALIGNMENT;
 use crate::chunking::staging::{KernelSequence, copied, written};
 use std::ops::Range;
 use volta_ir::dtype::DType;
-use volta_ir::plan::kernel::{
-    Access, Instruction, KernelBody, LoopLevel, NativeKernel, NativeOp, Operand, Slot, Step,
-};
+use volta_ir::op::NativeOp;
+use volta_ir::plan::kernel::{Access, Instruction, KernelBody, LoopLevel, NativeKernel, Operand, Slot, Step};
 use volta_ir::plan::memory::DeviceLimits;
 use volta_ir::plan::view::Affine;
 use volta_ir::shape::Shape;

@@ -7,12 +7,12 @@ use crate::dispatch::Lowered;
 use volta_ir::op::PoolAttrs;
 use volta_ir::plan::kernel::NativeKernel;
 
-pub(super) fn lower(kernel: &NativeKernel, attrs: PoolAttrs) -> Lowered {
+pub(super) fn lower(kernel: &NativeKernel, attrs: &PoolAttrs) -> Lowered {
     let (x, out) = (&kernel.operands[0], &kernel.output.shape);
     let order = Number::of(x.dtype).order();
     let [s0, s1, s2, s3] = [0, 1, 2, 3].map(|k| literal(x.strides[k]));
     let (channels, out_height, out_width) = (out[1], out[2], out[3]);
-    let [rows, columns] = [0, 1].map(|k| inside(&attrs, k, x.shape[2 + k]));
+    let [rows, columns] = [0, 1].map(|k| inside(attrs, k, x.shape[2 + k]));
     let (width, key, lowest, offset) = (x.shape[3], order.name, order.lowest, literal(x.offset));
     let [dy, dx] = attrs.dilation;
     let statements = format!(

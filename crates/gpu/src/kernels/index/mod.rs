@@ -20,7 +20,8 @@ mod workgroup;
 
 use crate::caps::Caps;
 use crate::dispatch::Lowered;
-use volta_ir::plan::kernel::{NativeKernel, NativeOp};
+use volta_ir::op::NativeOp;
+use volta_ir::plan::kernel::NativeKernel;
 
 /// The dispatches of one of these kernels; none where the output has no elements.
 pub(crate) fn lower(kernel: &NativeKernel, caps: &Caps) -> Lowered {
@@ -32,7 +33,7 @@ pub(crate) fn lower(kernel: &NativeKernel, caps: &Caps) -> Lowered {
         NativeOp::ArgSort { axis, descending, sorted } => argsort::lower(kernel, axis, descending, sorted),
         NativeOp::Cumsum { axis } => cumsum::lower(kernel, axis),
         NativeOp::FirstPosition => first_position::lower(kernel),
-        NativeOp::MaxPoolIndex(attrs) => max_pool::lower(kernel, attrs),
+        NativeOp::MaxPoolIndex(ref attrs) => max_pool::lower(kernel, attrs),
         ref other => unreachable!("{} is no kernel of indices", other.name()),
     }
 }
