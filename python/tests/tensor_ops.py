@@ -45,6 +45,7 @@ UNARY = {
     "tanh": (jnp.tanh, WIDE),
     "sigmoid": (jax.nn.sigmoid, WIDE),
     "erf": (jax.lax.erf, WIDE),
+    "erfc": (jax.lax.erfc, WIDE),
     "sign": (jnp.sign, WIDE),
     "floor": (jnp.floor, WIDE),
     "ceil": (jnp.ceil, WIDE),

@@ -7,7 +7,7 @@ from ._volta import Tensor, cat
 # Methods that PyTorch has as functions as well.
 _METHODS = """
 abs add all allclose amax amin any argmax argmin argsort bmm broadcast_to ceil chunk clamp clone cos
-cosine_similarity cumprod cumsum detach diff div dot elu eq equal erf exp exp2 expm1 expand_as flatten flip floor
+cosine_similarity cumprod cumsum detach diff div dot elu eq equal erf erfc exp exp2 expm1 expand_as flatten flip floor
 floor_divide gather ge gelu gt hardsigmoid hardswish hardtanh index_add index_select isclose isfinite isinf isnan leaky_relu le
 log log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsigmoid logsumexp lt masked_fill
 masked_select matmul max maximum mean median min minimum mish mm movedim mul mv narrow ne neg nonzero norm normalize

@@ -119,6 +119,9 @@ def equal(input: Tensor, other: Tensor) -> builtins.bool:
 def erf(input: Tensor) -> Tensor:
     """The Gauss error function."""
 
+def erfc(input: Tensor) -> Tensor:
+    """1 - erf(x), exact where that is small."""
+
 def exp(input: Tensor) -> Tensor:
     """e to the power of x."""
 

@@ -272,6 +272,12 @@ class Tensor:
     def erf_(self) -> Tensor:
         """`erf` in place."""
 
+    def erfc(self) -> Tensor:
+        """1 - erf(x), exact where that is small."""
+
+    def erfc_(self) -> Tensor:
+        """`erfc` in place."""
+
     def exp(self) -> Tensor:
         """e to the power of x."""
 

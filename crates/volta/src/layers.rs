@@ -39,7 +39,9 @@ const CRATES: [(&str, &[Layer]); 4] = [
             (false, &["caps", "dispatch"]),
             (false, &["codegen"]),
             // A plan as shaders: needs no device.
-            (true, &["chunking", "kernels", "lower"]),
+            (false, &["kernels"]),
+            (false, &["chunking"]),
+            (false, &["lower"]),
             // Shaders and memory on a device, which keeps what belongs to it.
             (true, &["device", "memory", "runtime", "tune"]),
             (false, &["raw"]),

@@ -66,6 +66,8 @@ unary! {
     sigmoid sigmoid_ = try_sigmoid;
     /// The Gauss error function.
     erf erf_ = try_erf;
+    /// 1 - erf(x), exact where that is small.
+    erfc erfc_ = try_erfc;
     /// -1, 0 or 1; of NaN it is 0.
     sign sign_ = try_sign;
     /// The next integer below.

@@ -30,7 +30,7 @@ fn sigmoid(x: f64) -> f64 {
 type Case = (UnaryOp, fn(f64) -> f64, f64);
 
 /// Each function with its f64 reference and the largest error allowed.
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
     (Exp, f64::exp, 1.1),
     (Expm1, f64::exp_m1, 1.6),
     (Exp2, f64::exp2, 1.3),
@@ -42,6 +42,7 @@ const CASES: [Case; 12] = [
     (Tanh, f64::tanh, 3.0),
     (Sigmoid, sigmoid, 3.0),
     (Erf, erf::erf64, 2.5),
+    (Erfc, erf::erfc64, 6.0),
     (Rsqrt, |x| 1.0 / x.sqrt(), 1.6),
 ];
 
@@ -154,6 +155,7 @@ fn special_values() {
             Erf,
             &[(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (LEAST, LEAST), (-5.0, -1.0)],
         ),
+        (Erfc, &[(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (NAN, NAN), (-5.0, 2.0), (11.0, 0.0)]),
         (Relu, &[(-0.0, 0.0), (NAN, NAN), (-INF, 0.0), (3.0, 3.0), (INF, INF)]),
         (Sign, &[(NAN, 0.0), (-0.0, 0.0), (0.0, 0.0), (-7.0, -1.0), (INF, 1.0)]),
         (Round, &[(0.5, 0.0), (1.5, 2.0), (2.5, 2.0), (-0.5, -0.0), (-1.5, -2.0), (NAN, NAN), (1e30, 1e30)]),
@@ -197,8 +199,8 @@ fn levels_agree() {
     let x: Vec<f32> = (0..=u32::MAX).step_by(1_000_003).map(f32::from_bits).collect();
     // Exp and Sigmoid are fused where the level can: `errors_are_bounded` holds them on each.
     let all = [
-        Neg, Recip, Sqrt, Rsqrt, Expm1, Log, Log1p, Exp2, Log2, Sin, Cos, Tanh, Relu, Erf, Abs, Sign, Floor,
-        Ceil, Round, Trunc,
+        Neg, Recip, Sqrt, Rsqrt, Expm1, Log, Log1p, Exp2, Log2, Sin, Cos, Tanh, Relu, Erf, Erfc, Abs, Sign,
+        Floor, Ceil, Round, Trunc,
     ];
     for op in all {
         assert_levels_agree(|| {

@@ -1,10 +1,13 @@
-//! The error function on one lane, f32 (vectorises) and f64.
+//! The error function and its complement on one lane, f32 (vectorises) and f64.
 //!
 //! f32: up to 0.92, x + x P(x^2) with P to 2^-26; beyond, 1 - 2^g(x) with g a fit to log2 erfc(x)
 //! weighted by erfc, 2^-29 of the result. f64: up to 1, x P(x^2) to 2^-57; beyond, 1 - e^(-x^2) R(t)
-//! with t = (x - 2) / (x + 2), to 2^-60. All are minimax fits (Remez exchange).
+//! with t = (x - 2) / (x + 2), to 2^-60.
+//!
+//! The complement is e^(-x^2) R(t) as well, with a fit of its own in f32, to 2^-29 of the result; the square is taken
+//! in two parts, since e^ makes its error large. All are minimax fits (Remez exchange).
 
-use super::exp::{exp2_normal, poly};
+use super::exp::{exp, exp2_normal, poly};
 use std::f64::consts::FRAC_2_SQRT_PI;
 
 /// erf in f32.
@@ -36,13 +39,52 @@ pub(super) fn erf64(x: f64) -> f64 {
     }
     // erf 6 rounds to one; a NaN passes every comparison by.
     let a = if a > 6.0 { 6.0 } else { a };
-    let t = (a - 2.0) / (a + 2.0);
-    let r = poly!(t; 0.255_395_676_310_505_77, -0.427_185_847_413_956_8, 0.241_658_194_242_466_94,
+    (1.0 - (-a * a).exp() * scaled_erfc64(a)).copysign(x)
+}
+
+/// erfc(x) e^(x^2) for 1 <= x <= 6.
+fn scaled_erfc64(x: f64) -> f64 {
+    let t = (x - 2.0) / (x + 2.0);
+    poly!(t; 0.255_395_676_310_505_77, -0.427_185_847_413_956_8, 0.241_658_194_242_466_94,
         -0.078_978_581_016_455_79, 0.003_732_892_398_591_689_3, 0.006_997_461_790_093_421,
         -0.000_847_142_572_503_108_3, -0.000_981_976_584_251_311_2, 4.353_531_266_794_005e-5,
         0.000_174_287_700_523_745_77, 2.763_088_995_408_518e-5, -2.658_700_437_437_677e-5,
-        -1.262_207_179_913_895_8e-5);
-    (1.0 - (-a * a).exp() * r).copysign(x)
+        -1.262_207_179_913_895_8e-5)
+}
+
+/// 1 - erf x in f32.
+#[inline(always)]
+pub(super) fn erfc(x: f32) -> f32 {
+    let a = x.abs();
+    // erfc 10.1 rounds to zero.
+    let b = if a > 10.1 { 10.1 } else { a };
+    let t = (b - 2.0) / (b + 2.0);
+    let r = poly!(t; 0.255_395_68, -0.427_185_86, 0.241_658_15, -0.078_978_48, 0.003_733_804_2, 0.006_995_695_6, -0.000_853_718_3, -0.000_970_930_85, 0.000_064_018_335, 0.000_145_396_36);
+    // Twelve bits, whose square is exact.
+    let high = f32::from_bits(b.to_bits() & 0xffff_f000);
+    let far = exp::<false>(-high * high) * (exp::<false>((high - b) * (high + b)) * r);
+    let far = if x < 0.0 { 2.0 - far } else { far };
+    if a < 0.5 { 1.0 - erf(x) } else { far }
+}
+
+/// 1 - erf x in f64.
+pub(super) fn erfc64(x: f64) -> f64 {
+    /// Terms of the fraction that are enough from 6 on.
+    const TERMS: i32 = 20;
+    if x.is_nan() || x < 1.0 {
+        return 1.0 - erf64(x);
+    }
+    let scaled = if x <= 6.0 {
+        scaled_erfc64(x)
+    } else {
+        // Laplace's continued fraction.
+        let fraction = (1..=TERMS).rev().fold(x, |below, k| x + 0.5 * f64::from(k) / below);
+        0.5 * FRAC_2_SQRT_PI / fraction
+    };
+    // 26 bits, whose square is exact. Beyond 28 the result is zero.
+    let b = x.min(28.0);
+    let high = f64::from_bits(b.to_bits() & !0x7ff_ffff);
+    (-high * high).exp() * ((high - b) * (high + b)).exp() * scaled
 }
 
 #[cfg(test)]

@@ -71,6 +71,7 @@ leveled! {
             UnaryOp::Log1p => each!(x, out, |x| log::log1p(x)),
             UnaryOp::Log2 => each!(x, out, |x| log::log2(x)),
             UnaryOp::Erf => each!(x, out, |x| erf::erf(x)),
+            UnaryOp::Erfc => each!(x, out, |x| erf::erfc(x)),
             UnaryOp::Sin => {
                 each!(x, out, |x| trig::sin(x));
                 patch_far(x, out, f32::sin);
@@ -128,6 +129,7 @@ pub(super) fn f64_block(op: UnaryOp, x: &[f64], out: &mut [f64]) {
             (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
         },
         UnaryOp::Erf => erf::erf64,
+        UnaryOp::Erfc => erf::erfc64,
         UnaryOp::Not => unreachable!("logical operation on floats"),
         _ => return f64_simple(op, x, out),
     };

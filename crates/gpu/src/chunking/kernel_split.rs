@@ -8,9 +8,8 @@ use super::loops::{self, ChunkLayout, VisibleChunks};
 use crate::caps::Caps;
 use crate::codegen::storage_type::suffix;
 use crate::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
-use crate::kernels::attention;
 use crate::kernels::gemm::Digits;
-use crate::lower::kernel_select;
+use crate::kernels::{attention, select};
 use std::fmt::Write;
 use std::ops::Range;
 use volta_ir::dtype::DType;
@@ -228,7 +227,7 @@ impl SubKernel {
                 *operand = operand.alone();
             }
         }
-        let mut lowered = kernel_select::lower(&template, caps, None);
+        let mut lowered = select::lower(&template, caps, None);
         if self.accumulation_passes > 1 && is_summed_up(&self.kernel.op) {
             self.make_room(&mut lowered);
         }

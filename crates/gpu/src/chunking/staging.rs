@@ -5,8 +5,7 @@
 //! `external_sort`.
 
 use super::loops::without_overhang;
-use crate::kernels::attention;
-use crate::kernels::index::external_sort;
+use super::{external_sort, some_heads};
 use std::ops::Range;
 use volta_ir::dtype::DType;
 use volta_ir::op::{BinaryOp, NativeOp};
@@ -92,7 +91,7 @@ impl StagedKernel {
     fn of(whole: &NativeKernel, ranges: Vec<Range<usize>>) -> StagedKernel {
         let (kernel, views) = match whole.op {
             NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
-                attention::detached(whole, [ranges[0].clone(), ranges[1].clone()])
+                some_heads::detached(whole, [ranges[0].clone(), ranges[1].clone()])
             }
             _ => lines(whole, &ranges),
         };

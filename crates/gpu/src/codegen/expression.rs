@@ -53,6 +53,7 @@ pub(super) fn unary(op: UnaryOp, a: &str, dtype: DType, wide: bool) -> String {
         U::Tanh => format!("m_tanh{s}({a})"),
         U::Sigmoid => format!("m_sigmoid{s}({a})"),
         U::Erf => format!("m_erf{s}({a})"),
+        U::Erfc => format!("m_erfc{s}({a})"),
         U::Relu if float => format!("m_relu{s}({a})"),
         U::Relu => format!("select({a}, {t}(0), {a} <= {t}(0))"),
         U::Abs if lane == ComputeType::U32 => a.to_string(),

@@ -3,3 +3,4 @@
 pub(super) mod attention;
 pub(super) mod gemm;
 pub(super) mod index;
+pub(super) mod select;

@@ -1,11 +1,11 @@
 //! Matrices of which products ask for the largest magnitudes of rows or columns: whoever writes one in the same plan notes
 //! them in memory beside the plan's.
 
-use super::kernel_select;
 use super::{Builder, ScratchSlot};
 use crate::chunking::loops::ChunkLayout;
 use crate::codegen;
 use crate::dispatch::{AbsMax, Memory};
+use crate::kernels::select;
 use std::collections::HashMap;
 use volta_ir::dtype::DType;
 use volta_ir::op::NativeOp;
@@ -57,11 +57,8 @@ impl Builder<'_> {
         }
         for kernel in &self.plan.kernels {
             let KernelBody::Native(s) = &kernel.body else { continue };
-            let needed = kernel_select::needs_absmax(
-                s,
-                self.target.caps,
-                self.target.selections.of(s, self.target.caps),
-            );
+            let needed =
+                select::needs_absmax(s, self.target.caps, self.target.selections.of(s, self.target.caps));
             for (number, operand) in s.operands.iter().enumerate().take(2).filter(|(n, _)| needed[*n]) {
                 if let Some((lanes, shape)) = lanes_of(operand, number) {
                     self.note(&writers, operand.slot, lanes, shape);

@@ -2,7 +2,6 @@
 //! can see the memory of all.
 
 use super::bindings::block;
-use super::kernel_select;
 use super::wgsl_concat::{Parts, joint_body, shared_bytes};
 use super::{
     BindingUse, Builder, LoweringTarget, MAX_SHADER_BYTES, MOST_GROUPS, PendingDispatch, Scratch, describe,
@@ -12,7 +11,7 @@ use crate::caps::COMPUTE_UNITS;
 use crate::chunking::loops::VisibleChunks;
 use crate::codegen::{MapDispatch, MapLowered};
 use crate::dispatch::Dispatch;
-use crate::kernels::gemm;
+use crate::kernels::{gemm, select};
 use std::ops::Range;
 use volta_ir::error::Result;
 use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel};
@@ -101,30 +100,30 @@ impl Builder<'_> {
     }
 
     /// The variant that suits all of these, if they are products, and together they take less time than one after the other.
-    fn shared_variant(&self, kernels: &[Kernel]) -> Option<kernel_select::Variant> {
+    fn shared_variant(&self, kernels: &[Kernel]) -> Option<select::Variant> {
         let LoweringTarget { caps, rules, selections, .. } = self.target;
         let products: Vec<&NativeKernel> = kernels.iter().filter_map(native_of).collect();
         let tuned = |s: &&NativeKernel| selections.of(s, caps).is_some();
         if !rules.horizontal_fusion || products.len() < kernels.len() || products.iter().any(tuned) {
             return None;
         }
-        gemm::variant_together(&products, caps).map(kernel_select::Variant::Product)
+        gemm::variant_together(&products, caps).map(select::Variant::Product)
     }
 
     /// The variants of kernels of which each leaves room for the others, unless they were tuned.
-    fn coscheduled_variants(&self, kernels: &[Kernel]) -> Vec<Option<kernel_select::Variant>> {
+    fn coscheduled_variants(&self, kernels: &[Kernel]) -> Vec<Option<select::Variant>> {
         let LoweringTarget { caps, selections, .. } = self.target;
         let free = |kernel| native_of(kernel).filter(|s| selections.of(s, caps).is_none());
         let products: Vec<&NativeKernel> = kernels.iter().filter_map(free).collect();
         let mut variants = gemm::variants_beside(&products, caps).into_iter();
         let variant = |kernel| free(kernel).and_then(|_| variants.next().flatten());
-        kernels.iter().map(variant).map(|variant| variant.map(kernel_select::Variant::Product)).collect()
+        kernels.iter().map(variant).map(|variant| variant.map(select::Variant::Product)).collect()
     }
 
-    fn lower_all(&self, kernels: &[Kernel], variant: kernel_select::Variant) -> Vec<MapLowered> {
+    fn lower_all(&self, kernels: &[Kernel], variant: select::Variant) -> Vec<MapLowered> {
         let lower = |kernel| {
             let s = native_of(kernel)?;
-            Some(write_programs(s, kernel, kernel_select::lower(s, self.target.caps, Some(variant))))
+            Some(write_programs(s, kernel, select::lower(s, self.target.caps, Some(variant))))
         };
         kernels.iter().filter_map(lower).collect()
     }

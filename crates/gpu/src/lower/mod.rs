@@ -6,7 +6,6 @@ mod binding_limits;
 mod bindings;
 mod deferred_reduction;
 mod horizontal_fusion;
-pub(super) mod kernel_select;
 pub(super) mod problem;
 mod prologue_epilogue;
 pub(super) mod selections;
@@ -24,6 +23,7 @@ use super::codegen::{self, MapDispatch, MapLowered, Uniform};
 use super::lower::submission::CostModel;
 use crate::caps::Caps;
 use crate::dispatch::Dispatch;
+use crate::kernels::select;
 use crate::lower::selections::Selections;
 use absmax_fusion::AbsMaxMatrix;
 pub(super) use bindings::Source;
@@ -194,7 +194,7 @@ impl Builder<'_> {
 
     /// A kernel's dispatches, unless they would see too many pieces of memory; a product's as the variant that is `wanted`, if
     /// it was not tuned.
-    fn lowered(&self, kernel: &Kernel, wanted: Option<kernel_select::Variant>) -> Option<MapLowered> {
+    fn lowered(&self, kernel: &Kernel, wanted: Option<select::Variant>) -> Option<MapLowered> {
         let LoweringTarget { caps, rules, .. } = self.target;
         match &kernel.body {
             KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => None,
@@ -210,9 +210,8 @@ impl Builder<'_> {
             }
             KernelBody::Rows(maps) => Some(codegen::lower_rows(maps, caps)),
             KernelBody::Native(s) => {
-                let default = || {
-                    write_programs(s, kernel, kernel_select::lower_knowing(s, caps, wanted, self.known_of(s)))
-                };
+                let default =
+                    || write_programs(s, kernel, select::lower_knowing(s, caps, wanted, self.known_of(s)));
                 let lowered = self.lower_tuned(s, kernel).unwrap_or_else(default);
                 let few = self.seen(kernel, &lowered, &VisibleChunks::new()) <= rules.slots;
                 (few || !self.is_large(kernel)).then_some(lowered)
@@ -266,7 +265,7 @@ impl Builder<'_> {
         let LoweringTarget { caps, rules, selections, .. } = self.target;
         let variant = selections.of(s, caps)?;
         let lowered =
-            write_programs(s, kernel, kernel_select::lower_knowing(s, caps, Some(variant), self.known_of(s)));
+            write_programs(s, kernel, select::lower_knowing(s, caps, Some(variant), self.known_of(s)));
         (self.seen(kernel, &lowered, &VisibleChunks::new()) <= rules.slots).then_some(lowered)
     }
 

@@ -1,8 +1,8 @@
 //! Which variant is taken for each problem, where one was found to be the fastest.
 
-use super::kernel_select::{self, Variant};
 use super::problem;
 use crate::caps::Caps;
+use crate::kernels::select::{self, Variant};
 use std::collections::BTreeMap;
 use volta_ir::plan::kernel::NativeKernel;
 
@@ -26,7 +26,7 @@ impl Selections {
             return None;
         }
         let name = self.get(&problem::name(kernel))?;
-        kernel_select::variants(kernel, caps).into_iter().find(|variant| variant.to_string() == name)
+        select::variants(kernel, caps).into_iter().find(|variant| variant.to_string() == name)
     }
 
     pub fn get(&self, problem: &str) -> Option<&str> {

@@ -4,7 +4,7 @@ use super::problem_plan;
 use crate::codegen::shader::Shader;
 use crate::codegen::storage_type::StorageType;
 use crate::device::context::Context;
-use crate::lower::kernel_select;
+use crate::kernels::select;
 use crate::lower::problem;
 use crate::lower::selections::{DEFAULT, Selections};
 use crate::lower::{CompileMode, LoweringTarget, lower_plan};
@@ -57,9 +57,9 @@ impl Candidate {
     /// The names of the variants there are, the default one first, without those that are the default by another name.
     pub fn variants(&self) -> Vec<String> {
         let caps = &self.context.caps;
-        let default = kernel_select::lower(self.native(), caps, None);
-        let others = kernel_select::variants(self.native(), caps).into_iter();
-        let others = others.filter(|v| kernel_select::lower(self.native(), caps, Some(*v)) != default);
+        let default = select::lower(self.native(), caps, None);
+        let others = select::variants(self.native(), caps).into_iter();
+        let others = others.filter(|v| select::lower(self.native(), caps, Some(*v)) != default);
         [DEFAULT.to_string()].into_iter().chain(others.map(|v| v.to_string())).collect()
     }
 

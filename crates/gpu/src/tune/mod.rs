@@ -162,7 +162,7 @@ impl Problems {
         let kept = context.kept();
         for kernel in &plan.kernels {
             let volta_ir::plan::kernel::KernelBody::Native(native) = &kernel.body else { continue };
-            let variants = super::lower::kernel_select::variants(native, &context.caps).len();
+            let variants = crate::kernels::select::variants(native, &context.caps).len();
             if variants == 0 {
                 continue;
             }

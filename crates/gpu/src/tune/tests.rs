@@ -6,7 +6,7 @@ use super::candidate::Candidate;
 use super::{Problems, tune};
 use crate::caps::Caps;
 use crate::device::context::{self, Context};
-use crate::lower::kernel_select::variants;
+use crate::kernels::select::variants;
 use crate::lower::problem;
 use crate::lower::selections::{DEFAULT, Selections};
 use crate::lower::{CompileMode, lower_plan};

@@ -1,5 +1,5 @@
 //! The table of primitives that have a kernel of their own: what they are called, what they cost, what their derivatives look at,
-//! and along which axes they can be split. How they are computed is in `cpu/native_kernels.rs` and `gpu/lower/kernel_select.rs`.
+//! and along which axes they can be split. How they are computed is in `cpu/native_kernels.rs` and `gpu/kernels/select.rs`.
 
 use super::{ConvAttrs, ConvKind, PoolAttrs};
 use crate::shape::Shape;

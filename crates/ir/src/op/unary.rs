@@ -39,6 +39,8 @@ macro_rules! unary_ops {
             Relu: relu try_relu, Number, Same, Result;
             /// The Gauss error function.
             Erf: erf try_erf, Float, Same, Operand;
+            /// 1 - erf x, exact where that is small.
+            Erfc: erfc try_erfc, Float, Widened, Operand;
             /// |x|
             Abs: abs try_abs, Number, Same, Operand;
             /// −1, 0 or 1; of NaN it is 0.

@@ -241,6 +241,7 @@ fn unary(op: U, x: &Tensor, y: &Tensor, g: &Tensor) -> Result<Gradients> {
         U::Sigmoid => g.try_mul(&y.try_mul(&(1.0 - y))?)?,
         U::Relu => y.try_gt(0.0)?.try_where_(g, 0.0)?,
         U::Erf => g.try_mul(&x.try_square()?.try_neg()?.try_exp()?.try_mul(FRAC_2_SQRT_PI)?)?,
+        U::Erfc => g.try_mul(&x.try_square()?.try_neg()?.try_exp()?.try_mul(-FRAC_2_SQRT_PI)?)?,
         U::Abs => g.try_mul(&x.try_sign()?)?,
         U::Sign | U::Floor | U::Ceil | U::Round | U::Trunc => g.constant_like(0.0),
         U::Not => return Ok(smallvec![None]),

@@ -65,6 +65,7 @@ fn unary_ops_at_special_values() {
     assert_elements("expm1", &exp.expm1(), &[NAN, INF, -1.0, 0.0, -0.0, INF, -1.0]);
     assert_elements("sigmoid", &exp.sigmoid(), &[NAN, 1.0, 0.0, 0.5, 0.5, 1.0, 0.0]);
     assert_elements("erf", &exp.erf(), &[NAN, 1.0, -1.0, 0.0, -0.0, 1.0, -1.0]);
+    assert_elements("erfc", &exp.erfc(), &[NAN, 0.0, 2.0, 1.0, 1.0, 0.0, 2.0]);
     for (name, call) in [("sin", Tensor::sin as Unary), ("cos", Tensor::cos)] {
         assert_elements(name, &call(&Tensor::vector(&[NAN, INF, -INF])), &[NAN, NAN, NAN]);
     }

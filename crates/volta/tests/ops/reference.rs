@@ -37,6 +37,15 @@ pub fn erf(x: f64) -> f64 {
     std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
 }
 
+/// 1 - erf x, by a continued fraction where that is small.
+pub fn erfc(x: f64) -> f64 {
+    if x < 2.0 {
+        return 1.0 - erf(x);
+    }
+    let fraction = (1..=300).rev().fold(x, |below, k| x + 0.5 * f64::from(k) / below);
+    0.5 * std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() / fraction
+}
+
 pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }

@@ -1,6 +1,6 @@
 //! Elementwise ops of one operand.
 
-use crate::reference::{erf, sigmoid};
+use crate::reference::{erf, erfc, sigmoid};
 use crate::table::*;
 use volta::{DType, Tensor};
 use volta_testing::test;
@@ -32,6 +32,7 @@ fn rows() -> Vec<Row> {
         ("tanh", Tensor::tanh, f64::tanh, R, NUMBERS, Gives::Float),
         ("sigmoid", Tensor::sigmoid, sigmoid, Between(-5.0, 5.0), ALL, Gives::Float),
         ("erf", Tensor::erf, erf, Between(-3.0, 3.0), FLOATS, Gives::Float),
+        ("erfc", Tensor::erfc, erfc, Between(-3.0, 3.0), FLOATS, Gives::Float),
         ("relu", Tensor::relu, |x| x.max(0.0), APART, NUMBERS, Gives::Same),
         ("abs", Tensor::abs, f64::abs, APART, NUMBERS, Gives::Same),
         ("sign", Tensor::sign, sign, APART, NUMBERS, Gives::Same),
@@ -90,6 +91,7 @@ fn wide_rows() -> Vec<Row> {
         ("sigmoid where it is flat", Tensor::sigmoid, sigmoid, Between(-80.0, 80.0)),
         ("erf near zero", Tensor::erf, erf, Between(-1e-3, 1e-3)),
         ("erf where it is flat", Tensor::erf, erf, Between(-6.0, 6.0)),
+        ("erfc where it is small", Tensor::erfc, erfc, Between(2.0, 9.0)),
         ("rsqrt of small and large", Tensor::rsqrt, |x| 1.0 / x.sqrt(), Between(1e-6, 1e6)),
     ];
     table

@@ -13,8 +13,7 @@ mod lse_delta;
 mod online_exp;
 mod operand_range;
 mod output_lse;
-mod per_head_kernel;
-mod problem;
+pub(crate) mod problem;
 mod product;
 mod score;
 mod stored_dscores;
@@ -28,7 +27,6 @@ use crate::dispatch::Lowered;
 use backward::Gradient;
 use block::Block;
 pub(crate) use operand_range::reach;
-pub(crate) use per_head_kernel::detached;
 use problem::Problem;
 use std::ops::Range;
 use tiling::Tiling;
@@ -71,11 +69,11 @@ pub(crate) fn lower_items(
     }
 }
 
-fn is_forward(kernel: &NativeKernel) -> bool {
+pub(crate) fn is_forward(kernel: &NativeKernel) -> bool {
     matches!(kernel.op, NativeOp::Attention { .. })
 }
 
-fn problem(kernel: &NativeKernel) -> Problem {
+pub(crate) fn problem(kernel: &NativeKernel) -> Problem {
     match kernel.op {
         NativeOp::Attention { causal, scale } => Problem::of(kernel, causal, scale, 3),
         NativeOp::AttentionGrad { causal, scale } => Problem::of(kernel, causal, scale, 5),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use volta_ir::plan::kernel::NativeKernel;
 
 #[derive(Clone)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     pub batch: usize,
     pub heads: usize,
     pub queries: usize,

@@ -12,7 +12,7 @@ fn literal(x: isize) -> String {
 
 /// A matrix for every (batch, head), read through strides.
 #[derive(Clone)]
-pub(super) struct View {
+pub(crate) struct View {
     /// What its binding is called.
     pub name: &'static str,
     /// What this view of it is called.

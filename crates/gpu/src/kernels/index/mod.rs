@@ -3,7 +3,6 @@
 mod argsort;
 mod cumsum;
 mod element_type;
-pub(crate) mod external_sort;
 mod first_position;
 mod max_pool;
 mod merge;

@@ -1,8 +1,8 @@
 //! Which template makes the dispatches of a kernel that is not generated from loops, and in which of its variants.
 
+use super::{attention, gemm, index};
 use crate::caps::Caps;
 use crate::dispatch::{AbsMax, Lowered};
-use crate::kernels::{attention, gemm, index};
 use std::fmt;
 use volta_ir::op::NativeOp;
 use volta_ir::plan::kernel::NativeKernel;

@@ -4,8 +4,8 @@
 //! and neighbours are only joined. The kernel's order is stable, and what is equal never passes each other between
 //! neighbours: so the order of the line is stable, too.
 
-use crate::chunking::loops::CHUNK_ALIGNMENT;
-use crate::chunking::staging::{KernelSequence, copied, written};
+use super::loops::CHUNK_ALIGNMENT;
+use super::staging::{KernelSequence, copied, written};
 use std::ops::Range;
 use volta_ir::dtype::DType;
 use volta_ir::op::NativeOp;

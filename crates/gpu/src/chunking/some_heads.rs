@@ -1,14 +1,14 @@
-//! Some of the heads as a kernel of its own.
+//! Some of the heads of attention as a kernel of its own.
 
-use super::{is_forward, problem};
-use crate::chunking::staging::{self, ExtractedKernel};
+use super::staging::{self, ExtractedKernel};
+use crate::kernels::attention::{is_forward, problem};
 use std::ops::Range;
 use volta_ir::op::attention::Place;
 use volta_ir::plan::kernel::{NativeKernel, Operand};
 use volta_ir::shape::Shape;
 
 /// The attention of some heads in some of the batch, and the views that its operands and results are copies of.
-pub(crate) fn detached(whole: &NativeKernel, [batch, heads]: [Range<usize>; 2]) -> ExtractedKernel {
+pub(super) fn detached(whole: &NativeKernel, [batch, heads]: [Range<usize>; 2]) -> ExtractedKernel {
     let p = problem(whole);
     let (items, all_rows) = (batch.len() * heads.len(), p.items() * p.queries * p.value_width);
     // Elements of a flat operand from `first` on, of the chosen ones along two of its axes.
