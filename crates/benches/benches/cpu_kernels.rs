@@ -32,7 +32,7 @@ fn layer_norm(bencher: Bencher, width: usize) {
     let (weight, bias) = (computed(Tensor::ones([width])), computed(Tensor::zeros([width])));
     bencher
         .counter(BytesCount::new(8 * 1024 * width))
-        .bench_local(once(|| x.layer_norm(&[width], Some(&weight), Some(&bias), 1e-5)));
+        .bench_local(once(|| x.layer_norm([width], Some(&weight), Some(&bias), 1e-5)));
 }
 
 #[divan::bench(args = [16, 64])]
