@@ -72,7 +72,7 @@ pub(super) fn erfc64(x: f64) -> f64 {
     // Beyond 28 the result is zero.
     let b = x.min(28.0);
     // Laplace's continued fraction: its error after n terms is about e^(-x sqrt(8 n)).
-    let terms = (200.0 / (b * b)) as i32 + 4;
+    let terms = (200.0 / (b * b)) as i32 + 12;
     let fraction = (1..=terms).rev().fold(b, |below, k| b + 0.5 * f64::from(k) / below);
     // 26 bits, whose square is exact.
     let high = f64::from_bits(b.to_bits() & !0x7ff_ffff);
