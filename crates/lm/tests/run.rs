@@ -1,0 +1,2 @@
+//! placeholder
+volta_testing::main!();
