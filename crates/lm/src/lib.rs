@@ -8,8 +8,8 @@
 //! | `plan` | what a step will need |
 //! | `run` | a run that is driven from outside, step by step |
 //! | `run_manifest` | whether a run can be resumed |
-//! | `model_file` | the trained model |
-//! | `sampling` | text as it is written |
+//! | `model_file` `gpt2` | the trained model; one of Hugging Face's |
+//! | `sampling` `histogram` | text as it is written; weights as they are spread |
 //!
 //! ```
 //! use volta::text::{Corpus, CorpusOptions};
@@ -33,6 +33,8 @@
 pub mod config;
 mod date;
 mod epoch_math;
+mod gpt2;
+mod histogram;
 mod model_file;
 mod optimizer;
 mod plan;
@@ -44,6 +46,7 @@ mod sampling;
 pub use config::{Config, ConfigError};
 pub use date::now;
 pub use epoch_math::EpochMath;
+pub use histogram::{Histogram, WeightReport, weight_reports};
 pub use model_file::{About, Model, TOKENIZER_NOTE, about, metadata, shape};
 pub use optimizer::{optimizer, schedule, trainer_options, update};
 pub use plan::StepPlan;

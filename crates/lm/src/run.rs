@@ -2,6 +2,7 @@
 
 use crate::config::{Config, TokenizerSource};
 use crate::epoch_math::EpochMath;
+use crate::histogram::{WeightReport, weight_reports};
 use crate::model_file::{About, Model, TOKENIZER_NOTE};
 use crate::optimizer::{optimizer, schedule, trainer_options};
 use crate::plan::StepPlan;
@@ -224,6 +225,13 @@ impl Run {
     /// A text that the model writes as it is now.
     pub fn writer(&self, prompt: &str, options: SamplerOptions) -> Result<Writer<'_>> {
         Writer::new(&self.gpt, &self.tokenizer, prompt, options)
+    }
+
+    /// How the weights are spread, and, if asked for, their gradients on the batch that comes next. The run goes on as if nobody had
+    /// looked.
+    pub async fn weights(&self, with_gradients: bool) -> Result<Vec<WeightReport>> {
+        let batch = if with_gradients { self.training.peek()? } else { None };
+        weight_reports(&self.gpt, batch.as_ref().map(|(x, y)| (x, y))).await
     }
 
     /// Reads the loss every so many steps from here on, rather than as `volta train` does; 1 reads it after each.
