@@ -26,7 +26,7 @@ use volta_ir::buffer::Storage;
 use volta_ir::dtype::DType;
 use volta_ir::error::Result;
 use volta_ir::plan::Plan;
-use volta_ir::plan::executor::{Executor, Program, Reading};
+use volta_ir::plan::executor::{Executor, Program, Reading, Waiting};
 use volta_ir::plan::memory::DeviceLimits;
 use volta_ir::telemetry::{count_read, count_upload};
 
@@ -92,8 +92,8 @@ impl Executor for Cpu {
         Ok(available::memory())
     }
 
-    fn synchronize(&self) -> Result<()> {
-        Ok(())
+    fn synchronize(&self) -> Waiting {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {

@@ -33,10 +33,17 @@ pub(crate) struct Caps {
     pub elides_f16_roundtrip: bool,
     /// Whether invocations may write different parts of one vector in memory; elsewhere each may write all of it.
     pub component_stores: bool,
+    /// Whether the invocations of a workgroup run one after the other, on a processor: those that wait for each other are slow.
+    pub serial_workgroups: bool,
     /// Invocations a workgroup: at least 256.
     pub invocations: u32,
     /// Bytes of workgroup memory: at least 16 KiB.
     pub workgroup_bytes: u32,
+}
+
+impl Caps {
+    /// Whether there are kernels for cooperative matrices: no browser has such matrices, and what is never called is left out.
+    pub const KNOWS_COOPERATIVE: bool = cfg!(not(target_arch = "wasm32"));
 }
 
 /// Adapters of the tests.
@@ -50,9 +57,13 @@ impl Caps {
         cooperative: false,
         elides_f16_roundtrip: false,
         component_stores: false,
+        serial_workgroups: false,
         invocations: 256,
         workgroup_bytes: 16384,
     };
+
+    /// A browser's software adapter.
+    pub const SOFTWARE: Caps = Caps { serial_workgroups: true, ..Caps::MINIMAL };
 
     /// All that is made use of.
     pub const FULL: Caps = Caps {
@@ -62,6 +73,7 @@ impl Caps {
         cooperative: true,
         elides_f16_roundtrip: true,
         component_stores: true,
+        serial_workgroups: false,
         invocations: 1024,
         workgroup_bytes: 49152,
     };

@@ -33,7 +33,9 @@ mod tune;
 pub use caps::AdapterKind;
 #[cfg(not(target_arch = "wasm32"))]
 pub use device::adapter::adapters;
-pub use device::adapter::{Adapter, adapters_async};
+pub use device::adapter::{Adapter, PowerPreference, adapters_async, set_power_preference};
+#[cfg(target_arch = "wasm32")]
+pub use runtime::work_queue::on_compile;
 #[cfg(not(target_arch = "wasm32"))]
 pub use tune::tune;
 pub use tune::{Tuned, Tuning};
@@ -50,16 +52,14 @@ pub use device::fault_injection::{
 pub use memory::readback_prefetch::PATIENCE as READBACK_PATIENCE;
 
 use device::context::Context;
-use lower::CompileMode;
 pub use raw::{GpuBuffer, GpuDevice, GpuTensor, shaders};
-use runtime::program::GpuProgram;
 use runtime::tiering::TieredProgram;
 use std::sync::Arc;
 use volta_ir::buffer::Storage;
 use volta_ir::dtype::DType;
 use volta_ir::error::{Error, ErrorKind, Result};
 use volta_ir::plan::Plan;
-use volta_ir::plan::executor::{Executor, Program, Reading};
+use volta_ir::plan::executor::{Executor, Program, Reading, Waiting};
 use volta_ir::plan::memory::DeviceLimits;
 
 /// Opens `gpu:index`, if it is not open.
@@ -121,6 +121,10 @@ impl Executor for Gpu {
         true
     }
 
+    fn has_fast_attention(&self) -> bool {
+        device::context::open(self.0).map_or(true, |context| !context.caps.serial_workgroups)
+    }
+
     fn unsupported_reason(&self, dtype: DType) -> Option<String> {
         let context = device::context::open(self.0).ok()?;
         let why = match dtype {
@@ -143,17 +147,15 @@ impl Executor for Gpu {
         Ok(device::context::open(self.0)?.memory)
     }
 
-    fn synchronize(&self) -> Result<()> {
-        let context = device::context::open(self.0)?;
-        memory::transfer::synchronize(&context)
+    fn synchronize(&self) -> Waiting {
+        match device::context::open(self.0) {
+            Ok(context) => Box::pin(memory::transfer::synchronize(&context)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
         let context: Arc<Context> = device::context::open(self.0)?;
-        if !guarded {
-            return Ok(Box::new(TieredProgram::new(context, plan)?));
-        }
-        let selections = context.kept().selections.clone();
-        Ok(Box::new(GpuProgram::new(context, plan, CompileMode::Checked, &selections)?))
+        Ok(Box::new(TieredProgram::new(context, plan, guarded)?))
     }
 }

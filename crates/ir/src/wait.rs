@@ -34,7 +34,7 @@ where
             return output;
         }
         if cfg!(target_arch = "wasm32") {
-            let message = "a browser cannot wait for a GPU: ask for its values with `to_vec_async`";
+            let message = "a browser cannot wait for a GPU: use the form of this call that is a future, such as `to_vec_async`";
             return Err(Error::new(ErrorKind::Device, message));
         }
         // The answer is in the hands of another thread.

@@ -3,7 +3,8 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub use volta_gpu::adapters;
 pub use volta_gpu::{
-    Adapter, AdapterKind, GpuBuffer, GpuDevice, GpuTensor, Tuned, Tuning, adapters_async, shaders,
+    Adapter, AdapterKind, GpuBuffer, GpuDevice, GpuTensor, PowerPreference, Tuned, Tuning, adapters_async,
+    set_power_preference, shaders,
 };
 #[doc(hidden)]
 pub use volta_gpu::{

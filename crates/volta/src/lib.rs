@@ -61,7 +61,9 @@ pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 #[doc(hidden)]
 pub use engine::with_last_plan;
-pub use engine::{guards_enabled, last_plan, plan_only, set_guards, synchronize, with_fusion};
+pub use engine::{
+    guards_enabled, last_plan, plan_only, set_guards, synchronize, synchronize_async, with_fusion,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use interrupt::interruptible;

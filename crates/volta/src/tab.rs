@@ -1,4 +1,4 @@
-//! Promises for the page around a tab's module.
+//! What the page around a tab's module needs: promises, and how far shaders are compiled.
 //!
 //! In a tab a panic ends the module where it stands: nothing unwinds, and what waits in JavaScript would wait for ever.
 //! [`promise`] makes promises of futures that are rejected then, with the panic's message.
@@ -16,6 +16,9 @@ thread_local! {
     /// The functions that reject the promises that wait, by number.
     static WAITING: RefCell<BTreeMap<u64, Function>> = const { RefCell::new(BTreeMap::new()) };
 }
+
+#[cfg(feature = "gpu")]
+pub use volta_gpu::on_compile;
 
 /// The future's result as a promise, which a page can await. A panic rejects it, in whichever future it happens, as the module
 /// cannot go on then; the page shows the message and starts anew, from the last checkpoint if it kept one.

@@ -26,6 +26,11 @@ const MIN_ELEMENTS_TO_SPLIT: usize = 1 << 16;
 /// Loads for every element for which a single row is shared out rather than folded by one large team.
 const MUCH: usize = 8;
 
+/// Invocations of a workgroup that runs them one after the other: few, so that there are workgroups for all cores. And steps of
+/// a row up to which such an invocation does without a loop: compilers take as long as the text is.
+const SERIAL_GROUP: usize = 16;
+const SHORT_ROW: usize = 4;
+
 /// Neighbouring rows that are worth standing side by side.
 const LEAST_ROWS: usize = 8;
 
@@ -67,8 +72,13 @@ impl ReduceSchedule {
         let units = if four_rows { rows / 4 } else { rows };
         let loads = full.iter().filter(|&&v| matches!(kernel.code[v].step, Step::Load { .. })).count();
         let large = most_members(from_ref(kernel), caps);
-        let whole = at_once(large, units, steps, rows * width, full.len()).filter(|_| columns && single);
-        let (parts, rows_at_once) = if columns {
+        // Members that need not wait for each other have a row each.
+        let alone = caps.serial_workgroups && units >= SERIAL_GROUP;
+        let whole =
+            at_once(large, units, steps, rows * width, full.len()).filter(|_| columns && single && !alone);
+        let (parts, rows_at_once) = if alone {
+            (1, SERIAL_GROUP)
+        } else if columns {
             let side = if units >= 32 { 32 } else { units.next_power_of_two() as u32 };
             let parts = (GROUP / side).min(steps.next_power_of_two() as u32);
             // A workgroup that does it all is as large as others are: it can share their dispatch.
@@ -105,7 +115,7 @@ impl ReduceSchedule {
         let rows_at_once = if four_rows { 4 * rows_at_once } else { rows_at_once };
         let groups = rows.div_ceil(rows_at_once);
         // A part of a row should still be worth a workgroup.
-        let splits = if single && whole.is_none() {
+        let splits = if single && whole.is_none() && !alone {
             // What reads much for every element waits long enough.
             let turns = match (columns, four_rows) {
                 (true, false) => 16,
@@ -125,7 +135,7 @@ impl ReduceSchedule {
         // What folds a row and forgets it needs a loop rather than registers.
         let most = if kept == 0 && stages > 1 { MOST_KEPT / lanes } else { MOST_UNROLLED };
         let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= most;
-        let unrolled = (unroll && splits == 1).then_some(chunks);
+        let unrolled = (unroll && splits == 1 && !(alone && chunks > SHORT_ROW)).then_some(chunks);
         let turns = chunks / splits;
         let fits = |&n: &usize| n <= turns && n * full.len() * lanes <= MOST_TOGETHER;
         let together = [8, 4, 2].into_iter().find(fits).unwrap_or(1);

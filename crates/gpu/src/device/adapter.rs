@@ -2,15 +2,13 @@
 
 use crate::caps::AdapterKind;
 use std::env::consts::{ARCH, OS};
-use std::sync::OnceLock;
-#[cfg(not(target_arch = "wasm32"))]
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use volta_ir::error::{Error, ErrorKind, Result};
 
 /// An adapter with its limits and features, as [`adapters`] lists them.
 #[derive(Clone, Debug)]
 pub struct Adapter {
-    /// The name the driver gives it.
+    /// The name the driver gives it; a browser may give none.
     pub name: String,
     /// What it is.
     pub kind: AdapterKind,
@@ -38,6 +36,30 @@ pub struct Adapter {
     pub timestamps: bool,
     /// The index `n` of `Device::Gpu(n)`; none for a software adapter that was not asked for.
     pub index: Option<usize>,
+}
+
+/// Which GPU is meant where there are several and none is asked for by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PowerPreference {
+    /// Natively the fastest, in a browser the one that it takes by itself.
+    #[default]
+    Automatic,
+    /// The one that draws the least power: in a laptop with two, the integrated one.
+    LowPower,
+    /// The fastest.
+    HighPerformance,
+}
+
+static PREFERENCE: Mutex<PowerPreference> = Mutex::new(PowerPreference::Automatic);
+
+/// Says which GPU those that are opened from now on are.
+pub fn set_power_preference(preference: PowerPreference) {
+    *PREFERENCE.lock().unwrap_or_else(PoisonError::into_inner) = preference;
+}
+
+fn power_preference() -> PowerPreference {
+    *PREFERENCE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn instance() -> &'static wgpu::Instance {
@@ -84,26 +106,48 @@ pub(crate) async fn ask<F: Future>(question: impl FnOnce() -> F) -> F::Output {
     question().await
 }
 
+/// The adapters that there are.
+#[cfg(not(target_arch = "wasm32"))]
+async fn present(_: PowerPreference) -> Vec<wgpu::Adapter> {
+    ask(|| instance().enumerate_adapters(wgpu::Backends::all())).await
+}
+
+/// The one adapter that the browser gives.
+#[cfg(target_arch = "wasm32")]
+async fn present(preference: PowerPreference) -> Vec<wgpu::Adapter> {
+    let power_preference = match preference {
+        PowerPreference::Automatic => wgpu::PowerPreference::None,
+        PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
+        PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
+    };
+    let options = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
+    ask(|| instance().request_adapter(&options)).await.into_iter().collect()
+}
+
 /// All adapters, those with an index first, in its order: the one asked for, then the best real ones.
 pub(crate) async fn list() -> Vec<(Option<usize>, wgpu::Adapter)> {
-    let all = ask(|| instance().enumerate_adapters(wgpu::Backends::all())).await;
+    let preference = power_preference();
+    let all = present(preference).await;
     let known = |a: wgpu::Adapter| {
         let info = a.get_info();
         (kind(&info), info.name, a)
     };
     // A browser has one adapter and no variables that could ask for it: it has chosen already.
     let takes_software = cfg!(target_arch = "wasm32");
-    ranked(asked_for().as_deref(), takes_software, all.into_iter().map(known).collect())
+    ranked(asked_for().as_deref(), takes_software, preference, all.into_iter().map(known).collect())
 }
 
 /// Adapters by kind and name, in the order of [`list`].
 fn ranked<A>(
     asked: Option<&str>,
     takes_software: bool,
+    preference: PowerPreference,
     mut all: Vec<(AdapterKind, String, A)>,
 ) -> Vec<(Option<usize>, A)> {
     let is_asked = |name: &str| asked.is_some_and(|asked| name.to_lowercase().contains(asked));
-    all.sort_by_key(|(kind, name, _)| (!is_asked(name), *kind as usize));
+    let saves_power =
+        |kind: AdapterKind| preference == PowerPreference::LowPower && kind == AdapterKind::Integrated;
+    all.sort_by_key(|(kind, name, _)| (!is_asked(name), !saves_power(*kind), *kind as usize));
     // Asked for and not there is an error, never another adapter.
     let none = asked.is_some() && !all.first().is_some_and(|(_, name, _)| is_asked(name));
     let mut indices = 0..;
@@ -253,17 +297,24 @@ mod tests {
 
     /// The names in order, each with its index.
     fn order(asked: Option<&str>) -> Vec<(&'static str, Option<usize>)> {
-        order_where(false, asked)
+        order_where(false, PowerPreference::Automatic, asked)
     }
 
-    fn order_where(takes_software: bool, asked: Option<&str>) -> Vec<(&'static str, Option<usize>)> {
+    fn order_where(
+        takes_software: bool,
+        preference: PowerPreference,
+        asked: Option<&str>,
+    ) -> Vec<(&'static str, Option<usize>)> {
         let all = [
             (AdapterKind::Software, "llvmpipe (LLVM 19)"),
             (AdapterKind::Integrated, "Intel Arc"),
             (AdapterKind::Discrete, "NVIDIA H200"),
         ];
         let all = all.map(|(kind, name)| (kind, name.to_string(), name)).to_vec();
-        ranked(asked, takes_software, all).into_iter().map(|(index, name)| (name, index)).collect()
+        ranked(asked, takes_software, preference, all)
+            .into_iter()
+            .map(|(index, name)| (name, index))
+            .collect()
     }
 
     #[test]
@@ -276,10 +327,19 @@ mod tests {
 
     #[test]
     fn a_browser_s_software_adapter_is_one_to_open() {
-        assert_eq!(order_where(true, None)[2], ("llvmpipe (LLVM 19)", Some(2)));
+        let any = PowerPreference::Automatic;
+        assert_eq!(order_where(true, any, None)[2], ("llvmpipe (LLVM 19)", Some(2)));
         let only = vec![(AdapterKind::Software, "SwiftShader".to_string(), ())];
-        assert_eq!(ranked(None, true, only.clone())[0].0, Some(0));
-        assert_eq!(ranked(None, false, only)[0].0, None);
+        assert_eq!(ranked(None, true, any, only.clone())[0].0, Some(0));
+        assert_eq!(ranked(None, false, any, only)[0].0, None);
+    }
+
+    #[test]
+    fn whoever_wants_to_save_power_gets_the_integrated_one_first() {
+        let first = |preference, asked| order_where(false, preference, asked)[0];
+        assert_eq!(first(PowerPreference::LowPower, None), ("Intel Arc", Some(0)));
+        assert_eq!(first(PowerPreference::HighPerformance, None), ("NVIDIA H200", Some(0)));
+        assert_eq!(first(PowerPreference::LowPower, Some("llvmpipe")), ("llvmpipe (LLVM 19)", Some(0)));
     }
 
     #[test]

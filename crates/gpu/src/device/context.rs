@@ -13,6 +13,8 @@ use crate::runtime::assertions::Assertions;
 use crate::runtime::disk_cache::DiskCache;
 use crate::runtime::pipeline::Pipelines;
 use crate::runtime::preencode::DispatchList;
+#[cfg(target_arch = "wasm32")]
+use crate::runtime::work_queue::WorkQueue;
 use crate::tune::TuningCache;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,7 +34,6 @@ pub(crate) struct Context {
     pub generation: u64,
     pub name: String,
     /// Whether it computes on the host's processor.
-    #[cfg(not(target_arch = "wasm32"))]
     pub is_software: bool,
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
@@ -42,6 +43,9 @@ pub(crate) struct Context {
     pub arena: Mutex<Arena>,
     pub timestamps: bool,
     pub pipelines: Pipelines,
+    /// What waits for them.
+    #[cfg(target_arch = "wasm32")]
+    pub work: WorkQueue,
     /// Pipelines of earlier runs.
     pub disk_cache: Option<DiskCache>,
     /// Whether pipelines are compiled to be tried and not to be kept.
@@ -60,7 +64,14 @@ pub(crate) struct Context {
     pub allocated_bytes: Arc<AtomicU64>,
     pub live_bytes: AtomicU64,
     pub injected: Injected,
+    /// What a browser still has to say of what it was asked for.
+    #[cfg(target_arch = "wasm32")]
+    unsettled: Mutex<VecDeque<Settling>>,
 }
+
+/// Says later whether something went wrong.
+#[cfg(target_arch = "wasm32")]
+type Settling = std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 static CONTEXTS: Mutex<Vec<Option<Arc<Context>>>> = Mutex::new(Vec::new());
 /// Devices that were opened so far.
@@ -101,10 +112,11 @@ pub(crate) async fn open_async(index: usize) -> Result<Arc<Context>> {
 #[cfg(target_arch = "wasm32")]
 pub(crate) fn open(index: usize) -> Result<Arc<Context>> {
     opened(index).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Device,
-            format!("gpu:{index} is not open: call volta::gpu::open({index}).await first"),
-        )
+        let was_lost = contexts().get(index).is_some_and(Option::is_some);
+        let (what, then) =
+            if was_lost { ("was lost, and what was on it is gone", "") } else { ("is not open", " first") };
+        let message = format!("gpu:{index} {what}: call volta::gpu::open({index}).await{then}");
+        Error::new(ErrorKind::Device, message)
     })
 }
 
@@ -185,8 +197,11 @@ impl Context {
             subgroup: (features.contains(F::SUBGROUP) && fixed).then_some(info.subgroup_min_size),
             // Their tiles are filled part by part.
             cooperative: cooperative && component_stores,
-            elides_f16_roundtrip: info.vendor == NVIDIA,
+            // A browser does not tell whose adapter it is.
+            elides_f16_roundtrip: info.vendor == NVIDIA || info.backend == wgpu::Backend::BrowserWebGpu,
             component_stores,
+            // Natively a software adapter is there to test what others run.
+            serial_workgroups: cfg!(target_arch = "wasm32") && adapter::kind(&info) == AdapterKind::Software,
             invocations: limits.max_compute_invocations_per_workgroup,
             workgroup_bytes: limits.max_compute_workgroup_storage_size,
         };
@@ -212,7 +227,6 @@ impl Context {
             faults: Faults::of(&device, format!("gpu:{index} ({})", info.name), &ADVICE),
             index,
             generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
-            #[cfg(not(target_arch = "wasm32"))]
             is_software: adapter::kind(&info) == AdapterKind::Software,
             cost_model: CostModel::of(adapter::kind(&info)),
             disk_cache: DiskCache::open(&device, &info),
@@ -229,10 +243,14 @@ impl Context {
             pool: Mutex::default(),
             arena: Mutex::default(),
             pipelines: Mutex::default(),
+            #[cfg(target_arch = "wasm32")]
+            work: WorkQueue::default(),
             assertions: Assertions::default(),
             allocated_bytes: Arc::default(),
             live_bytes: AtomicU64::new(0),
             injected: Injected::default(),
+            #[cfg(target_arch = "wasm32")]
+            unsettled: Mutex::default(),
         })
     }
 
@@ -244,6 +262,23 @@ impl Context {
     /// Plans that are encoded once more when there is time.
     pub fn preencode_queue(&self) -> MutexGuard<'_, VecDeque<Weak<DispatchList>>> {
         self.preencode_queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has whoever reads something next wait for that, and told if it went wrong.
+    #[cfg(target_arch = "wasm32")]
+    pub fn before_reading(&self, settling: impl Future<Output = Result<()>> + Send + 'static) {
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).push_back(Box::pin(settling));
+    }
+
+    /// Waits for what a browser still has to say of what it was asked for; natively everything was said at once.
+    pub async fn settle(&self) -> Result<()> {
+        #[cfg(target_arch = "wasm32")]
+        loop {
+            let next = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(settling) = next else { break };
+            settling.await?;
+        }
+        Ok(())
     }
 
     /// Gives the device something to do.

@@ -59,6 +59,12 @@ impl Faults {
         self.noted.note(fault);
     }
 
+    /// Forgets what nobody was told of yet.
+    #[cfg(target_arch = "wasm32")]
+    pub fn forget(&self) {
+        self.noted.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
     /// Whether the device was lost: everything on it is gone.
     pub fn is_lost(&self) -> bool {
         self.noted.lost.get().is_some()
@@ -107,6 +113,14 @@ impl Faults {
         }
     }
 
+    /// What a browser would not do, and why.
+    pub fn refusal(&self, doing: &str, why: &str) -> Error {
+        match self.noted.lost.get() {
+            Some(_) => self.failure(None, doing),
+            None => Error::new(ErrorKind::Device, format!("{}, {doing}: {why}", self.noted.who)),
+        }
+    }
+
     pub fn out_of_memory(&self, doing: &str) -> Error {
         let message =
             format!("{} is out of memory, {doing}; {}", self.noted.who, self.noted.advice.out_of_memory);
@@ -114,37 +128,31 @@ impl Faults {
     }
 }
 
+/// What is noted: internal errors are among what a browser's promises say, and wgpu cannot tell them there.
+#[cfg(not(target_arch = "wasm32"))]
+const NOTED: [wgpu::ErrorFilter; 3] =
+    [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal];
+#[cfg(target_arch = "wasm32")]
+const NOTED: [wgpu::ErrorFilter; 2] = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory];
+
 /// Notes what goes wrong while they live: a driver may refuse a shader, and have too little memory. Scopes belong to their
 /// thread, so every fault finds whoever caused it.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) struct Scopes([wgpu::ErrorScopeGuard; 3]);
+pub(crate) struct Scopes([wgpu::ErrorScopeGuard; NOTED.len()]);
 
-#[cfg(not(target_arch = "wasm32"))]
 impl Scopes {
     pub fn new(device: &wgpu::Device) -> Scopes {
-        use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
-        Scopes([Validation, OutOfMemory, Internal].map(|kind| device.push_error_scope(kind)))
+        Scopes(NOTED.map(|kind| device.push_error_scope(kind)))
     }
 
-    /// The first of them, once all scopes are closed, the last one first.
-    pub fn fault(self) -> Option<wgpu::Error> {
-        let found: Vec<wgpu::Error> =
-            self.0.into_iter().rev().filter_map(|scope| crate::now(scope.pop())).collect();
-        found.into_iter().next_back()
-    }
-}
-
-/// A tab cannot wait for scopes: without them, the device notes what goes wrong, and the next plan that runs tells it.
-#[cfg(target_arch = "wasm32")]
-pub(crate) struct Scopes;
-
-#[cfg(target_arch = "wasm32")]
-impl Scopes {
-    pub fn new(_: &wgpu::Device) -> Scopes {
-        Scopes
-    }
-
-    pub fn fault(self) -> Option<wgpu::Error> {
-        None
+    /// The first fault. All scopes are closed now, the last one first; only a browser takes time to say what was in them.
+    pub fn close(self) -> impl Future<Output = Option<wgpu::Error>> {
+        let closed: Vec<_> = self.0.into_iter().rev().map(wgpu::ErrorScopeGuard::pop).collect();
+        async move {
+            let mut first = None;
+            for scope in closed {
+                first = scope.await.or(first);
+            }
+            first
+        }
     }
 }

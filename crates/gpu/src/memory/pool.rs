@@ -6,10 +6,10 @@ use crate::device::context::Context;
 use crate::device::device_errors::Scopes;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use volta_ir::buffer::Buffer;
-use volta_ir::error::{ErrorKind, Result};
+use volta_ir::error::{Error, ErrorKind, Result};
 use volta_ir::telemetry::{change_pool_bytes, see_used_bytes};
 
 /// A buffer of the device with a number of its own, under which bind groups remember it.
@@ -17,6 +17,8 @@ pub(crate) struct PooledBuffer {
     pub buffer: wgpu::Buffer,
     pub id: u64,
     pub bytes: u64,
+    /// Whether the device has no such memory after all, as a browser says later.
+    is_refused: Arc<AtomicBool>,
     /// The bytes that its device has given away.
     allocated_bytes: Arc<AtomicU64>,
 }
@@ -38,28 +40,49 @@ fn try_create(context: &Context, bytes: u64) -> Result<PooledBuffer> {
         return Err(context.faults.out_of_memory(&allocating(bytes)));
     }
     let scopes = Scopes::new(&context.device);
+    let is_refused = Arc::new(AtomicBool::new(false));
     let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
         size: bytes,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    // Where there are no scopes, it is among what the device has noted; and so is a loss.
-    match scopes.fault() {
-        None if cfg!(target_arch = "wasm32") || context.is_lost() => {
-            context.faults.check(|| allocating(bytes))?
-        }
-        None => {}
-        fault => return Err(context.faults.failure(fault, &allocating(bytes))),
-    }
+    watch(context, scopes, bytes, &is_refused)?;
     context.allocated_bytes.fetch_add(bytes, Relaxed);
     change_pool_bytes(bytes as i64);
     Ok(PooledBuffer {
         buffer,
         id: IDS.fetch_add(1, Relaxed),
         bytes,
+        is_refused,
         allocated_bytes: context.allocated_bytes.clone(),
     })
+}
+
+/// An error if the device did not give that memory.
+#[cfg(not(target_arch = "wasm32"))]
+fn watch(context: &Context, scopes: Scopes, bytes: u64, _: &Arc<AtomicBool>) -> Result<()> {
+    match crate::now(scopes.close()) {
+        // A loss is among what the device has noted.
+        None if context.is_lost() => context.faults.check(|| allocating(bytes)),
+        None => Ok(()),
+        fault => Err(context.faults.failure(fault, &allocating(bytes))),
+    }
+}
+
+/// A browser says later whether it gave that memory: before anything is read that may have been computed with it.
+#[cfg(target_arch = "wasm32")]
+fn watch(context: &Context, scopes: Scopes, bytes: u64, is_refused: &Arc<AtomicBool>) -> Result<()> {
+    context.faults.check(|| allocating(bytes))?;
+    let (closed, faults, is_refused) = (scopes.close(), context.faults.clone(), is_refused.clone());
+    context.before_reading(async move {
+        let Some(fault) = closed.await else { return Ok(()) };
+        is_refused.store(true, Relaxed);
+        // Whatever else went wrong did so for want of it.
+        faults.forget();
+        Err(faults.failure(Some(fault), &allocating(bytes)))
+    });
+    Ok(())
 }
 
 fn allocating(bytes: u64) -> String {
@@ -93,6 +116,8 @@ pub(crate) struct GpuBuffer {
     pub pieces: Vec<PooledBuffer>,
     pub context: Arc<Context>,
     pub outlook: ReadbackHint,
+    /// Why what was to be in it was never computed.
+    failed: OnceLock<Error>,
 }
 
 impl Buffer for GpuBuffer {
@@ -123,7 +148,8 @@ impl GpuBuffer {
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<GpuBuffer> {
         let block = context.rules.block;
         let outlook = ReadbackHint::default();
-        let mut buffer = GpuBuffer { pieces: Vec::with_capacity(1), context: context.clone(), outlook };
+        let (pieces, failed) = (Vec::with_capacity(1), OnceLock::new());
+        let mut buffer = GpuBuffer { pieces, context: context.clone(), outlook, failed };
         let mut rest = bytes;
         loop {
             let piece = take(context, class(rest.min(block), block))?;
@@ -134,6 +160,17 @@ impl GpuBuffer {
                 return Ok(buffer);
             }
         }
+    }
+
+    /// Says why what is to be in it will not be.
+    #[cfg(target_arch = "wasm32")]
+    pub fn fail(&self, error: &Error) {
+        let _ = self.failed.set(error.clone());
+    }
+
+    /// An error if what is to be in it was never computed.
+    pub fn check(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     pub fn of(buffer: &dyn Buffer) -> &GpuBuffer {
@@ -155,7 +192,9 @@ impl Drop for GpuBuffer {
         let mut pool = locked(&self.context.pool);
         for piece in self.pieces.drain(..) {
             self.context.live_bytes.fetch_sub(piece.bytes, Relaxed);
-            pool.free.entry(piece.bytes).or_default().insert(piece.id, piece);
+            if !piece.is_refused.load(Relaxed) {
+                pool.free.entry(piece.bytes).or_default().insert(piece.id, piece);
+            }
         }
     }
 }
@@ -175,7 +214,7 @@ impl Arena {
         }
         for (block, &bytes) in self.blocks.iter_mut().zip(bytes).filter(|(_, bytes)| **bytes > 0) {
             let wanted = class(bytes, context.rules.block);
-            if block.as_ref().is_none_or(|piece| piece.bytes < wanted) {
+            if block.as_ref().is_none_or(|piece| piece.bytes < wanted || piece.is_refused.load(Relaxed)) {
                 // Let go of the smaller one first: both at once may be too much.
                 *block = None;
                 *block = Some(create(context, wanted)?);

@@ -1,13 +1,11 @@
-//! Values to the device and back. Only a read waits, and only natively.
+//! Values to the device and back. Only a read waits, and in a browser nobody does but a future.
 
 use super::oneshot::{Receiver, channel};
 use super::pool::GpuBuffer;
 use super::readback_prefetch::{Copied, HostMemory, host_memory};
 use crate::codegen::storage_type::StorageType;
 use crate::device::context::Context;
-#[cfg(not(target_arch = "wasm32"))]
-use crate::runtime::assertions::Latest;
-use crate::runtime::assertions::{self, Epoch};
+use crate::runtime::assertions::{self, Epoch, Latest};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::preencode::encode_one;
 use std::borrow::Cow;
@@ -130,11 +128,16 @@ impl Staged {
         if let Err(error) = (&mut self.mapped).await {
             // There is nothing to undo.
             self.lent = false;
+            // A browser tells afterwards that the device was lost.
+            #[cfg(target_arch = "wasm32")]
+            work_done(context).await;
             return Err(failed(error.to_string()));
         }
         if context.injected.bad_map.swap(false, Relaxed) {
             return Err(failed("it is not mapped".into()));
         }
+        // A browser may have told of something meanwhile that what is read was made of.
+        context.faults.check(|| "reading a tensor".into())?;
         let view = self.memory.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
         if let Some(epoch) = self.assertions {
             let words = &view[view.len() - assertions::BYTES as usize..];
@@ -148,25 +151,30 @@ impl Staged {
 
 /// A tensor's first `count` elements.
 pub(crate) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<Output = Result<Vec<u8>>> {
-    let GpuBuffer { context, pieces, outlook, .. } = GpuBuffer::of(&*storage);
+    let context = GpuBuffer::of(&*storage).context.clone();
     let (f16, size) = (context.caps.f16, StorageType::of(dtype, context.caps.f16).size());
     // Of the elements, those that are in a piece.
     let each = context.rules.block / size;
     let some_of = move |piece: usize| (count - piece * each).min(each);
-    // Submitted now, whenever the future is asked.
-    let staged = match outlook.read() {
-        Some(copy) => Ok(vec![map(copy, true)]),
-        None => {
-            let pieces = pieces.iter().take(count.div_ceil(each).max(1)).enumerate();
-            stage(context, pieces.map(|(k, piece)| (&piece.buffer, size * some_of(k))))
+    // Submitted now, or behind what waits for its shaders, whenever the future is asked.
+    let staged = context.in_order(move || {
+        let buffer = GpuBuffer::of(&*storage);
+        buffer.check()?;
+        match buffer.outlook.read() {
+            Some(copy) => Ok(vec![map(copy, true)]),
+            None => {
+                let pieces = buffer.pieces.iter().take(count.div_ceil(each).max(1)).enumerate();
+                stage(&buffer.context, pieces.map(|(k, piece)| (&piece.buffer, size * some_of(k))))
+            }
         }
-    };
+    });
     async move {
-        let context = &GpuBuffer::of(&*storage).context;
+        let staged = staged.get().await?;
+        context.settle().await?;
         let mut all = Vec::new();
-        for (k, staged) in staged?.into_iter().enumerate() {
+        for (k, staged) in staged.into_iter().enumerate() {
             let look = |stored: &[u8]| from_device(dtype, f16, stored, some_of(k));
-            let bytes = staged.bytes(context, look).await?;
+            let bytes = staged.bytes(&context, look).await?;
             if k == 0 { all = bytes } else { all.extend(bytes) }
         }
         count_read();
@@ -175,39 +183,74 @@ pub(crate) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<
 }
 
 /// The bytes of a buffer that can be copied from, for measuring. What failed is left to others.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn read_raw(context: &Context, buffer: &wgpu::Buffer) -> Result<Vec<u8>> {
-    let mut staged = stage(context, [(buffer, buffer.size() as usize)].into_iter())?.remove(0);
-    staged.assertions = None;
-    count_read();
-    crate::now(staged.bytes(context, |bytes| bytes[..buffer.size() as usize].to_vec()))
+pub(crate) fn read_raw(
+    context: &Arc<Context>,
+    buffer: &wgpu::Buffer,
+) -> impl Future<Output = Result<Vec<u8>>> + use<> {
+    let (context, bytes) = (context.clone(), buffer.size() as usize);
+    let staged = stage(&context, [(buffer, bytes)].into_iter());
+    async move {
+        let mut staged = staged?.remove(0);
+        staged.assertions = None;
+        count_read();
+        staged.bytes(&context, |stored| stored[..bytes].to_vec()).await
+    }
 }
 
-/// Waits for all that was submitted, and tells which assertion failed, with its number.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn failed_assertion(context: &Context) -> Result<Option<(u32, Error)>> {
-    let (staged, epoch) = match (context.assertions.look(), context.assertions.memory()) {
-        (Latest::Copied(memory, epoch), _) => (map(Copied { memory, assertions: None }, true), epoch),
+/// Waits for all that was asked for, and tells which assertion failed, with its number.
+pub(crate) fn failed_assertion(
+    context: &Arc<Context>,
+) -> impl Future<Output = Result<Option<(u32, Error)>>> + use<> {
+    let (this, context) = (context.clone(), context.clone());
+    let staged = context.in_order(move || match (this.assertions.look(), this.assertions.memory()) {
+        (Latest::Copied(memory, epoch), _) => Some((map(Copied { memory, assertions: None }, true), epoch)),
         (Latest::OnDevice, Some(failed)) => {
-            let epoch = context.assertions.epoch();
-            let mut encoder = context.device.create_command_encoder(&Default::default());
-            let memory = host_memory(context, assertions::BYTES);
+            let epoch = this.assertions.epoch();
+            let mut encoder = this.device.create_command_encoder(&Default::default());
+            let memory = host_memory(&this, assertions::BYTES);
             encoder.copy_buffer_to_buffer(&failed.buffer, 0, &memory, 0, assertions::BYTES);
-            context.submit(encoder.finish());
-            (map(Copied { memory, assertions: None }, false), epoch)
+            this.submit(encoder.finish());
+            Some((map(Copied { memory, assertions: None }, false), epoch))
         }
-        _ => return wait(context).map(|()| None),
-    };
-    let look = |words: &[u8]| context.assertions.report(context, words, epoch);
-    crate::now(staged.bytes(context, look))
+        _ => None,
+    });
+    async move {
+        let Some((staged, epoch)) = staged.get().await else {
+            return all_done(&context).await.map(|()| None);
+        };
+        let look = |words: &[u8]| context.assertions.report(&context, words, epoch);
+        staged.bytes(&context, look).await
+    }
 }
 
-/// Waits for all that was submitted; an error if an assertion failed in it.
-pub(crate) fn synchronize(context: &Context) -> Result<()> {
+/// Waits for all that was asked for; an error if an assertion failed in it.
+pub(crate) fn synchronize(context: &Arc<Context>) -> impl Future<Output = Result<()>> + use<> {
+    let (context, failed) = (context.clone(), failed_assertion(context));
+    async move {
+        let failed = failed.await?;
+        context.settle().await?;
+        failed.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// Waits for all that was submitted: natively on this thread, if it may wait.
+async fn all_done(context: &Context) -> Result<()> {
     #[cfg(not(target_arch = "wasm32"))]
-    return failed_assertion(context)?.map_or(Ok(()), |(_, error)| Err(error));
-    #[cfg(target_arch = "wasm32")]
-    wait(context)
+    if volta_ir::wait::may_wait() {
+        return wait(context);
+    }
+    let done = work_done(context);
+    #[cfg(not(target_arch = "wasm32"))]
+    wait_elsewhere(context)?;
+    done.await;
+    context.faults.check(|| "waiting for the device".to_string())
+}
+
+/// The end of all that was submitted, or of the device.
+fn work_done(context: &Context) -> Receiver<()> {
+    let (sender, done) = channel();
+    context.queue.on_submitted_work_done(move || sender.give(()));
+    done
 }
 
 /// Waits for all that was submitted.
@@ -254,10 +297,4 @@ fn wait_elsewhere(context: &Context) -> Result<()> {
         let message = format!("{}: there is no thread to wait for a tensor: {e}", context.who());
         Error::new(ErrorKind::Device, message)
     })
-}
-
-/// A tab cannot wait.
-#[cfg(target_arch = "wasm32")]
-pub(crate) fn wait(_: &Context) -> Result<()> {
-    Err(Error::new(ErrorKind::Device, "a browser cannot wait for a GPU"))
 }

@@ -30,7 +30,6 @@ pub(crate) enum Latest {
     #[default]
     Known,
     /// In memory of the host, when all that was submitted is done.
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a tab waits for reads only"))]
     Copied(HostMemory, Epoch),
     /// On the device.
     OnDevice,
@@ -107,7 +106,6 @@ impl Assertions {
     }
 
     /// Where the words are for somebody who waits for the device.
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a tab waits for reads only"))]
     pub fn look(&self) -> Latest {
         let mut state = self.state();
         state.patience = PATIENCE;

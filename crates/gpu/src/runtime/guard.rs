@@ -3,10 +3,12 @@
 
 use crate::device::context::Context;
 use crate::memory::pool::{PooledBuffer, create};
+use crate::memory::transfer;
+use std::borrow::Borrow;
+use std::sync::Arc;
 use volta_ir::error::Result;
 use volta_ir::plan::Plan;
 use volta_ir::plan::executor::Argument;
-#[cfg(not(target_arch = "wasm32"))]
 use volta_ir::plan::{assertion, guard};
 
 /// The memory that checks note what they find in: a word a slot.
@@ -19,25 +21,26 @@ impl Guard {
         Ok(Guard { memory: create(context, 4 * plan.slot_bytes.len() as u64)? })
     }
 
-    /// The first error that the checks of a run have found, or its assertions.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn verdict(&self, context: &Context, plan: &Plan, arguments: &[Argument]) -> Result<()> {
-        let bytes = crate::memory::transfer::read_raw(context, &self.memory.buffer)?;
-        let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|&b| u32::from_le_bytes(b)).collect();
-        let mut failed = crate::memory::transfer::failed_assertion(context)?;
-        // The kernel that it failed in; one of another plan comes before all of this one.
-        let site = failed.as_ref().and_then(|(number, _)| plan.sites.place(*number));
-        for kernel in &plan.kernels {
-            let here = site.is_none_or(|site| assertion::asserts(kernel, site));
-            let error = failed.take_if(|_| here).map(|(_, error)| error);
-            guard::verdict(kernel, arguments, error, |slot| u64::from(words[slot]))?;
+    /// The first error that the checks of a run have found, or its assertions. It is asked for now, whenever the future is.
+    pub fn verdict<P: Borrow<Plan>>(
+        &self,
+        context: &Arc<Context>,
+        plan: P,
+        arguments: Vec<Argument>,
+    ) -> impl Future<Output = Result<()>> + use<P> {
+        let found = transfer::read_raw(context, &self.memory.buffer);
+        let failed = transfer::failed_assertion(context);
+        async move {
+            let (bytes, mut failed, plan) = (found.await?, failed.await?, plan.borrow());
+            let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|&b| u32::from_le_bytes(b)).collect();
+            // The kernel that it failed in; one of another plan comes before all of this one.
+            let site = failed.as_ref().and_then(|(number, _)| plan.sites.place(*number));
+            for kernel in &plan.kernels {
+                let here = site.is_none_or(|site| assertion::asserts(kernel, site));
+                let error = failed.take_if(|_| here).map(|(_, error)| error);
+                guard::verdict(kernel, &arguments, error, |slot| u64::from(words[slot]))?;
+            }
+            failed.map_or(Ok(()), |(_, error)| Err(error))
         }
-        failed.map_or(Ok(()), |(_, error)| Err(error))
-    }
-
-    /// A tab cannot wait for what they find.
-    #[cfg(target_arch = "wasm32")]
-    pub fn verdict(&self, context: &Context, _: &Plan, _: &[Argument]) -> Result<()> {
-        crate::memory::transfer::wait(context)
     }
 }

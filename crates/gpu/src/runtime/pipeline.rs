@@ -1,8 +1,10 @@
 //! Compiled shaders, remembered by their text. Those that a plan needs and that are new are compiled side by side, since
-//! some take a second.
+//! some take a second; in a browser, beside the tab (`work_queue`).
 
 use super::disk_cache::DiskCache;
 use crate::codegen::shader::Shader;
+#[cfg(target_arch = "wasm32")]
+use crate::device::browser::compiled_aside;
 use crate::device::context::Context;
 use crate::device::device_errors::Scopes;
 use std::collections::HashMap;
@@ -11,19 +13,43 @@ use std::collections::HashSet;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use volta_ir::clock::Instant;
-use volta_ir::error::Result;
+use volta_ir::error::{Error, Result};
 use volta_ir::telemetry::count_shader;
 
 /// What took less time to compile is not worth writing the file for.
 const WORTH_KEEPING: Duration = Duration::from_millis(100);
 
-/// A compiled shader.
+/// A shader, compiled or about to be.
 pub(crate) struct Pipeline {
-    pub pipeline: wgpu::ComputePipeline,
     pub layout: wgpu::BindGroupLayout,
+    /// What came of compiling it.
+    compiled: OnceLock<Result<wgpu::ComputePipeline>>,
+}
+
+impl Pipeline {
+    /// The compiled shader, for those who know that it is.
+    pub fn get(&self) -> Result<&wgpu::ComputePipeline> {
+        let compiled = self.compiled.get().expect("a run waits for its shaders");
+        compiled.as_ref().map_err(Clone::clone)
+    }
+
+    /// Whether it is known what came of compiling it.
+    pub fn is_known(&self) -> bool {
+        self.compiled.get().is_some()
+    }
+
+    /// Whether it was tried to compile it, and failed.
+    pub fn is_refused(&self) -> bool {
+        self.compiled.get().is_some_and(Result::is_err)
+    }
+
+    /// Says what came of it.
+    pub fn settle(&self, compiled: Result<wgpu::ComputePipeline>) {
+        let _ = self.compiled.set(compiled);
+    }
 }
 
 /// So many pipelines are kept, also those of plans that are forgotten.
@@ -63,8 +89,8 @@ impl Context {
         self.disk_cache.as_ref().filter(|_| !self.on_trial.load(Ordering::Relaxed))
     }
 
-    /// The pipelines of these shaders, compiled where they are new.
-    pub fn pipelines(&self, shaders: &[Shader]) -> Result<Vec<Arc<Pipeline>>> {
+    /// The pipelines of these shaders, where they are new compiled now, or in a browser while the tab goes on.
+    pub fn pipelines(self: &Arc<Self>, shaders: &[Shader]) -> Result<Vec<Arc<Pipeline>>> {
         let mut known = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new: Vec<&Shader> = Vec::new();
         for shader in shaders {
@@ -76,23 +102,44 @@ impl Context {
         if !new.is_empty() && known.len() >= MOST_IDLE {
             forget_idle(&mut known, |source| shaders.iter().any(|s| s.source == *source));
         }
-        let compiled = self.compile_all(&new)?;
+        let new: Vec<(Arc<Pipeline>, Shader)> =
+            new.into_iter().map(|shader| (Arc::new(self.uncompiled(shader)), shader.clone())).collect();
+        self.compile_all(&new)?;
         if let Some((kept, start)) = kept
             && start.elapsed() >= WORTH_KEEPING
         {
             kept.save();
         }
-        known.extend(new.iter().map(|s| s.source.clone()).zip(compiled));
+        known.extend(new.into_iter().map(|(pipeline, shader)| (shader.source, pipeline)));
         Ok(shaders.iter().map(|s| known[&s.source].clone()).collect())
     }
 
-    fn compile_all(&self, shaders: &[&Shader]) -> Result<Vec<Arc<Pipeline>>> {
-        let compiled = side_by_side(shaders.len(), |k| self.compile(shaders[k]).map(Arc::new));
+    /// Compiles them now.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn compile_all(self: &Arc<Self>, new: &[(Arc<Pipeline>, Shader)]) -> Result<()> {
+        let compile = |k: usize| {
+            let (pipeline, shader) = &new[k];
+            pipeline.settle(crate::now(self.compile(shader, &pipeline.layout)));
+        };
+        side_by_side(new.len(), compile);
         self.faults.check(|| "compiling shaders".into())?;
-        compiled.into_iter().collect()
+        new.iter().try_for_each(|(pipeline, _)| pipeline.get().map(drop))
     }
 
-    fn compile(&self, shader: &Shader) -> Result<Pipeline> {
+    /// Has the browser compile them, while the tab goes on.
+    #[cfg(target_arch = "wasm32")]
+    fn compile_all(self: &Arc<Self>, new: &[(Arc<Pipeline>, Shader)]) -> Result<()> {
+        self.compile_later(new.iter().cloned());
+        Ok(())
+    }
+
+    /// A shader that was refused is compiled again for whoever asks next.
+    #[cfg(target_arch = "wasm32")]
+    pub fn forget(&self, shader: &Shader) {
+        self.pipelines.lock().unwrap_or_else(PoisonError::into_inner).remove(&shader.source);
+    }
+
+    fn uncompiled(&self, shader: &Shader) -> Pipeline {
         let buffer = |k: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
             binding: k as u32,
             visibility: wgpu::ShaderStages::COMPUTE,
@@ -106,42 +153,60 @@ impl Context {
         if shader.arguments {
             entries.push(buffer(shader.writable.len(), wgpu::BufferBindingType::Uniform));
         }
-        let (device, what) = (&self.device, Some(shader.what.as_str()));
+        let layout = self
+            .device
+            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+        Pipeline { layout, compiled: OnceLock::new() }
+    }
+
+    /// Compiles a shader. It is asked for now, whenever the future is.
+    pub fn compile(
+        &self,
+        shader: &Shader,
+        layout: &wgpu::BindGroupLayout,
+    ) -> impl Future<Output = Result<wgpu::ComputePipeline>> + use<> {
+        let (device, faults) = (self.device.clone(), self.faults.clone());
+        let (what, kernel) = (shader.what.clone(), shader.kernel.clone());
         let spoiled = self.injected.bad_shader.swap(false, Ordering::Relaxed);
         let source = if spoiled { "fn main() { return 1; }" } else { &shader.source };
-        let scopes = Scopes::new(device);
-        let layout = device
-            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
-        let descriptor =
-            wgpu::ShaderModuleDescriptor { label: what, source: wgpu::ShaderSource::Wgsl(source.into()) };
+        let scopes = Scopes::new(&device);
+        let descriptor = wgpu::ShaderModuleDescriptor {
+            label: Some(&what),
+            source: wgpu::ShaderSource::Wgsl(source.into()),
+        };
         // SAFETY: generated shaders check every index they do not know to be inside, and their loops end.
         let module = unsafe {
             device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
         };
-        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: what,
-            layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-                label: None,
-                bind_group_layouts: &[Some(&layout)],
-                immediate_size: 0,
-            })),
-            module: &module,
-            entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                zero_initialize_workgroup_memory: false,
-                ..Default::default()
-            },
-            cache: self.pipelines_on_disk().map(|kept| &kept.cache),
+        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: None,
+            bind_group_layouts: &[Some(layout)],
+            immediate_size: 0,
         });
-        match scopes.fault() {
-            None => {
-                count_shader();
-                Ok(Pipeline { pipeline, layout })
+        let (label, cache) = (what.clone(), self.pipelines_on_disk().map(|kept| kept.cache.clone()));
+        let pipeline = compiled_aside(move || {
+            device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(&label),
+                layout: Some(&layout),
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    zero_initialize_workgroup_memory: false,
+                    ..Default::default()
+                },
+                cache: cache.as_ref(),
+            })
+        });
+        let closed = scopes.close();
+        async move {
+            let doing = || format!("compiling {what}");
+            let failed = |error: Error| error.with_context(&kernel);
+            if let Some(fault) = closed.await {
+                return Err(failed(faults.failure(Some(fault), &doing())));
             }
-            fault => {
-                let doing = format!("compiling {}", shader.what);
-                Err(self.faults.failure(fault, &doing).with_context(&shader.kernel))
-            }
+            let pipeline = pipeline.await.map_err(|why| failed(faults.refusal(&doing(), &why)))?;
+            count_shader();
+            Ok(pipeline)
         }
     }
 }
@@ -184,10 +249,12 @@ fn side_by_side<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<
     all.into_iter().map(|made| made.1).collect()
 }
 
-/// A tab has one thread.
-#[cfg(target_arch = "wasm32")]
-fn side_by_side<T>(count: usize, make: impl Fn(usize) -> T) -> Vec<T> {
-    (0..count).map(make).collect()
+/// Natively a driver compiles at once.
+#[cfg(not(target_arch = "wasm32"))]
+fn compiled_aside(
+    make: impl Fn() -> wgpu::ComputePipeline,
+) -> impl Future<Output = Result<wgpu::ComputePipeline, String>> {
+    std::future::ready(Ok(make()))
 }
 
 #[cfg(test)]

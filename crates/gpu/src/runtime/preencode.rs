@@ -90,7 +90,7 @@ impl DispatchList {
                 pass = Some(encoder.begin_compute_pass(&descriptor).forget_lifetime());
             }
             let pass = pass.as_mut().expect("begun above");
-            pass.set_pipeline(&ready.pipeline.pipeline);
+            pass.set_pipeline(ready.pipeline.get().expect("checked before the run"));
             pass.set_bind_group(0, &groups[k], &[]);
             pass.dispatch_workgroups(ready.spec.groups[0], ready.spec.groups[1], 1);
         }

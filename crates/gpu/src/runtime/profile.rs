@@ -1,6 +1,7 @@
 //! Times of dispatches, measured by the device: a pass of its own for each, with a timestamp at both ends.
 
 use crate::device::context::Context;
+use std::sync::Arc;
 use std::time::Duration;
 use volta_ir::error::Result;
 
@@ -13,9 +14,9 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// For `count` dispatches; none where the adapter has no timestamps, or nobody could wait for them, as in a tab.
+    /// For `count` dispatches; none where the adapter has no timestamps.
     pub fn new(context: &Context, count: usize) -> Option<Stopwatch> {
-        if cfg!(target_arch = "wasm32") || !context.timestamps || count == 0 {
+        if !context.timestamps || count == 0 {
             return None;
         }
         let count = 2 * count as u32;
@@ -60,19 +61,18 @@ impl Stopwatch {
 }
 
 /// When each dispatch began, from the first one on, and how long it took.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn read(context: &Context, times: &wgpu::Buffer) -> Result<Vec<(Duration, Duration)>> {
-    let bytes = crate::memory::transfer::read_raw(context, times)?;
-    let ticks: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&b| u64::from_le_bytes(b)).collect();
+pub(crate) fn read(
+    context: &Arc<Context>,
+    times: &wgpu::Buffer,
+) -> impl Future<Output = Result<Vec<(Duration, Duration)>>> + use<> {
     let period = f64::from(context.queue.get_timestamp_period());
-    let began = ticks.first().copied().unwrap_or(0);
-    let between = |a: u64, b: u64| Duration::from_nanos((b.saturating_sub(a) as f64 * period) as u64);
-    let pair = |t: &[u64; 2]| (between(began, t[0]), between(t[0], t[1]));
-    Ok(ticks.as_chunks::<2>().0.iter().map(pair).collect())
-}
-
-/// A tab cannot wait for times.
-#[cfg(target_arch = "wasm32")]
-pub(crate) fn read(_: &Context, _: &wgpu::Buffer) -> Result<Vec<(Duration, Duration)>> {
-    Ok(Vec::new())
+    let bytes = crate::memory::transfer::read_raw(context, times);
+    async move {
+        let bytes = bytes.await?;
+        let ticks: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&b| u64::from_le_bytes(b)).collect();
+        let began = ticks.first().copied().unwrap_or(0);
+        let between = |a: u64, b: u64| Duration::from_nanos((b.saturating_sub(a) as f64 * period) as u64);
+        let pair = |t: &[u64; 2]| (between(began, t[0]), between(t[0], t[1]));
+        Ok(ticks.as_chunks::<2>().0.iter().map(pair).collect())
+    }
 }

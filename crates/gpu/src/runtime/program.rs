@@ -19,6 +19,7 @@ use crate::memory::readback_prefetch::ReadbackTracker;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::memory::transfer;
 use smallvec::SmallVec;
+use std::borrow::Borrow;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +27,7 @@ use std::time::Duration;
 use volta_ir::buffer::Storage;
 use volta_ir::error::{Error, ErrorKind, Result};
 use volta_ir::plan::Plan;
-use volta_ir::plan::executor::{Argument, Outcome, Program};
+use volta_ir::plan::executor::{Argument, Outcome};
 use volta_ir::telemetry::{
     count_bind_group, is_profiled, record_time, record_untimed, see_used_bytes, span, trace_kernel,
 };
@@ -49,7 +50,16 @@ pub(crate) struct GpuProgram {
     cuts: Vec<usize>,
     /// The first dispatch that writes into the memory of an input.
     overwrites: usize,
+    /// The outputs that lie in the memory of inputs.
+    overwritten: Vec<usize>,
+    /// What errors call the plan.
+    name: String,
+    /// Whether it asserts something.
+    asserts: bool,
 }
+
+/// The times of a run's dispatches, still on the device, and when the host began to submit it.
+type Ticks = (wgpu::Buffer, Instant);
 
 impl GpuProgram {
     pub fn new(
@@ -71,7 +81,8 @@ impl GpuProgram {
         let pipelines = context.pipelines(&shaders)?.into_iter().zip(specs);
         let ready = |(pipeline, spec)| BoundDispatch { pipeline, spec, remembered: Mutex::default() };
         let dispatches = DispatchList::new(pipelines.map(ready).collect(), long);
-        let named = |error: Error| error.with_context(&describe_plan(plan));
+        let name = describe_plan(plan);
+        let named = |error: Error| error.with_context(&name);
         let guard =
             (usage == CompileMode::Checked).then(|| Guard::new(&context, plan)).transpose().map_err(named)?;
         if !plan.sites.all.is_empty() {
@@ -86,7 +97,8 @@ impl GpuProgram {
             })
         });
         context.faults.check(|| "preparing a plan".into()).map_err(named)?;
-        let (written, readers) = (Mutex::new(Vec::new()), ReadbackTracker::of(&plan.layout.outputs));
+        let outputs = &plan.layout.outputs;
+        let (written, readers) = (Mutex::new(Vec::new()), ReadbackTracker::of(outputs));
         Ok(GpuProgram {
             context,
             dispatches,
@@ -98,11 +110,28 @@ impl GpuProgram {
             readers,
             cuts,
             overwrites,
+            overwritten: (0..outputs.len()).filter(|&k| outputs[k].over.is_some()).collect(),
+            asserts: !plan.sites.all.is_empty(),
+            name,
         })
     }
 
     pub fn dispatches(&self) -> usize {
         self.dispatches.ready.len()
+    }
+
+    /// Whether its shaders are compiled, or were refused: a browser takes its time.
+    pub fn is_ready(&self) -> bool {
+        self.dispatches.ready.iter().all(|ready| ready.pipeline.is_known())
+    }
+
+    /// Whether a browser has refused one of them.
+    pub fn is_refused(&self) -> bool {
+        self.dispatches.ready.iter().any(|ready| ready.pipeline.is_refused())
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error.with_context(&self.name)
     }
 
     /// Writes the arguments, unless they are what they were.
@@ -158,20 +187,17 @@ fn argument_words(argument: Argument, dtype: DType) -> [u32; 2] {
     }
 }
 
-impl Program for GpuProgram {
-    fn is_lost(&self) -> bool {
-        self.context.is_lost()
-    }
-
-    fn run(
-        &self,
+impl GpuProgram {
+    /// Runs it; in a browser, when its shaders are compiled.
+    pub fn run(
+        self: &Arc<Self>,
         plan: &Plan,
         inputs: &[Storage],
         arguments: &[Argument],
         begun: &Cell<bool>,
     ) -> Result<Outcome> {
         let context = &self.context;
-        let named = |error: Error| error.with_context(&describe_plan(plan));
+        let named = |error| self.named(error);
         if let Some(k) = inputs.iter().position(|i| !Arc::ptr_eq(&GpuBuffer::of(&**i).context, context)) {
             let slot = plan.layout.inputs[k];
             let message = format!(
@@ -182,15 +208,13 @@ impl Program for GpuProgram {
             );
             return Err(named(Error::new(ErrorKind::Device, message)));
         }
+        inputs.iter().try_for_each(|input| GpuBuffer::of(&**input).check())?;
         // What went wrong before this plan did so before it wrote anything.
         context.faults.check(|| "before a plan ran".into()).map_err(named)?;
         let mut outputs: Vec<Storage> = Vec::with_capacity(plan.layout.outputs.len());
         for (k, output) in plan.layout.outputs.iter().enumerate() {
             outputs.push(match output.over {
-                Some(input) => {
-                    GpuBuffer::of(&*inputs[input]).outlook.take();
-                    inputs[input].clone()
-                }
+                Some(input) => inputs[input].clone(),
                 None => {
                     let mut buffer = GpuBuffer::new(context, output.bytes).map_err(named)?;
                     buffer.outlook = self.readers.outlook(k);
@@ -199,6 +223,66 @@ impl Program for GpuProgram {
             });
         }
         check_interrupt()?;
+        let is_timed = is_profiled() && context.timestamps;
+        if self.dispatches() > 0 && !is_timed {
+            plan.kernels.iter().for_each(record_untimed);
+        }
+        #[cfg(target_arch = "wasm32")]
+        if context.work.is_busy() || !self.is_ready() {
+            self.run_later(plan, inputs, &outputs, arguments);
+            return Ok(Outcome { outputs, failed: None });
+        }
+        let ticks = self.submit(inputs, &outputs, arguments, begun)?;
+        if ticks.is_some() || self.guard.is_some() {
+            #[cfg(not(target_arch = "wasm32"))]
+            crate::now(self.observe(plan, arguments.to_vec(), ticks))?;
+            #[cfg(target_arch = "wasm32")]
+            context.before_reading(self.observe(plan.clone(), arguments.to_vec(), ticks));
+        }
+        Ok(Outcome { outputs, failed: None })
+    }
+
+    /// Runs it when its shaders are compiled, and what was asked for before it is submitted. If that fails, whoever wants what it
+    /// computes is told so.
+    #[cfg(target_arch = "wasm32")]
+    fn run_later(
+        self: &Arc<Self>,
+        plan: &Plan,
+        inputs: &[Storage],
+        outputs: &[Storage],
+        arguments: &[Argument],
+    ) {
+        let observed = (is_profiled() || self.guard.is_some()).then(|| plan.clone());
+        let (program, inputs, outputs) = (self.clone(), inputs.to_vec(), outputs.to_vec());
+        let arguments = arguments.to_vec();
+        let needs = self.dispatches.ready.iter().map(|ready| ready.pipeline.clone()).collect();
+        self.context.when_compiled(needs, move || {
+            let valid = inputs.iter().try_for_each(|input| GpuBuffer::of(&**input).check());
+            let begun = Cell::new(false);
+            match valid.and_then(|()| program.submit(&inputs, &outputs, &arguments, &begun)) {
+                Ok(ticks) => {
+                    if let Some(plan) = observed.filter(|_| ticks.is_some() || program.guard.is_some()) {
+                        program.context.before_reading(program.observe(plan, arguments, ticks));
+                    }
+                }
+                Err(error) => outputs.iter().for_each(|output| GpuBuffer::of(&**output).fail(&error)),
+            }
+        });
+    }
+
+    /// Gives the device all dispatches. The times of their run, if it is profiled.
+    fn submit(
+        &self,
+        inputs: &[Storage],
+        outputs: &[Storage],
+        arguments: &[Argument],
+        begun: &Cell<bool>,
+    ) -> Result<Option<Ticks>> {
+        let context = &self.context;
+        let named = |error| self.named(error);
+        self.dispatches.ready.iter().try_for_each(|ready| ready.pipeline.get().map(drop))?;
+        // What is overwritten is not what was copied for the host.
+        self.overwritten.iter().for_each(|&k| drop(GpuBuffer::of(&*outputs[k]).outlook.take()));
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, &self.arena).map_err(named)?;
@@ -206,24 +290,19 @@ impl Program for GpuProgram {
         let submitting = span("submit");
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();
-        let mut started = None;
-        if count > 0 && stopwatch.is_none() {
-            plan.kernels.iter().for_each(record_untimed);
-        }
-        let storages = inputs.iter().chain(&outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
+        let storages = inputs.iter().chain(outputs).flat_map(|s| &GpuBuffer::of(&**s).pieces);
         let pieces = storages.chain(blocks.iter().flatten()).map(|piece| piece.id).collect();
         let mut all_bound = self.dispatches.bound();
         let bound = preencode::find(&mut all_bound, pieces, || {
             let ready = self.dispatches.ready.iter();
-            ready.map(|ready| self.bind_group(ready, inputs, &outputs, blocks)).collect()
+            ready.map(|ready| self.bind_group(ready, inputs, outputs, blocks)).collect()
         });
-        let asserts = !plan.sites.all.is_empty();
-        if !bound.copies.schedule(&self.readers.take(), &outputs, context, asserts) {
+        if !bound.copies.schedule(&self.readers.take(), outputs, context, self.asserts) {
             bound.commands.clear();
         }
         let epoch = context.assertions.epoch();
         let again = bound.again && stopwatch.is_none() && self.guard.is_none();
-        let mut times = None;
+        let (mut times, mut started) = (None, None);
         let spoiled = context.injected.bad_run.swap(false, Relaxed);
         if again && !spoiled && !bound.commands.is_empty() {
             begun.set(true);
@@ -256,7 +335,7 @@ impl Program for GpuProgram {
                 context.submit(commands);
             }
         }
-        bound.copies.deliver(&outputs, context, epoch, asserts);
+        bound.copies.deliver(outputs, context, epoch, self.asserts);
         if again {
             self.dispatches.again(context);
         }
@@ -265,27 +344,47 @@ impl Program for GpuProgram {
         // Lets go of what is done; does not wait.
         let _ = context.device.poll(wgpu::PollType::Poll);
         context.faults.check(|| "running a plan".into()).map_err(named)?;
-        if let (Some(times), Some(started)) = (times, started) {
-            // A kernel may be several dispatches, and a dispatch several kernels, which then share its time as they
-            // would take it by themselves.
-            let shares = shares(self.dispatches.ready.iter().map(|ready| &ready.spec), plan, context);
-            let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
-            for (ready, (start, time)) in self.dispatches.ready.iter().zip(profile::read(context, &times)?) {
-                let all: f64 = ready.spec.kernels.iter().map(|&k| shares[k]).sum();
-                let mut start = started + start;
-                for &k in &ready.spec.kernels {
-                    let time = time.mul_f64(shares[k] / all);
-                    kernels[k] += time;
-                    trace_kernel(&plan.kernels[k], start, time);
-                    start += time;
-                }
+        Ok(times.zip(started))
+    }
+
+    /// Reads the times of a run's kernels and what its checks found, and tells them. They are asked for now, whenever the future
+    /// is.
+    fn observe<P: Borrow<Plan> + Clone>(
+        self: &Arc<Self>,
+        plan: P,
+        arguments: Vec<Argument>,
+        ticks: Option<Ticks>,
+    ) -> impl Future<Output = Result<()>> + use<P> {
+        let times = ticks.map(|(ticks, started)| (profile::read(&self.context, &ticks), started));
+        let verdict = self.guard.as_ref().map(|g| g.verdict(&self.context, plan.clone(), arguments));
+        let program = self.clone();
+        async move {
+            if let Some((times, started)) = times {
+                program.tell_times(plan.borrow(), &times.await?, started);
             }
-            plan.kernels.iter().zip(kernels).for_each(|(kernel, time)| record_time(kernel, time));
+            match verdict {
+                Some(verdict) => verdict.await,
+                None => Ok(()),
+            }
         }
-        if let Some(guard) = &self.guard {
-            guard.verdict(context, plan, arguments)?;
+    }
+
+    /// A kernel may be several dispatches, and a dispatch several kernels, which then share its time as they would take it by
+    /// themselves.
+    fn tell_times(&self, plan: &Plan, times: &[(Duration, Duration)], started: Instant) {
+        let shares = shares(self.dispatches.ready.iter().map(|ready| &ready.spec), plan, &self.context);
+        let mut kernels = vec![Duration::ZERO; plan.kernels.len()];
+        for (ready, &(start, time)) in self.dispatches.ready.iter().zip(times) {
+            let all: f64 = ready.spec.kernels.iter().map(|&k| shares[k]).sum();
+            let mut start = started + start;
+            for &k in &ready.spec.kernels {
+                let time = time.mul_f64(shares[k] / all);
+                kernels[k] += time;
+                trace_kernel(&plan.kernels[k], start, time);
+                start += time;
+            }
         }
-        Ok(Outcome { outputs, failed: None })
+        plan.kernels.iter().zip(kernels).for_each(|(kernel, time)| record_time(kernel, time));
     }
 }
 
@@ -304,7 +403,7 @@ impl GpuProgram {
         let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
         let mut pass = encoder.begin_compute_pass(&descriptor);
         for ready in (0..times).flat_map(|_| &self.dispatches.ready) {
-            pass.set_pipeline(&ready.pipeline.pipeline);
+            pass.set_pipeline(ready.pipeline.get()?);
             pass.set_bind_group(0, &self.bind_group(ready, inputs, outputs, blocks), &[]);
             pass.dispatch_workgroups(ready.spec.groups[0], ready.spec.groups[1], 1);
         }
@@ -314,7 +413,7 @@ impl GpuProgram {
         context.submit(encoder.finish());
         transfer::wait(context)?;
         let elapsed = start.elapsed();
-        let measured = ticks.map(|ticks| profile::read(context, &ticks)).transpose()?;
+        let measured = ticks.map(|ticks| crate::now(profile::read(context, &ticks))).transpose()?;
         let measured = measured.and_then(|times| times.first().map(|&(_, time)| time));
         Ok(measured.filter(|time| !time.is_zero()).unwrap_or(elapsed))
     }

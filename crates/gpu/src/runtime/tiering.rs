@@ -6,7 +6,7 @@ use crate::device::context::Context;
 use crate::lower::CompileMode;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use volta_ir::buffer::Storage;
 use volta_ir::error::Result;
 use volta_ir::plan::Plan;
@@ -16,32 +16,54 @@ use volta_ir::warn::warn;
 /// Runs of a plan that will run as often again, and make up for the time that compiling takes.
 const TIER_UP_RUNS: u32 = 1024;
 
-/// `VOLTA_TIER_UP_RUNS` says after how many runs that is, to test what comes then. A browser refuses a shader too late for its plan
-/// to go on as before: there it never comes.
+/// `VOLTA_TIER_UP_RUNS` says after how many runs that is, to test what comes then.
 fn many() -> u32 {
-    if cfg!(target_arch = "wasm32") {
-        return u32::MAX;
-    }
     volta_ir::environment::values().tier_up_runs.unwrap_or(TIER_UP_RUNS)
 }
 
 pub(crate) struct TieredProgram {
     context: Arc<Context>,
-    program: Mutex<Arc<GpuProgram>>,
+    programs: Mutex<Programs>,
     runs: AtomicU32,
-    many: u32,
+    /// Runs after which it gets the other program; none if it has it, or stays as it is.
+    many: Option<u32>,
+}
+
+struct Programs {
+    current: Arc<GpuProgram>,
+    /// The one that will be worth it, until its shaders are compiled.
+    next: Option<Arc<GpuProgram>>,
 }
 
 impl TieredProgram {
-    pub fn new(context: Arc<Context>, plan: &Plan) -> Result<TieredProgram> {
-        let (selections, many) = (context.kept().selections.clone(), many());
-        let usage = if many == 0 { CompileMode::Optimized } else { CompileMode::Baseline };
-        let program = GpuProgram::new(context.clone(), plan, usage, &selections)?;
-        Ok(TieredProgram { context, program: Mutex::new(Arc::new(program)), runs: AtomicU32::new(0), many })
+    /// A program of a plan; one that is `checked` kernel by kernel stays as it is.
+    pub fn new(context: Arc<Context>, plan: &Plan, checked: bool) -> Result<TieredProgram> {
+        let selections = context.kept().selections.clone();
+        let (usage, many) = match many() {
+            _ if checked => (CompileMode::Checked, None),
+            0 => (CompileMode::Optimized, None),
+            // A browser's software adapter takes seconds for a shader.
+            _ if cfg!(target_arch = "wasm32") && context.is_software => (CompileMode::Baseline, None),
+            many => (CompileMode::Baseline, Some(many)),
+        };
+        let current = Arc::new(GpuProgram::new(context.clone(), plan, usage, &selections)?);
+        let programs = Mutex::new(Programs { current, next: None });
+        Ok(TieredProgram { context, programs, runs: AtomicU32::new(0), many })
     }
 
+    fn programs(&self) -> MutexGuard<'_, Programs> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The best program that is ready.
     fn program(&self) -> Arc<GpuProgram> {
-        self.program.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut programs = self.programs();
+        if let Some(next) = programs.next.take_if(|next| next.is_ready())
+            && !next.is_refused()
+        {
+            programs.current = next;
+        }
+        programs.current.clone()
     }
 
     /// Makes the program that is worth it by now.
@@ -50,7 +72,7 @@ impl TieredProgram {
         let selections = self.context.kept().selections.clone();
         match GpuProgram::new(self.context.clone(), plan, CompileMode::Optimized, &selections) {
             Ok(program) if program.dispatches() < self.program().dispatches() => {
-                *self.program.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(program);
+                self.programs().next = Some(Arc::new(program));
             }
             Ok(_) => {}
             // A device that is lost says so when the plan runs.
@@ -63,7 +85,7 @@ impl TieredProgram {
 
 impl Program for TieredProgram {
     fn is_lost(&self) -> bool {
-        self.context.is_lost()
+        self.context.is_lost() || self.programs().current.is_refused()
     }
 
     fn run(
@@ -73,7 +95,7 @@ impl Program for TieredProgram {
         arguments: &[Argument],
         begun: &Cell<bool>,
     ) -> Result<Outcome> {
-        if self.many > 0 && self.runs.fetch_add(1, Relaxed) == self.many {
+        if self.many.is_some_and(|many| self.runs.fetch_add(1, Relaxed) == many) {
             self.recompile_optimized(plan);
         }
         self.program().run(plan, inputs, arguments, begun)
@@ -103,8 +125,10 @@ mod tests {
         let result = x.cumsum(0).exp().cumsum(0);
         realize_all(&[&result].map(Tensor::clone));
         let plan = with_last_plan(Plan::clone);
-        let lasting =
-            TieredProgram { many: 3, ..TieredProgram::new(context, &plan).expect("it is compiled") };
+        let lasting = TieredProgram {
+            many: Some(3),
+            ..TieredProgram::new(context, &plan, false).expect("it is compiled")
+        };
         let before = lasting.program().dispatches();
         for run in 0..8 {
             let compiled = counters().shaders_compiled;

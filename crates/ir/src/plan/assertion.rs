@@ -88,7 +88,6 @@ impl Sites {
 }
 
 /// Whether a kernel asserts what stands at this site of its plan.
-#[cfg(not(target_arch = "wasm32"))]
 pub fn asserts(kernel: &super::kernel::Kernel, at: usize) -> bool {
     let is_it = |step: &Step| matches!(step, Step::Assert { site, .. } if *site == at);
     kernel.maps().any(|map| map.code.iter().any(|i| is_it(&i.step)))

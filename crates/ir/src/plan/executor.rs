@@ -19,6 +19,9 @@ pub enum Argument {
 /// Elements on their way to the host.
 pub type Reading = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send>>;
 
+/// The end of what a device is at work with.
+pub type Waiting = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
 pub trait Executor: Send + Sync {
     /// How plans must lay out memory here.
     fn rules(&self) -> Result<DeviceLimits>;
@@ -29,6 +32,11 @@ pub trait Executor: Send + Sync {
     /// Whether it computes while the host goes on.
     fn is_async(&self) -> bool {
         false
+    }
+
+    /// Whether it is faster to compute attention in a kernel of its own than by its formula, where there is memory for the scores.
+    fn has_fast_attention(&self) -> bool {
+        true
     }
 
     /// Why it does not compute in `dtype`, if it does not.
@@ -43,8 +51,8 @@ pub trait Executor: Send + Sync {
     /// The bytes of memory that can be had here, if the system tells.
     fn memory(&self) -> Result<Option<u64>>;
 
-    /// Waits until everything that was asked for is done.
-    fn synchronize(&self) -> Result<()>;
+    /// Waits until everything that was asked for until now is done.
+    fn synchronize(&self) -> Waiting;
 
     /// Makes a plan ready to run many times; `guarded` runs are checked, kernel by kernel.
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>>;

@@ -5,6 +5,8 @@ use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::telemetry::{Profile, Profiler};
+use crate::wait::wait_for;
 
 /// Opens the GPU that is `gpu:0`.
 fn connect() -> Result<()> {
@@ -70,7 +72,26 @@ impl Device {
     /// wrong is an error, as for [`synchronize`](crate::synchronize), which waits for all devices.
     #[track_caller]
     pub fn synchronize(self) -> Result<()> {
+        wait_for(std::pin::pin!(self.synchronize_async()))
+    }
+
+    /// [`synchronize`](Self::synchronize) as a future, which blocks nobody: the only way in a browser. It is about what was asked
+    /// of the device until this call.
+    #[track_caller]
+    pub fn synchronize_async(self) -> impl Future<Output = Result<()>> {
         let _call = Call::enter("synchronize");
-        executor(self)?.synchronize()
+        let waiting = executor(self).map(|executor| executor.synchronize());
+        async move { waiting?.await }
+    }
+}
+
+impl Profiler {
+    /// [`end`](Self::end) when all devices have done what was asked of them: the only way to the times of a GPU's kernels in a
+    /// browser. What failed is told by whoever reads it.
+    pub async fn end_async(self) -> Profile {
+        for device in gpus_in_use() {
+            let _ = device.synchronize_async().await;
+        }
+        self.end()
     }
 }

@@ -25,6 +25,7 @@ use crate::plan::Plan;
 use crate::plan::executor::{Executor, Outcome, Program};
 use crate::plan::report::PlanReport;
 use crate::telemetry::{count_compile, count_kernels, count_replay, span};
+use crate::wait::wait_for;
 use cache::Cache;
 use capture::Capture;
 use poison::DonationGuard;
@@ -129,7 +130,7 @@ fn compute(
         return Ok(());
     }
     capture.check_inputs()?;
-    let prepared = match plans.get(&capture.key) {
+    let prepared = match plans.get(&capture.key).filter(|found| !found.program.is_lost()) {
         Some(found) => {
             count_replay();
             found.clone()
@@ -177,11 +178,23 @@ fn compute(
 /// whoever waits for the device next.
 #[track_caller]
 pub fn synchronize() -> Result<()> {
+    wait_for(std::pin::pin!(synchronize_async()))
+}
+
+/// [`synchronize`] as a future, which blocks nobody: the only way in a browser.
+#[track_caller]
+pub fn synchronize_async() -> impl Future<Output = Result<()>> {
     let _call = crate::call::Call::enter("synchronize");
     let computed = submit(Reason::Step(&[]));
-    // All are waited for, also if one has failed.
-    let waited: Vec<Result<()>> = devices::gpus_in_use().into_iter().map(Device::synchronize).collect();
-    waited.into_iter().fold(computed.map(drop), Result::and)
+    let waiting: Vec<_> = devices::gpus_in_use().into_iter().map(Device::synchronize_async).collect();
+    async move {
+        let mut all = computed.map(drop);
+        // All are waited for, also if one has failed.
+        for device in waiting {
+            all = all.and(device.await);
+        }
+        all
+    }
 }
 
 fn device_number(device: Device) -> u64 {

@@ -92,6 +92,11 @@ impl GradScaler {
         self.scale.item()
     }
 
+    /// [`current`](Self::current) as a future: the only way in a browser.
+    pub fn current_async(&self) -> impl Future<Output = Result<f32>> + use<> {
+        self.scale.item_async()
+    }
+
     /// Makes the gradients small again before the step, so that they can be clipped: once a step.
     ///
     /// ```

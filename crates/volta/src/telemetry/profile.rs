@@ -152,7 +152,8 @@ impl Profiler {
         Profiler { recording, outer }
     }
 
-    /// What ran on this thread since it began.
+    /// What ran on this thread since it began. In a browser, where the times of a GPU's kernels come later, use
+    /// [`end_async`](Self::end_async).
     pub fn end(self) -> Profile {
         set_recorder(self.outer);
         let totals = &mut *self.recording.totals();
@@ -182,6 +183,13 @@ impl Profile {
     /// The time by the layers that called the ops, each under the name that `name` gives it.
     pub(crate) fn by_layer(&self, name: impl Fn(&Option<Layer>) -> String) -> OpReport {
         OpReport::new("module", &self.layers, self.untimed, name)
+    }
+
+    /// What [`write_trace`](Self::write_trace) writes.
+    pub fn trace(&self) -> String {
+        let mut text = Vec::new();
+        self.trace.write(&mut text).expect("memory takes what is written");
+        String::from_utf8(text).expect("JSON that was made of strings")
     }
 
     /// Writes what happened when, in the form of Chrome's trace events, which <https://ui.perfetto.dev> opens: what the

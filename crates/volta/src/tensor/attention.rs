@@ -6,7 +6,9 @@ use super::record::record;
 use crate::autograd::Gradients;
 use crate::autograd::{self, BackwardOptions};
 use crate::default_device::with_device;
+use crate::device::Device;
 use crate::dtype::DType;
+use crate::engine;
 use crate::error::{Result, bail};
 use crate::op::attention::Place;
 use crate::op::{NativeOp, Op};
@@ -195,6 +197,13 @@ pub(crate) fn second_gradients(
     })
 }
 
+/// Whether a device computes attention by its formula, of so many matrices of so many scores, faster than by its own kernel.
+fn has_fast_formula(device: Device, outer: &Shape, scores: usize) -> Result<bool> {
+    /// Scores that there is memory for.
+    const MOST_SCORES: usize = 1 << 24;
+    Ok(outer.numel() * scores <= MOST_SCORES && !engine::executor(device)?.has_fast_attention())
+}
+
 /// Attention by its formula.
 fn plain(q: &Tensor, k: &Tensor, v: &Tensor, options: (Option<&Tensor>, bool, f64, f64)) -> Result<Tensor> {
     let (mask, causal, scale, dropout) = options;
@@ -307,7 +316,8 @@ impl Tensor {
                 ]))?)
             }
         };
-        let out = if options.dropout > 0.0 || alone {
+        let by_formula = alone || has_fast_formula(q.device(), &outer, qs[rank - 2] * ks[rank - 2])?;
+        let out = if options.dropout > 0.0 || by_formula {
             plain(&q4, &k4, &v4, (mask.as_ref(), options.causal, scale, options.dropout))?
         } else {
             flash(&q4, &k4, &v4, mask.as_ref(), options.causal, scale)?

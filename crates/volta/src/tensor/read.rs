@@ -3,10 +3,10 @@
 use super::Tensor;
 use crate::call::Call;
 use crate::device::Device;
-use crate::dtype::{DType, Element};
+use crate::dtype::{DType, Element, Scalar};
 use crate::engine;
 
-use crate::error::{Error, ErrorKind, Result, bail};
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Node;
 use crate::op::Op;
 use crate::plan::executor::Reading;
@@ -44,11 +44,13 @@ impl Tensor {
     }
 
     /// The same values on another device, cut from the tape: by way of the host.
-    pub(super) fn copied_to(&self, device: Device) -> Result<Tensor> {
+    pub(super) fn copied_to(&self, device: Device) -> impl Future<Output = Result<Tensor>> + use<> {
         let node = self.node();
-        let bytes = wait_for(reading(&node)?.as_mut())?;
-        let storage = engine::executor(device)?.upload(node.dtype, &bytes)?;
-        Ok(Tensor::from_node(Node::realized(node.shape, node.dtype, device, storage)))
+        let reading = reading(&node);
+        async move {
+            let storage = engine::executor(device)?.upload(node.dtype, &reading?.await?)?;
+            Ok(Tensor::from_node(Node::realized(node.shape, node.dtype, device, storage)))
+        }
     }
 
     /// The value of a tensor of one element, converted to `T`.
@@ -60,22 +62,22 @@ impl Tensor {
     /// [`item`](Self::item) that returns its error.
     #[track_caller]
     pub fn try_item<T: Element>(&self) -> Result<T> {
+        wait_for(std::pin::pin!(self.item_async()))
+    }
+
+    /// [`item`](Self::item) as a future, as [`to_vec_async`](Self::to_vec_async) is: the only way in a browser.
+    #[track_caller]
+    pub fn item_async<T: Element>(&self) -> impl Future<Output = Result<T>> + use<T> {
         let _call = Call::enter("item");
-        if self.numel() != 1 {
-            bail!(Shape, "only a tensor of one element is one number, and this has shape {}", self.shape());
-        }
-        // A number is converted here rather than by one more kernel.
-        let read = |t: &Tensor| -> Result<crate::Scalar> {
-            Ok(match t.dtype() {
-                DType::F32 => t.try_to_vec::<f32>()?[0].to_scalar(),
-                DType::I32 => t.try_to_vec::<i32>()?[0].to_scalar(),
-                DType::I64 => t.try_to_vec::<i64>()?[0].to_scalar(),
-                DType::U32 => t.try_to_vec::<u32>()?[0].to_scalar(),
-                DType::Bool => t.try_to_vec::<bool>()?[0].to_scalar(),
-                _ => t.try_to_vec::<f64>()?[0].to_scalar(),
-            })
+        let (node, count) = (self.node(), self.numel());
+        let reading = if count == 1 {
+            reading(&node)
+        } else {
+            let message =
+                format!("only a tensor of one element is one number, and this has shape {}", self.shape());
+            Err(Error::new(ErrorKind::Shape, message))
         };
-        Ok(T::from_scalar(read(self)?))
+        async move { Ok(T::from_scalar(scalar(&node, reading?.await?)?)) }
     }
 
     /// Computes the value now, if it is not there yet.
@@ -133,6 +135,21 @@ pub(crate) fn readings(tensors: &[&Tensor]) -> Result<impl Iterator<Item = Resul
         engine::submit(engine::Reason::Read(&pending))?;
     }
     Ok(nodes.into_iter().map(|node| reading(&node)))
+}
+
+/// The number that a node of one element is: converted here rather than by one more kernel.
+fn scalar(node: &Node, bytes: Vec<u8>) -> Result<Scalar> {
+    fn first<T: Element>(node: &Node, bytes: Vec<u8>) -> Result<Scalar> {
+        Ok(elements::<T>(node, bytes)?[0].to_scalar())
+    }
+    match node.dtype {
+        DType::F32 => first::<f32>(node, bytes),
+        DType::I32 => first::<i32>(node, bytes),
+        DType::I64 => first::<i64>(node, bytes),
+        DType::U32 => first::<u32>(node, bytes),
+        DType::Bool => first::<bool>(node, bytes),
+        _ => first::<f64>(node, bytes),
+    }
 }
 
 /// The bytes of a node's elements as `T`.

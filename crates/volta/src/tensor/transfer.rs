@@ -8,6 +8,8 @@ use crate::call::Call;
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Node, NodeSpec};
+use crate::wait::wait_for;
+use std::future::Future;
 use std::sync::Arc;
 
 impl Tensor {
@@ -20,20 +22,30 @@ impl Tensor {
     /// [`to_device`](Self::to_device) that returns its error.
     #[track_caller]
     pub fn try_to_device(&self, device: Device) -> Result<Tensor> {
+        wait_for(std::pin::pin!(self.to_device_async(device)))
+    }
+
+    /// [`to_device`](Self::to_device) as a future, as [`to_vec_async`](Self::to_vec_async) is: in a browser the only way to take
+    /// values from a GPU.
+    #[track_caller]
+    pub fn to_device_async(&self, device: Device) -> impl Future<Output = Result<Tensor>> + use<> {
         let _call = Call::enter("to_device");
-        if self.device() == device {
-            return Ok(self.clone());
+        let tensor = self.clone();
+        let is_tracked = self.is_tracked() && autograd::is_enabled();
+        let moved =
+            (self.device() != device).then(|| require(device, self.dtype()).map(|()| self.copied_to(device)));
+        async move {
+            let Some(moved) = moved else { return Ok(tensor) };
+            let node = moved?.await?.node();
+            if !is_tracked {
+                return Ok(Tensor::variable_of(node));
+            }
+            let way_back: Arc<dyn CustomGradient> = Arc::new(Move { from: tensor.device() });
+            let (op, shape, dtype) = (custom_op(way_back), node.shape, node.dtype);
+            let sources = [node, tensor.node()].into_iter().collect();
+            let moved = NodeSpec { op, sources, shape, dtype, device, tracked: true };
+            Ok(Tensor::from_node(Node::record(moved)))
         }
-        require(device, self.dtype())?;
-        let moved = self.copied_to(device)?;
-        if !(self.is_tracked() && autograd::is_enabled()) {
-            return Ok(Tensor::variable_of(moved.node()));
-        }
-        let node = moved.node();
-        let way_back: Arc<dyn CustomGradient> = Arc::new(Move { from: self.device() });
-        let (op, shape, dtype) = (custom_op(way_back), node.shape, node.dtype);
-        let sources = [node, self.node()].into_iter().collect();
-        Ok(Tensor::from_node(Node::record(NodeSpec { op, sources, shape, dtype, device, tracked: true })))
     }
 }
 

@@ -37,7 +37,8 @@ fn tiling(other: usize) -> Tiling {
 
 /// The tilings for a problem, the best first; none if cooperative matrices cannot do it.
 pub(super) fn tilings(p: &Problem, caps: &Caps) -> Vec<Tiling> {
-    let able = caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32);
+    let able =
+        Caps::KNOWS_COOPERATIVE && caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32);
     let halves = [&p.q, &p.k, &p.v].iter().all(|v| v.dtype == DType::F16);
     let fits = |width: usize| width.is_multiple_of(SIDE) && (SIDE..=WIDEST).contains(&width);
     if !able || !halves || !fits(p.width) || !fits(p.value_width) || p.items() * p.queries * p.keys == 0 {

@@ -15,6 +15,9 @@ use std::fmt::Write;
 use volta_ir::plan::kernel::NativeKernel;
 
 pub(super) fn lower(p: &Problem, kernel: &NativeKernel, tiling: Tiling, caps: &Caps) -> Lowered {
+    if !Caps::KNOWS_COOPERATIVE {
+        unreachable!("asked for where there are cooperative matrices");
+    }
     let g = Gradient::of(p, kernel);
     let Some(items) = stored_dscores::items_at_once(&g, tiling) else {
         let of_keys = Gradient { grad: g.grad.of_halves(), ..Gradient::of(p, kernel) };

@@ -20,6 +20,9 @@ use std::fmt::Write;
 use volta_ir::plan::kernel::Operand;
 
 pub(super) fn dispatch(p: &Problem, output: &Operand, tiling: Tiling, caps: &Caps) -> Dispatch {
+    if !Caps::KNOWS_COOPERATIVE {
+        unreachable!("asked for where there are cooperative matrices");
+    }
     let coop = Coop::new(p, tiling, caps);
     let packed = Packed::new(p, output);
     let mut all = bindings(p.views());

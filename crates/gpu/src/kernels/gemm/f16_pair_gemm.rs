@@ -100,6 +100,9 @@ pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Cho
 
 /// The dispatches of a product.
 pub(super) fn lower(product: &Product, choice: Choice, dtype: DType, caps: &Caps) -> Lowered {
+    if !Caps::KNOWS_COOPERATIVE {
+        unreachable!("asked for where there are cooperative matrices");
+    }
     let Choice { tile, parts, later } = choice;
     let mut lowered = Lowered::default();
     let (depth, terms) = (tile.k / 2, product.steps.depth());

@@ -24,8 +24,11 @@ fn is_tiny(product: &Product) -> bool {
         && (product.steps.depth() <= SHORT_SUM_TERMS || all >= COMPUTE_UNITS * 256)
 }
 
-/// The variant for what is small along some axis.
-fn small(product: &Product, dtype: DType) -> Option<Variant> {
+/// The variant for what is small along some axis, and for adapters without use for tiles.
+fn small(product: &Product, dtype: DType, caps: &Caps) -> Option<Variant> {
+    if dtype.is_float() && caps.serial_workgroups {
+        return Some(Variant::Blocked);
+    }
     if !dtype.is_float() || is_tiny(product) {
         return Some(Variant::Plain);
     }
@@ -69,7 +72,7 @@ pub(super) fn product(kernel: &NativeKernel) -> Product {
 /// Of which operands the largest magnitudes of lanes are asked for.
 pub(super) fn needs_absmax(kernel: &NativeKernel, caps: &Caps, wanted: Option<Variant>) -> [bool; 2] {
     let (product, dtype) = (product(kernel), kernel.output.dtype);
-    let choice = match wanted.or_else(|| small(&product, dtype)) {
+    let choice = match wanted.or_else(|| small(&product, dtype, caps)) {
         Some(Variant::Split(tile, parts)) => Some(f16_pair_gemm::Choice::new(&product, tile, parts)),
         Some(_) => None,
         None => f16_pair_gemm::choose(&product, dtype, caps),
@@ -80,7 +83,7 @@ pub(super) fn needs_absmax(kernel: &NativeKernel, caps: &Caps, wanted: Option<Va
 /// The product, if its variant would be tiles.
 pub(super) fn tiled(kernel: &NativeKernel, caps: &Caps) -> Option<Product> {
     let (product, dtype) = (product(kernel), kernel.output.dtype);
-    let otherwise = small(&product, dtype).is_some()
+    let otherwise = small(&product, dtype, caps).is_some()
         || coop::choose(&product, caps, kernel.epilogue.as_ref()).is_some()
         || f16_pair_gemm::choose(&product, dtype, caps).is_some();
     (!otherwise).then_some(product)
@@ -95,7 +98,7 @@ pub(super) fn lower(
     let dtype = kernel.output.dtype;
     let mut product = product(kernel);
     [product.a.largest, product.b.largest] = largest;
-    if let Some(variant) = wanted.or_else(|| small(&product, dtype)) {
+    if let Some(variant) = wanted.or_else(|| small(&product, dtype, caps)) {
         return variant.lower(&product, dtype, caps, Lowered::default());
     }
     if let Some((tile, parts)) = coop::choose(&product, caps, kernel.epilogue.as_ref()) {

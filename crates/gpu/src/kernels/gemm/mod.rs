@@ -2,6 +2,7 @@
 //! k, n]` for operands that are strided matrices or windows of images, and go to the kernel that suits their
 //! sizes and type.
 
+mod blocked;
 mod conv;
 mod coop;
 mod direct_conv;

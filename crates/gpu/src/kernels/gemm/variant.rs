@@ -4,7 +4,7 @@
 use super::coop::{self, CoopTile, OperandType};
 use super::product::Product;
 use super::tile::{self, Tile};
-use super::{f16_pair_gemm, gemv, naive, tiled};
+use super::{blocked, f16_pair_gemm, gemv, naive, tiled};
 use crate::caps::Caps;
 use crate::dispatch::Lowered;
 use std::fmt;
@@ -21,6 +21,8 @@ const LEAST_STEPS: usize = 8;
 pub(crate) enum Variant {
     /// A thread for every result.
     Plain,
+    /// A thread for every block of results.
+    Blocked,
     /// For sides of few lanes.
     Skinny,
     /// Tiles, and parts of the sums.
@@ -40,6 +42,7 @@ impl fmt::Display for Variant {
         };
         match self {
             Variant::Plain => f.write_str("plain"),
+            Variant::Blocked => f.write_str("blocked"),
             Variant::Skinny => f.write_str("skinny"),
             Variant::Coop(tile, parts) => coop("cooperative", tile, parts),
             Variant::Split(tile, parts) => coop("split", tile, parts),
@@ -97,6 +100,7 @@ impl Variant {
         let depth = product.steps.depth();
         match self {
             Variant::Plain => Lowered { dispatches: vec![naive::lower(product, dtype)], scratch: vec![] },
+            Variant::Blocked => Lowered { dispatches: vec![blocked::lower(product, dtype)], scratch: vec![] },
             Variant::Skinny => gemv::lower(product, dtype),
             Variant::Tiled(tile, parts) => {
                 tiled::lower(product, tile.for_steps(depth / parts), parts, dtype, before)

@@ -191,7 +191,7 @@ const PACE: f64 = 5.0;
 
 /// Whether the adapter has these matrices.
 pub(super) fn is_supported(caps: &Caps) -> bool {
-    caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32)
+    Caps::KNOWS_COOPERATIVE && caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32)
 }
 
 /// The tiles that the adapter has room for, and their speed; none if it or the operands do not allow it.
@@ -244,6 +244,9 @@ pub(super) fn lower(
     before: Lowered,
     terms: &OperandType,
 ) -> Lowered {
+    if !Caps::KNOWS_COOPERATIVE {
+        unreachable!("asked for where there are cooperative matrices");
+    }
     // A step that splits what it reads is long enough by itself.
     let later = terms.later(0) || terms.later(1);
     let even = tile.unrolled(parts) && !later && product.steps.are_even(tile.k);
