@@ -143,44 +143,44 @@ export interface MuonOptions {
 }
 
 /** Parameters, all with the same options or in groups. */
-export type Parameters<Options> = readonly Tensor[] | readonly ParameterGroup<Options>[];
+export type ParameterList<Options> = readonly Tensor[] | readonly ParameterGroup<Options>[];
 
 /** Gradient descent with momentum. */
 export class SGD extends Optimizer<SGDOptions> {
-  constructor(parameters: Parameters<SGDOptions>, options: SGDOptions = {}) {
+  constructor(parameters: ParameterList<SGDOptions>, options: SGDOptions = {}) {
     super("SGD", parameters, options);
   }
 }
 /** Adam: a rate for every number, by the moments of its gradients. */
 export class Adam extends Optimizer<AdamOptions> {
-  constructor(parameters: Parameters<AdamOptions>, options: AdamOptions = {}) {
+  constructor(parameters: ParameterList<AdamOptions>, options: AdamOptions = {}) {
     super("Adam", parameters, options);
   }
 }
 /** Adam with weight decay apart from the gradients. */
 export class AdamW extends Optimizer<AdamOptions> {
-  constructor(parameters: Parameters<AdamOptions>, options: AdamOptions = {}) {
+  constructor(parameters: ParameterList<AdamOptions>, options: AdamOptions = {}) {
     super("AdamW", parameters, options);
   }
 }
 export class RMSprop extends Optimizer<RMSpropOptions> {
-  constructor(parameters: Parameters<RMSpropOptions>, options: RMSpropOptions = {}) {
+  constructor(parameters: ParameterList<RMSpropOptions>, options: RMSpropOptions = {}) {
     super("RMSprop", parameters, options);
   }
 }
 export class Adagrad extends Optimizer<AdagradOptions> {
-  constructor(parameters: Parameters<AdagradOptions>, options: AdagradOptions = {}) {
+  constructor(parameters: ParameterList<AdagradOptions>, options: AdagradOptions = {}) {
     super("Adagrad", parameters, options);
   }
 }
 export class Lion extends Optimizer<LionOptions> {
-  constructor(parameters: Parameters<LionOptions>, options: LionOptions = {}) {
+  constructor(parameters: ParameterList<LionOptions>, options: LionOptions = {}) {
     super("Lion", parameters, options);
   }
 }
 /** Orthogonalized momentum, for matrices. */
 export class Muon extends Optimizer<MuonOptions> {
-  constructor(parameters: Parameters<MuonOptions>, options: MuonOptions = {}) {
+  constructor(parameters: ParameterList<MuonOptions>, options: MuonOptions = {}) {
     super("Muon", parameters, options);
   }
 }
