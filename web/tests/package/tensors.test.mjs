@@ -126,7 +126,11 @@ test("a tensor of several elements is no number", async () => {
 test("what was disposed of is told", () => {
   const x = tensor([1]);
   x.dispose();
+  // Its place is given to the next one.
+  const next = tensor([2]);
   assert.throws(() => x.add(1), /disposed/);
+  x.dispose();
+  assert.equal(next.numel, 1);
 });
 
 test("gradients flow, and gradients of gradients", async () => {

@@ -1,6 +1,6 @@
 // Optimizers. A step moves all parameters in one plan, together with the backward pass that is still pending.
 
-import { free, own } from "../handles.js";
+import { DISPOSED, free, own } from "../handles.js";
 import { Tensor, handlesOf } from "../tensor.js";
 import { call } from "../wasm.js";
 
@@ -33,7 +33,7 @@ export type ParameterGroup<Options> = { params: readonly Tensor[] } & Options;
 /** What every optimizer does. */
 export abstract class Optimizer<Options extends object = object> {
   /** @internal */
-  readonly handle: number;
+  handle: number;
 
   /** @internal */
   protected constructor(name: string, parameters: readonly Tensor[] | readonly ParameterGroup<Options>[], options: Options) {
@@ -87,6 +87,7 @@ export abstract class Optimizer<Options extends object = object> {
   /** Frees its state now. */
   dispose(): void {
     free(this, "optimizer", this.handle);
+    this.handle = DISPOSED;
   }
 
   [Symbol.dispose](): void {
@@ -187,7 +188,7 @@ export class Muon extends Optimizer<MuonOptions> {
 
 /** Moving averages of parameters, which often do better than the parameters. */
 export class Ema {
-  readonly #handle: number;
+  #handle: number;
 
   constructor(parameters: readonly Tensor[], decay = 0.999) {
     this.#handle = call((wasm) => wasm.ema_new(handlesOf(parameters), decay));
@@ -206,6 +207,7 @@ export class Ema {
   }
   dispose(): void {
     free(this, "ema", this.#handle);
+    this.#handle = DISPOSED;
   }
   [Symbol.dispose](): void {
     this.dispose();
