@@ -94,7 +94,7 @@ async function identify(file: File): Promise<Dropped> {
     name = name.replace(/\.gz$/, "");
   }
   if (bytes.length === 0) throw new Error("it is empty");
-  if (bytes.length > 8 && bytes[0] === 0 && bytes[1] === 0 && (bytes[3] === 1 || bytes[3] === 3)) return idx(name, bytes);
+  if (bytes.length >= 8 && bytes[0] === 0 && bytes[1] === 0 && (bytes[3] === 1 || bytes[3] === 3)) return idx(name, bytes);
   if (name.endsWith(".safetensors") || (bytes.length > 9 && bytes[8] === 0x7b && bytes[7] === 0 && bytes[6] === 0)) {
     const header = readHeader(bytes);
     return { what: isCheckpoint(header) ? "checkpoint" : "model", name, bytes, header };

@@ -38,8 +38,9 @@ async function ask(): Promise<Offer> {
   return { name: name.charAt(0).toUpperCase() + name.slice(1), software, features: [...adapter.features].sort(), limits };
 }
 
-/** What a run will most likely use, in words. */
-export function describe({ name, software }: Offer): string {
-  if (!name) return "CPU · WebAssembly";
-  return software ? `CPU · WebAssembly (the GPU is ${name})` : `${name} · WebGPU`;
+/** What a run will most likely use, in a few words, and why in a sentence. */
+export function describe({ name, software }: Offer): { short: string; why: string } {
+  if (!name) return { short: "CPU · WebAssembly", why: "This browser offers no GPU to pages: runs use the CPU." };
+  if (software) return { short: "CPU · WebAssembly", why: `The only GPU here is ${name}, a program on the processor: the CPU is faster.` };
+  return { short: `${name} · WebGPU`, why: "Runs use this GPU, unless the settings say otherwise." };
 }

@@ -56,9 +56,10 @@ function begin(): void {
     const chip = document.getElementById("adapter");
     const name = chip?.querySelector(".adapter-name");
     if (!chip || !name) return;
-    setText(name, describe(found));
+    const { short, why } = describe(found);
+    setText(name, short);
+    chip.title = why;
     chip.dataset.device = found.name && !found.software ? "gpu" : "cpu";
-    chip.title = found.name ? "What runs use, unless the settings say otherwise" : "This browser offers no GPU to pages: runs use the CPU";
   });
   void offlineUse();
 }

@@ -13,6 +13,9 @@ const MEANINGS: readonly [string, string][] = [
   ["GB/s", "billions of bytes read and written a second"],
 ];
 
+/** Limits that computing meets; the rest are about pictures. */
+const COMPUTE = /Buffer(Size|BindingSize|sPerShaderStage|OffsetAlignment)|Compute|BindGroups|BindingsPer|immediate|sPerPipelineLayout/i;
+
 export function benchView(_app: App): View {
   const rows: BenchRow[] = [];
   let running: AbortController | undefined;
@@ -102,10 +105,12 @@ function showLimits(box: HTMLElement, { name, features, limits, software }: Offe
     return;
   }
   const bytes = /Size|Memory/;
+  const shown = Object.entries(limits).filter(([limit]) => COMPUTE.test(limit)).sort(([a], [b]) => a.localeCompare(b));
+  const useful = features.filter((feature) => !/texture|depth|unorm|float32-|rg11|clip|first-instance/.test(feature));
   fill(
     box,
-    h("p", { class: "about" }, `${name}${software ? ", a program on the processor" : ""}. Features: ${features.length ? features.join(", ") : "none beyond the standard"}.`),
-    h("dl", { class: "limit-list" }, ...Object.entries(limits).sort(([a], [b]) => a.localeCompare(b)).map(([limit, value]) => h("div", {}, h("dt", {}, words(limit)), h("dd", { title: bytes.test(limit) ? "bytes" : "" }, power(value))))),
+    h("p", { class: "about" }, `${name}${software ? ", a program on the processor" : ""}. Features for computing: ${useful.length ? useful.join(", ") : "none beyond the standard"}.`),
+    h("dl", { class: "limit-list" }, ...shown.map(([limit, value]) => h("div", {}, h("dt", {}, words(limit)), h("dd", { title: bytes.test(limit) ? "bytes" : "" }, power(value))))),
     h("p", { class: "hint" }, MEANINGS.map(([unit, meaning]) => `${unit}: ${meaning}`).join(". ") + "."),
   );
 }

@@ -1,7 +1,7 @@
 /** Curves over steps on a canvas: several runs, decimated to the pixels, with a cross-hair for pointer and keyboard. */
 
 import { h, setText } from "../parts/dom.ts";
-import { digits, short } from "../parts/format.ts";
+import { compact, digits, short } from "../parts/format.ts";
 import { announce } from "../parts/notice.ts";
 import { eachFrame } from "../parts/signal.ts";
 import { color, themeChanged } from "../parts/theme_switch.ts";
@@ -27,6 +27,8 @@ export interface ChartOptions {
   /** How a value is written, with its unit. */
   format?: (value: number) => string;
   height: number;
+  /** How a tick of the axis is written; a shorter form. */
+  tick?: (value: number) => string;
   /** The axis begins at 0. */
   fromZero?: boolean;
   atMost?: number;
@@ -180,14 +182,14 @@ export class LineChart {
       pen.moveTo(MARGIN.left, at);
       pen.lineTo(width - MARGIN.right, at);
       pen.stroke();
-      pen.fillText(this.#format(tick), MARGIN.left - 8, at);
+      pen.fillText((this.options.tick ?? plain)(tick), MARGIN.left - 8, at);
     }
     pen.textBaseline = "alphabetic";
     pen.textAlign = "center";
     for (const tick of x.ticks) {
       const at = px(tick);
       if (at > width - 8) continue;
-      pen.fillText(short(tick), at, height - 5);
+      pen.fillText(compact(tick), at, height - 5);
     }
   }
 
@@ -249,9 +251,14 @@ export class LineChart {
       if (Number.isNaN(y)) continue;
       const swatch = h("i", { class: series.dashed ? "swatch swatch-dashed" : "swatch" });
       swatch.style.setProperty("--swatch", `var(${series.color})`);
-      this.#readout.append(h("span", { class: "readout-item" }, swatch, `${series.label} `, h("b", {}, this.#format(y))));
+      this.#readout.append(h("span", { class: "readout-item" }, swatch, h("span", { class: "readout-label" }, series.label), h("b", {}, this.#format(y))));
     }
   }
+}
+
+/** A round number without the zeros at its end. */
+function plain(value: number): string {
+  return String(Number(value.toPrecision(3))).replace("-", "−");
 }
 
 /** The last measured point that is not after a step. */

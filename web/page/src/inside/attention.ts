@@ -11,6 +11,9 @@ import type { Panel } from "./view.ts";
 import type { Session } from "../runs/session.ts";
 import { Picker } from "../parts/picker.ts";
 
+/** Letters of a token that are shown beside its row. */
+const MAX_LABEL = 8;
+
 export function attentionPanel(app: App): Panel {
   let chosen: string | undefined;
   let map: AttentionMap | undefined;
@@ -55,9 +58,11 @@ export function attentionPanel(app: App): Panel {
     options(head, writer?.heads ?? 1);
   };
 
+  /** Where the cells lie: labels take what the longest of them needs, and are upright if they are short. */
   const geometry = (): { left: number; top: number; size: number; n: number } => {
     const n = map?.tokens.length ?? 0;
-    const left = 64, top = 64;
+    const longest = Math.max(1, ...(map?.tokens ?? []).map((token) => Math.min(MAX_LABEL, token.length)));
+    const left = 8 * longest + (longest <= 2 ? 14 : 10), top = longest <= 2 ? 20 : left;
     return { left, top, n, size: Math.max(6, Math.min(22, Math.floor((canvas.parentElement!.clientWidth - 40 - left) / Math.max(1, n)))) };
   };
 
@@ -92,12 +97,13 @@ export function attentionPanel(app: App): Panel {
     pen.textBaseline = "middle";
     map.tokens.forEach((token, i) => {
       pen.textAlign = "right";
-      pen.fillText(visible(token).slice(0, 8), left - 5, top + i * size + size / 2);
+      pen.fillText(visible(token).slice(0, MAX_LABEL), left - 5, top + i * size + size / 2);
       pen.save();
       pen.translate(left + i * size + size / 2, top - 5);
-      pen.rotate(-Math.PI / 2);
-      pen.textAlign = "left";
-      pen.fillText(visible(token).slice(0, 8), 0, 0);
+      const upright = top < left;
+      if (!upright) pen.rotate(-Math.PI / 2);
+      pen.textAlign = upright ? "center" : "left";
+      pen.fillText(visible(token).slice(0, MAX_LABEL), 0, upright ? -4 : 0);
       pen.restore();
     });
     if (cell) {

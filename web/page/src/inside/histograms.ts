@@ -34,7 +34,7 @@ export function histogramPanel(): Panel {
   const element = h("section", { class: "card card-wide" }, h("div", { class: "card-head" }, h("h2", {}, "Weights and gradients"), choice.element), about, grid);
   const show = (): void => {
     const looks = session && kept.get(session);
-    setText(about, looks ? `Every tensor's values over ${looks.steps.length} looks, from step ${short(looks.steps[0] ?? 0)} to ${short(looks.steps.at(-1) ?? 0)}; looked at while this view is open.` : "Histograms are collected while this view is open and a run is open.");
+    setText(about, looks ? `Every tensor's values over ${looks.steps.length} ${looks.steps.length === 1 ? "look" : "looks"}, from step ${short(looks.steps[0] ?? 0)} to ${short(looks.steps.at(-1) ?? 0)}; looked at while this view is open.` : "Histograms are collected while this view is open and a run is open.");
     if (!looks) return fill(grid);
     fill(grid, ...[...looks.summaries].map(([name, one]) => picture(name, one.shape, what === "weights" ? one.weights : one.gradients)));
   };

@@ -26,6 +26,14 @@ export function short(x: number): string {
   return whole(x);
 }
 
+/** A round number as 50k, for axes. */
+export function compact(x: number): string {
+  for (const [unit, size] of [["G", 1e9], ["M", 1e6], ["k", 1e3]] as const) {
+    if (Math.abs(x) >= size) return `${Number((x / size).toPrecision(3))}${unit}`;
+  }
+  return String(Number(x.toPrecision(3)));
+}
+
 export function bytes(x: number): string {
   if (!Number.isFinite(x)) return "–";
   if (x >= 1e9) return `${digits(x / 1e9)}${THIN}GB`;

@@ -39,6 +39,15 @@ const MAX_SAMPLES = 200;
 
 type Live = { kind: "language"; run: LanguageModelRun } | { kind: "digits"; run: ClassifierRun };
 
+const told = new Set<string>();
+
+/** What holds for every run here is said with the first. */
+function tellOnce(warning: string): void {
+  if (told.has(warning)) return;
+  told.add(warning);
+  notice("info", sentence(warning), { key: warning });
+}
+
 export class Session {
   readonly changed = new Signal();
   status: Status = "starting";
@@ -137,7 +146,7 @@ export class Session {
     const { firstStep } = this.info;
     this.history.truncate(firstStep - 1);
     this.samples = this.samples.filter((sample) => sample.step < firstStep);
-    for (const warning of this.info.warnings) notice("info", sentence(warning), { key: "adapter" });
+    for (const warning of this.info.warnings) tellOnce(warning);
     if (this.status === "starting") this.#set(paused ? "paused" : "running");
     this.changed.emit();
   }

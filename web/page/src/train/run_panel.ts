@@ -3,7 +3,7 @@
 import type { App } from "../app.ts";
 import { LineChart, type Series } from "../chart/line_chart.ts";
 import { h, setText } from "../parts/dom.ts";
-import { ago, bytes, digits, duration, loss, milliseconds, percent, short, whole } from "../parts/format.ts";
+import { ago, bytes, compact, digits, duration, loss, milliseconds, percent, short, whole } from "../parts/format.ts";
 import type { Column } from "../runs/history.ts";
 import type { Session } from "../runs/session.ts";
 import { rememberSpeed } from "../runs/speed.ts";
@@ -30,7 +30,8 @@ const STATS: readonly Stat[] = [
   { label: "Loss", value: (s) => loss(s.history.last("loss")) },
   { label: "Validation", value: (s) => loss(s.history.last("validation")) },
   { label: "Accuracy", value: (s) => (s.kind === "digits" ? percent(s.history.last("accuracy")) : "") },
-  { label: "Speed", value: (s) => (s.history.length ? `${short(recent(s, "rate"))} ${s.kind === "language" ? "tokens/s" : "images/s"}` : "–"), title: (s) => `${digits(recent(s, "rate"), 5)} a second` },
+  { label: "Tokens / s", value: (s) => (s.kind === "language" ? rate(s) : "") },
+  { label: "Images / s", value: (s) => (s.kind === "digits" ? rate(s) : "") },
   { label: "A step", value: (s) => milliseconds(recent(s, "milliseconds")) },
   { label: "Time left", value: timeLeft },
   { label: "Memory", value: (s) => (s.history.length && s.isLive ? bytes(s.history.last("bytes")) : "–"), title: (s) => (s.info ? `At most ${bytes(s.info.peakBytes)} in a step` : "") },
@@ -38,6 +39,10 @@ const STATS: readonly Stat[] = [
   { label: "Runs on", value: (s) => (s.info ? (s.info.adapter.device === "gpu" ? "GPU" : "CPU") : "–"), title: (s) => (s.info ? `${s.info.adapter.name}, ${s.info.adapter.backend}` : "") },
   { label: "Kept", value: (s) => (s.stored && s.store ? `step ${short(s.stored.step)}` : "not yet"), title: (s) => (s.stored ? `${bytes(s.stored.bytes)}, ${ago(s.stored.time)}` : "") },
 ];
+
+function rate(session: Session): string {
+  return session.history.length ? short(recent(session, "rate")) : "–";
+}
 
 function timeLeft(session: Session): string {
   if (session.status === "finished" || session.step >= session.steps) return "done";
@@ -58,8 +63,8 @@ export function runPanel(app: App): { element: HTMLElement; update(): void } {
   const smoothing = h("select", { "aria-label": "Smoothing", class: "small-select" }, ...SMOOTHING.map(({ label }, i) => h("option", { value: i }, label)));
   const log = h("select", { "aria-label": "Scale of the losses", class: "small-select" }, h("option", { value: "" }, "Linear"), h("option", { value: "log" }, "Log"));
   const curves = new LineChart({ title: "Loss", height: 280, format: (value) => digits(value, 3) }, smoothing, log);
-  const accuracy = new LineChart({ title: "Accuracy", height: 150, format: percent, atMost: 1 });
-  const speed = new LineChart({ title: "Speed, a second", height: 150, format: short, fromZero: true });
+  const accuracy = new LineChart({ title: "Accuracy", height: 150, format: percent, tick: (value) => `${Number((100 * value).toPrecision(3))} %`, atMost: 1 });
+  const speed = new LineChart({ title: "Speed, a second", height: 150, format: short, tick: compact, fromZero: true });
   const rates = new LineChart({ title: "Learning rate", height: 150, fromZero: true });
   const norms = new LineChart({ title: "Gradient norm", height: 150, fromZero: true });
   smoothing.addEventListener("change", () => {

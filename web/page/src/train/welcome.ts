@@ -6,8 +6,8 @@ import { button, h, setText } from "../parts/dom.ts";
 import { attempt } from "../parts/notice.ts";
 
 export function welcome(app: App): HTMLElement {
-  const where = h("span", {}, "this computer");
-  void offer().then((found) => setText(where, found.name && !found.software ? `this computer's GPU (${found.name})` : "this computer's processor"));
+  const where = h("span", {}, "this device");
+  void offer().then((found) => setText(where, found.name && !found.software ? `this device's GPU, ${found.name}` : "this device's processor"));
   const start = (kind: "language" | "digits") => (): Promise<void> => {
     app.chooseKind(kind);
     return attempt("The run could not begin.", () => app.start());
@@ -43,7 +43,7 @@ function curve(): SVGSVGElement {
     line.setAttribute("class", className);
     svg.append(line);
   };
-  draw(0, 6, "raw");
+  draw(0, 9, "raw");
   draw(0, 0, "mean");
   return svg;
 }
