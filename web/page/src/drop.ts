@@ -4,7 +4,7 @@ import type { App } from "./app.ts";
 import { type Dropped, readFiles } from "./files.ts";
 import { h } from "./parts/dom.ts";
 import { bytes, short } from "./parts/format.ts";
-import { attempt, notice } from "./parts/notice.ts";
+import { attempt, notice, withdraw } from "./parts/notice.ts";
 import { settingsOf } from "./runs/recognise.ts";
 import { openModel } from "./talk/models.ts";
 
@@ -115,6 +115,13 @@ async function takeCheckpoint(app: App, one: { name: string; bytes: Uint8Array; 
   const session = app.registry.create(settings, app.data, one.name.replace(/\.safetensors$/, "").slice(0, 60));
   app.go("train");
   await session.start({ checkpoint: one.bytes, paused: true });
-  const info = await session.run?.info;
+  let info;
+  try {
+    info = await session.run?.info;
+  } catch (error) {
+    await app.registry.remove(session);
+    withdraw(`failed-${session.id}`);
+    throw error;
+  }
   if (info) notice("info", `“${session.name}” (${bytes(one.bytes.length)}) is open at step ${short(info.firstStep - 1)}: “Resume” trains on.`, { key: "dropped" });
 }

@@ -57,12 +57,8 @@ function tensor(name: string, entry: unknown, available: number): { dtype: strin
   return { dtype, shape };
 }
 
-/** Whether a safetensors file is of a run under way: it holds the optimizer's state. */
-function isCheckpoint(header: Header): boolean {
-  const names = Object.keys(header.tensors);
-  return "step" in header.metadata || Object.keys(header.metadata).some((key) => /optimi[sz]er|trainer|checkpoint/i.test(key))
-    || names.some((name) => /^(optimizer|state|trainer)[./]/.test(name));
-}
+/** What the file of a run under way says of itself; it holds the optimizer's state too. */
+const CHECKPOINT = "volta-checkpoint";
 
 function idx(name: string, bytes: Uint8Array): Dropped {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -97,7 +93,7 @@ async function identify(file: File): Promise<Dropped> {
   if (bytes.length >= 8 && bytes[0] === 0 && bytes[1] === 0 && (bytes[3] === 1 || bytes[3] === 3)) return idx(name, bytes);
   if (name.endsWith(".safetensors") || (bytes.length > 9 && bytes[8] === 0x7b && bytes[7] === 0 && bytes[6] === 0)) {
     const header = readHeader(bytes);
-    return { what: isCheckpoint(header) ? "checkpoint" : "model", name, bytes, header };
+    return { what: header.metadata.format === CHECKPOINT ? "checkpoint" : "model", name, bytes, header };
   }
   if (bytes[0] === 0x50 && bytes[1] === 0x4b) throw new Error("it is a zip archive, or a model of PyTorch: unpack it, or save the model as safetensors");
   if (bytes.length > MAX_TEXT_BYTES) throw new Error("it is longer than 256 MB");

@@ -217,7 +217,7 @@ class MockRun implements Run {
   }
   async checkpoint(): Promise<Uint8Array> {
     await this.info;
-    return writeSafetensors(this.shape.tensors, { format: "mock", kind: this.shape.kind, step: String(this.at) });
+    return writeSafetensors(this.shape.tensors, { format: "volta-checkpoint", kind: this.shape.kind, step: String(this.at) });
   }
   async model(): Promise<Uint8Array> {
     await this.info;
