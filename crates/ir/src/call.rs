@@ -70,7 +70,6 @@ impl LayerScope {
     }
 
     /// While it lives, what is called stands for itself, as code of the user's does.
-    #[cfg(not(target_arch = "wasm32"))]
     pub fn leave() -> LayerScope {
         LayerScope(SCOPE.with(Cell::take))
     }

@@ -1,45 +1,13 @@
-//! A model from elsewhere: GPT-2 as Hugging Face stores it, its names translated, going on from a text.
+//! A model from elsewhere: GPT-2 as Hugging Face stores it, going on from a text.
 //!
 //! `cargo run --release --example load_pretrained -- FOLDER`, a folder with `model.safetensors` and `tokenizer.json`.
 //! Without one, a tiny file of the same form is made first.
 
 use std::path::{Path, PathBuf};
-use volta::io::{Metadata, NameMap, Weights, save_safetensors};
-use volta::models::{Generation, Gpt, GptOptions};
+use volta::io::{Metadata, Weights, save_safetensors};
+use volta::models::{Generation, Gpt};
 use volta::text::{Sampler, SamplerOptions, Tokenizer};
 use volta::{Device, Result, StateDict, Tensor, manual_seed, set_default_device};
-
-/// What GPT-2 calls its parts. Its matrices stand the other way round.
-fn names() -> NameMap {
-    NameMap::new()
-        .strip("transformer")
-        .drop("h.{}.attn.bias")
-        .drop("h.{}.attn.masked_bias")
-        .drop("lm_head.weight")
-        .rename("wte.weight", "tokens.weight")
-        .rename("wpe.weight", "positions.weight")
-        .rename("h.{}.ln_1.{}", "blocks.{}.norm1.{}")
-        .rename("h.{}.ln_2.{}", "blocks.{}.norm2.{}")
-        .rename_transposed("h.{}.attn.c_attn.weight", "blocks.{}.attention.in_proj_weight")
-        .rename("h.{}.attn.c_attn.bias", "blocks.{}.attention.in_proj_bias")
-        .rename_transposed("h.{}.attn.c_proj.weight", "blocks.{}.attention.out_proj.weight")
-        .rename("h.{}.attn.c_proj.bias", "blocks.{}.attention.out_proj.bias")
-        .rename_transposed("h.{}.mlp.c_fc.weight", "blocks.{}.up.weight")
-        .rename("h.{}.mlp.c_fc.bias", "blocks.{}.up.bias")
-        .rename_transposed("h.{}.mlp.c_proj.weight", "blocks.{}.down.weight")
-        .rename("h.{}.mlp.c_proj.bias", "blocks.{}.down.bias")
-        .rename("ln_f.{}", "norm.{}")
-}
-
-/// The shape of a file's model, from the shapes of its tensors. A head of GPT-2 is 64 wide.
-fn shape(weights: &Weights) -> Option<GptOptions> {
-    let table = |name: &str| weights.entry(name).map(|e| e.shape().to_vec());
-    let (tokens, positions) = (table("tokens.weight")?, table("positions.weight")?);
-    let layers = (0..).take_while(|k| weights.entry(&format!("blocks.{k}.norm1.weight")).is_some()).count();
-    let (vocabulary, width, context) = (tokens[0], tokens[1], positions[0]);
-    let heads = (width / 64).max(1);
-    Some(GptOptions { vocabulary, context, layers, heads, width, tied: true, ..GptOptions::default() })
-}
 
 /// A model of GPT-2's form with random numbers, for want of the real one.
 fn tiny(folder: &Path) -> Result<()> {
@@ -82,11 +50,9 @@ fn main() -> Result<()> {
         std::fs::create_dir_all(&made).expect("a folder for temporary files");
         tiny(&made)?;
     }
-    let weights = Weights::open(folder.join("model.safetensors"))?.renamed(&names())?;
-    let options = shape(&weights).expect("a file with GPT-2's tables of tokens and positions");
-    let model = Gpt::new(options);
-    let report = weights.load_into(&model, true)?;
-    println!("{} parameters, {report}.", volta::nn::num_parameters(&model));
+    let weights = Weights::open(folder.join("model.safetensors"))?;
+    let model = Gpt::try_from_gpt2(&weights, None)?;
+    println!("{} parameters.", volta::nn::num_parameters(&model));
 
     let tokenizer = folder.join("tokenizer.json");
     let tokenizer = if tokenizer.exists() { Some(Tokenizer::from_file(&tokenizer)?) } else { None };

@@ -11,19 +11,19 @@ export type ErrorKindName =
   | "shape"
   | "dtype"
   | "device"
-  | "index"
-  | "argument"
   | "autograd"
-  | "io"
-  | "format"
-  | "memory"
+  | "argument"
+  | "non-finite"
+  | "index"
   | "zero-division"
-  | "assertion"
+  | "memory"
+  | "io"
+  | "data"
+  | "not-run"
   | "interrupted"
-  | "unsupported"
-  /** The module was not initialised, or trapped and cannot go on. */
+  /** The module was not started, or trapped and cannot go on. */
   | "module"
-  /** The call was ended by its `AbortSignal`, by `stop()` or by `terminate()`. */
+  /** The call was ended by its `AbortSignal` or by `terminate()`. */
   | "abort"
   | "other";
 

@@ -1,13 +1,14 @@
 //! `volta chat`: taking turns with a model.
 
 use super::model_file::{self, DEFAULT_FOLDER, find, stem};
-use super::sampling::{Sampling, write};
+use super::sampling::Sampling;
 use crate::device::DeviceFlag;
 use crate::output::{Failure, Outcome, Output, check, say_error, say_part};
 use serde_json::json;
 use std::io::BufRead;
 use std::path::PathBuf;
 use volta::models::Generation;
+use volta_lm::write;
 
 #[derive(clap::Args)]
 pub struct Options {

@@ -1,10 +1,10 @@
 //! What is said about a run that has diverged: where, what is left of it, and what to try.
 
-use super::config::{Config, Flags};
-use super::steps::half;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
+use volta_lm::Config;
+use volta_lm::config::Flags;
 
 /// A run whose numbers are not finite any more.
 pub struct Diverged {
@@ -50,7 +50,7 @@ impl Diverged {
             advice.push("gradients that are clipped".into());
             flags = flags.with("clip", "1");
         }
-        if half(config) {
+        if config.is_half() {
             advice.push("precision f32".into());
         }
         let beginning = match best {

@@ -1,7 +1,7 @@
 //! `volta generate`: text from a prompt.
 
 use super::model_file::{self, DEFAULT_FOLDER, find};
-use super::sampling::{Sampling, beginning, write};
+use super::sampling::Sampling;
 use crate::device::DeviceFlag;
 use crate::output::{Failure, Outcome, Output, check, say_error, say_part};
 use serde_json::json;
@@ -9,6 +9,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Instant;
 use volta::models::Generation;
+use volta_lm::{beginning, write};
 
 #[derive(clap::Args)]
 pub struct Options {

@@ -1,26 +1,24 @@
 //! Language models from the command line: training, talking, measuring.
 //!
-//! `config` says what to train and `prepare` makes it. `epoch_math` and `plan` tell what a step is, `run_paths` where a run
-//! keeps its files, `run_manifest` whether it can be resumed. `train` runs it while `progress` shows it; `report`,
-//! `html_report` and `log` tell how it went, `diverged` why it was stopped. `model_file` is the trained model, which `generate`,
-//! `chat`, `eval`, `models` and `steps` use, with `sampling` in common.
+//! What a run is stands in `volta_lm`. `config_flags` says what to train and `prepare` makes it. `run_paths` tells where a run keeps its
+//! files, `last_run` whether it can be resumed. `train` runs it while `progress` shows it; `report`, `html_report` and `log` tell how it
+//! went, `diverged` why it was stopped. `model_file` finds trained models, which `generate`, `chat`, `eval`, `models` and `steps` use,
+//! with `sampling` in common.
 
 pub mod chat;
 mod clock;
-pub mod config;
+mod config_flags;
 mod diverged;
-mod epoch_math;
 pub mod eval;
 pub mod generate;
 mod html_report;
+mod last_run;
 mod log;
 mod model_file;
 pub mod models;
-mod plan;
 mod prepare;
 mod progress;
 mod report;
-mod run_manifest;
 mod run_paths;
 mod sampling;
 pub mod steps;

@@ -1,13 +1,13 @@
 //! A run while it runs: a bar on a terminal, lines without one, JSON for machines.
 
 use super::clock::span;
-use super::epoch_math::EpochMath;
 use crate::output::{Output, say, say_error};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use volta::text::printable;
 use volta::train::{Event, Row};
+use volta_lm::EpochMath;
 
 /// Shows events as they come.
 pub struct Watch {

@@ -1,13 +1,14 @@
 //! Where a run keeps what it writes. Runs of one name are numbered: `NAME`, `NAME-2`, `NAME-3`, the last one highest.
 
-use super::config::{Config, quoted};
+use super::last_run;
 use super::model_file::{self, DEFAULT_FOLDER};
-use super::run_manifest::RunManifest;
 use crate::output::{Failure, Outcome};
 use std::io::ErrorKind;
 use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
 use volta::io::clear_unfinished;
 use volta::train::RunLock;
+use volta_lm::config::quoted;
+use volta_lm::{Config, RunManifest};
 
 /// The files of a run.
 pub struct Places {
@@ -51,7 +52,7 @@ impl Places {
     pub fn last(config: &Config, name: &str) -> Result<(Locked, Option<RunManifest>), Failure> {
         for number in numbers(config, name, Path::is_dir).into_iter().rev() {
             let places = Places::at(config, name, number);
-            let begun = RunManifest::read(&places.folder);
+            let begun = last_run::read(&places.folder);
             // A number may also be a part of another run's own name.
             let is_other =
                 |begun: &Option<RunManifest>| begun.as_ref().is_some_and(|begun| begun.name != name);
@@ -60,7 +61,7 @@ impl Places {
             }
             let locked = places.locked()?;
             // Whoever had the lock until now may have written meanwhile.
-            let begun = RunManifest::read(&locked.places.folder)?;
+            let begun = last_run::read(&locked.places.folder)?;
             [&locked.places.model, &locked.places.page].into_iter().try_for_each(clear_unfinished)?;
             return Ok((locked, begun));
         }

@@ -1,8 +1,8 @@
-//! What `generate`, `chat` and samples have in common: flags for how tokens are picked, and text as it is written.
+//! Flags for how tokens are picked.
 
 use volta::Result;
-use volta::models::{Generation, Gpt};
-use volta::text::{Sampler, SamplerOptions, Tokenizer};
+use volta::text::{Sampler, SamplerOptions};
+use volta_lm::{Config, sampler};
 
 /// How the next token is picked; what is not said is as the model's configuration has it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -26,13 +26,14 @@ pub struct Sampling {
 
 impl Sampling {
     /// With the configuration's values where none is given.
-    pub fn sampler(&self, config: &super::config::Config, seed: u64) -> Result<Sampler> {
+    pub fn sampler(&self, config: &Config, seed: u64) -> Result<Sampler> {
+        let model = sampler(config, seed);
         Sampler::new(SamplerOptions {
-            temperature: self.temperature.unwrap_or(config.temperature) as f32,
-            top_k: self.top_k.unwrap_or(config.top_k),
-            top_p: self.top_p.unwrap_or(config.top_p) as f32,
-            repetition_penalty: self.repetition_penalty.unwrap_or(config.repetition_penalty) as f32,
-            seed,
+            temperature: self.temperature.map_or(model.temperature, |x| x as f32),
+            top_k: self.top_k.unwrap_or(model.top_k),
+            top_p: self.top_p.map_or(model.top_p, |x| x as f32),
+            repetition_penalty: self.repetition_penalty.map_or(model.repetition_penalty, |x| x as f32),
+            ..model
         })
     }
 
@@ -43,51 +44,4 @@ impl Sampling {
             now.map_or(0, |d| d.as_nanos() as u64)
         })
     }
-}
-
-/// Where a text starts when nothing was said: at a line's beginning, or at whatever the tokenizer has.
-pub fn beginning(tokenizer: &Tokenizer) -> Vec<u32> {
-    let line = tokenizer.try_encode("\n").unwrap_or_default();
-    if line.is_empty() { vec![0] } else { line }
-}
-
-/// Writes up to `count` tokens after what was read, piece by piece, until `goes_on` says otherwise.
-pub fn write(
-    text: &mut Generation<'_>,
-    tokenizer: &Tokenizer,
-    count: u64,
-    mut goes_on: impl FnMut(&str) -> bool,
-) -> Result<u64> {
-    let mut stream = tokenizer.decode_stream();
-    // A line ends with two characters in some texts; they are shown together.
-    let mut held = String::new();
-    for done in 0..count {
-        held.push_str(&stream.push(text.write()?));
-        if held.ends_with('\r') {
-            continue;
-        }
-        if !goes_on(&std::mem::take(&mut held)) {
-            return Ok(done + 1);
-        }
-    }
-    goes_on(&(held + &stream.finish()));
-    Ok(count)
-}
-
-/// A whole text of `count` tokens that goes on from `prompt`.
-pub fn sample(
-    gpt: &Gpt,
-    tokenizer: &Tokenizer,
-    sampler: Sampler,
-    prompt: &[u32],
-    count: u64,
-) -> Result<String> {
-    let mut text = Generation::new(gpt, sampler);
-    text.read(prompt)?;
-    let mut out = String::new();
-    write(&mut text, tokenizer, count, |piece| {
-        out.push_str(piece);
-        true
-    })?;
-    Ok(out)
 }

@@ -1,37 +1,12 @@
 //! What a model is used for, once: a step of its training, and the first tokens of a text.
 
-use super::config::{Config, Precision};
 use super::model_file::{self, find};
-use super::prepare;
 use crate::output::Failure;
 use std::path::Path;
 use volta::models::Generation;
-use volta::optim::try_clip_grad_norm;
 use volta::text::{Sampler, SamplerOptions};
-use volta::{DType, Device, GradScaler, Module, Optimizer, Tensor, autocast, no_grad};
-
-/// Whether products are computed in half precision.
-pub fn half(config: &Config) -> bool {
-    config.precision == Precision::F16
-}
-
-/// The optimizer's step with the gradients that there are, as a trainer makes it.
-pub fn update(
-    config: &Config,
-    optimizer: &mut dyn Optimizer,
-    mut scaler: Option<&mut GradScaler>,
-) -> volta::Result<()> {
-    if config.clip > 0.0 {
-        if let Some(scaler) = &mut scaler {
-            scaler.try_unscale(&*optimizer)?;
-        }
-        try_clip_grad_norm(optimizer.parameters(), config.clip)?;
-    }
-    match scaler {
-        Some(scaler) => scaler.try_step(optimizer),
-        None => optimizer.try_step(),
-    }
-}
+use volta::{DType, Device, GradScaler, Module, Tensor, autocast, no_grad};
+use volta_lm::{optimizer, update};
 
 /// Trains the model that `name` means on tokens without a meaning, as its configuration says, and lets it write. Its file
 /// stays as it is.
@@ -41,8 +16,8 @@ pub fn all(name: Option<&str>, folder: &Path, device: Device) -> Result<(), Fail
     let batch = || Tensor::try_zeros([config.batch, config.context])?.try_to_dtype(DType::I32);
     let (x, y) = (batch()?, batch()?);
     gpt.train();
-    let mut optimizer = prepare::optimizer(config, gpt)?;
-    let mut scaler = half(config).then(GradScaler::new);
+    let mut optimizer = optimizer(config, gpt)?;
+    let mut scaler = config.is_half().then(GradScaler::new);
     // The first step also sets the optimizer's state up.
     for _ in 0..2 {
         optimizer.zero_grad();

@@ -1,19 +1,15 @@
 //! `volta train`: a language model from a text.
 
 use super::clock::span;
-use super::config::{Config, Duration, Flags};
+use super::config_flags::ConfigFlags;
 use super::diverged::Diverged;
 use super::html_report::Page;
-use super::model_file::{self, About, TOKENIZER_NOTE};
-use super::plan::StepPlan;
-use super::prepare::{self, Prepared, prepare};
+use super::model_file;
+use super::prepare::prepare;
 use super::progress::Watch;
 use super::report::Times;
-use super::run_manifest::RunManifest;
 use super::run_paths::{self, Locked, Places};
-use super::sampling::{Sampling, beginning, sample};
-use super::steps::half;
-use super::{device, log};
+use super::{device, last_run, log};
 use crate::output::{Failure, Outcome, Output, check, say_error};
 use serde_json::json;
 use std::cell::RefCell;
@@ -24,13 +20,18 @@ use std::time::Instant;
 use volta::io::write_file;
 use volta::nn::{num_parameters, summary};
 use volta::text::Sampler;
-use volta::train::{Event, History, Outcome as BatchOutcome, Trainer, TrainerOptions};
+use volta::train::{Event, History, Trainer, TrainerOptions};
 use volta::{DType, Module, Tensor, try_realize_all};
+use volta_lm::config::Flags;
+use volta_lm::{
+    About, Config, Prepared, RunManifest, StepPlan, TOKENIZER_NOTE, batch_outcome, beginning, metadata,
+    optimizer, sample, sampler, schedule, trainer_options,
+};
 
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    pub flags: Flags,
+    pub flags: ConfigFlags,
     /// Print the model, the plan of a step, its memory and arithmetic, and stop.
     #[arg(long)]
     pub dry_run: bool,
@@ -45,7 +46,7 @@ impl Options {
     pub fn main_job() -> Options {
         let values = [("steps", "800"), ("sample-interval", "200"), ("valid-interval", "200")];
         let values = values.map(|(key, value)| (key, value.to_string())).to_vec();
-        Options { flags: Flags { config: None, values }, dry_run: false, resume: false }
+        Options { flags: ConfigFlags(Flags { config: None, values }), dry_run: false, resume: false }
     }
 }
 
@@ -54,7 +55,7 @@ const PROFILE_EVERY: u64 = 50;
 
 /// Trains.
 pub fn run(options: &Options, output: Output) -> Outcome {
-    let config = Config::load(&options.flags).map_err(|e| Failure::Usage(e.to_string()))?;
+    let config = options.flags.load()?;
     run_paths::check(&config)?;
     let device = device(&config.device)?;
     let from = config
@@ -85,37 +86,23 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let Locked { places, lock } = before.map_or_else(|| Places::make(&config, &name), Ok)?;
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
 
-    let mut optimizer = prepare::optimizer(&config, &prepared.gpt)?;
+    let mut optimizer = optimizer(&config, &prepared.gpt)?;
     let Prepared { gpt, tokenizer, train, valid, pace, .. } = &mut prepared;
     let (gpt, tokenizer, pace) = (&*gpt, &*tokenizer, *pace);
     let watch = RefCell::new(Watch::new(output, steps, pace));
     let times = RefCell::new(Times::default());
     let samples = RefCell::new(Vec::new());
     let diverged = RefCell::new(None);
-    // An interval of 0 means at the end only, where there are a validation and a checkpoint anyway.
-    let every = |interval: u64| Some(if interval == 0 { u64::MAX } else { interval });
     let trainer_options = TrainerOptions {
-        epochs: match config.duration() {
-            Duration::Epochs(epochs) => epochs,
-            Duration::Steps(_) => u64::MAX,
-        },
-        steps: Some(steps),
-        accumulate: config.accumulation,
-        clip: (config.clip > 0.0).then_some(config.clip),
-        precision: half(&config).then_some(DType::F16),
-        log_every: (steps / 100).clamp(1, 50),
-        validate_every: every(config.valid_interval),
-        checkpoint_every: every(config.checkpoint_interval),
         profile_every: Some(PROFILE_EVERY.min(steps.div_ceil(2))),
         folder: Some(places.folder.clone()),
         resume: options.resume,
-        progress: false,
-        ..TrainerOptions::default()
+        ..trainer_options(&config, steps)
     };
     let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options);
     let stop = trainer.stop_switch();
     let trainer = trainer
-        .with_schedule(prepare::schedule(&config, steps))
+        .with_schedule(schedule(&config, steps))
         .with_observer(|event| {
             watch.borrow_mut().see(event);
             // As at Ctrl-C: what is learnt is saved.
@@ -146,22 +133,20 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         .with_note(TOKENIZER_NOTE, &tokenizer.to_json())
         .with_best_metadata(|history| {
             let steps = history.rows.last().map_or(0, |row| row.step);
-            model_file::metadata(tokenizer, &config, &About::of(history, steps, device))
+            metadata(tokenizer, &config, &About::of(history, steps, device))
         })
         .with_lock(&lock);
     let notes = begun.notes().into_iter();
     let mut trainer = notes.fold(trainer, |trainer, (name, text)| trainer.with_note(name, &text));
     let interrupted = stop_on_interrupt(stop.clone())?;
     let started = Instant::now();
-    let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| {
-        Ok(BatchOutcome::from(gpt.try_loss(x, y)?).with_perplexity().with_units("tokens", x.numel()))
-    });
+    let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| batch_outcome(gpt, x, y));
     let (done, trained) = trainer.speed();
     let tokens = trainer.units();
     drop(trainer);
     if let Some(diverged) = diverged.into_inner() {
         output.event(&diverged.json());
-        return Err(Failure::NotFinite(diverged.message(&options.flags, &config)));
+        return Err(Failure::NotFinite(diverged.message(&options.flags.0, &config)));
     }
     let fitted = fitted?;
     let mut times = times.into_inner();
@@ -177,7 +162,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     if is_interrupted || (last < steps && stop.load(Ordering::Relaxed)) {
         say_error(format_args!(
             "Stopped after step {last}. Go on with: {}",
-            config.command("train --resume", &options.flags)
+            config.command("train --resume", &options.flags.0)
         ));
     }
     if is_interrupted { Err(Failure::Interrupted) } else { Ok(()) }
@@ -316,14 +301,14 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
             plan.flops() as f64 / 1e9
         ),
     );
-    plan.check_memory(prepared.device)
+    Ok(plan.check_memory(prepared.device)?)
 }
 
 /// The places of the run to go on with.
 fn last(config: &Config, now: &RunManifest, output: Output) -> Result<Locked, Failure> {
     let (locked, begun) = Places::last(config, &now.name)?;
     match begun {
-        Some(begun) => begun.check(now, &locked.places.folder)?,
+        Some(begun) => last_run::check(&begun, now, &locked.places.folder)?,
         None => output.note(
             "The checkpoint does not say what the run began with: whether the flags are the same is not known.",
         ),
@@ -348,7 +333,7 @@ fn write_sample(
     config: &Config,
     step: u64,
 ) -> volta::Result<String> {
-    let sampler: Sampler = Sampling::default().sampler(config, config.seed.wrapping_add(step))?;
+    let sampler = Sampler::new(sampler(config, config.seed.wrapping_add(step)))?;
     sample(gpt, tokenizer, sampler, &beginning(tokenizer), config.sample_length)
 }
 

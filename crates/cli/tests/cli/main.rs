@@ -2,6 +2,7 @@
 
 mod diverging;
 mod download;
+mod elsewhere;
 #[cfg(unix)]
 mod kills;
 mod learning;

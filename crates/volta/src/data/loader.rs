@@ -246,9 +246,9 @@ impl DataLoader {
         self.rest()
     }
 
-    /// What is left of the epoch, also if that is nothing but its end.
+    /// What is left of the epoch, also if that is nothing but its end. Whoever moves the loader drops it before.
     #[track_caller]
-    pub(crate) fn rest(&self) -> TryBatches<'_> {
+    pub(crate) fn rest(&self) -> TryBatches<'static> {
         let (place, device) = (self.progress.place(), self.target());
         let workers = match self.workers {
             _ if cfg!(target_arch = "wasm32") => 0,

@@ -81,6 +81,14 @@ impl<'m> Generation<'m> {
         self.take(&logits)
     }
 
+    /// [`write_async`](Self::write_async), with the probability that the model gave the token, before the sampler's temperature and its
+    /// choice among the likeliest.
+    pub async fn write_with_probability(&mut self) -> Result<(u32, f64)> {
+        let logits: Vec<f32> = self.logits()?.to_vec_async().await?;
+        let token = self.take(&logits)?;
+        Ok((token, probability(&logits, token)))
+    }
+
     /// Logits of the next token.
     fn logits(&self) -> Result<Tensor> {
         match &self.next {
@@ -116,4 +124,12 @@ impl<'m> Generation<'m> {
         }
         Ok(())
     }
+}
+
+/// The softmax of one of the logits.
+fn probability(logits: &[f32], token: u32) -> f64 {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let weight = |logit: f32| f64::from(logit - most).exp();
+    let all: f64 = logits.iter().copied().map(weight).sum();
+    logits.get(token as usize).map_or(0.0, |&logit| weight(logit) / all)
 }

@@ -219,6 +219,38 @@ impl Gpt {
         })
     }
 
+    /// How much each token of (batch, length) looks at each before it and at itself, in one head of one layer: (batch, length, length),
+    /// whose rows sum to 1. The model is switched to evaluation.
+    ///
+    /// ```
+    /// use volta::models::{Gpt, GptOptions};
+    /// use volta::Tensor;
+    /// let model = Gpt::new(GptOptions { vocabulary: 65, context: 8, layers: 2, ..GptOptions::default() });
+    /// let weights = model.attention(&Tensor::randint(0, 65, [1, 8]), 1, 3);
+    /// assert_eq!(weights.shape()[..], [1, 8, 8]);
+    /// ```
+    #[track_caller]
+    pub fn attention(&self, tokens: &Tensor, layer: usize, head: usize) -> Tensor {
+        self.try_attention(tokens, layer, head).unwrap_or_else(|e| e.raise())
+    }
+
+    /// [`attention`](Self::attention) that returns its error.
+    #[track_caller]
+    pub fn try_attention(&self, tokens: &Tensor, layer: usize, head: usize) -> Result<Tensor> {
+        let Some((looking, before)) = self.blocks.get(..=layer).and_then(<[Block]>::split_last) else {
+            let _call = Call::enter("Gpt");
+            bail!(Argument, "there is no layer {layer}: there are {}, from 0 on", self.blocks.len());
+        };
+        self.eval();
+        no_grad(|| {
+            let mut x = self.embed(tokens, 0, |table, length| table.try_narrow(0, 0, length))?;
+            for block in before {
+                x = block.try_forward(&x)?;
+            }
+            looking.try_weights(&x, head)
+        })
+    }
+
     /// Vectors of tokens that stand from position `start` on; `rows` takes those of the positions from their table.
     fn embed(
         &self,

@@ -104,6 +104,11 @@ impl Block {
         self.after_attention(x, &found)
     }
 
+    /// How much each position looks at each before it, in one head.
+    pub fn try_weights(&self, x: &Tensor, head: usize) -> Result<Tensor> {
+        self.attention.try_causal_weights(&self.norm1.try_forward(x)?, head)
+    }
+
     fn after_attention(&self, x: &Tensor, found: &Tensor) -> Result<Tensor> {
         let x = x.try_add(&self.dropout.try_forward(found)?)?;
         let h = self.norm2.try_forward(&x)?;

@@ -2,6 +2,7 @@
 
 mod generate;
 mod gpt;
+mod gpt2;
 mod gpt_block;
 mod gpt_cache;
 

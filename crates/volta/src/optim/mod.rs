@@ -42,7 +42,6 @@ pub use elementwise::Elementwise;
 pub use ema::Ema;
 pub use expression::{Expression, Inputs, Term};
 pub use lion::{Lion, LionOptions};
-#[cfg(not(target_arch = "wasm32"))]
 pub(crate) use multi_tensor_sum::try_all_finite;
 pub use muon::{Muon, MuonOptions};
 pub use optimizer::{Group, RuleOptimizer};

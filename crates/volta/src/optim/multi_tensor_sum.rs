@@ -1,6 +1,5 @@
 //! One number out of all gradients.
 
-#[cfg(not(target_arch = "wasm32"))]
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -36,7 +35,6 @@ fn sum_of_few(tensors: &[&Tensor]) -> Result<Tensor> {
 }
 
 /// Whether all elements of all floats among tensors of one device are finite, as one truth value; nothing without any.
-#[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn try_all_finite(tensors: &[Tensor]) -> Result<Option<Tensor>> {
     let floats = tensors.iter().filter(|t| t.dtype().is_float());
     // Zero times anything finite is zero, of anything else NaN.

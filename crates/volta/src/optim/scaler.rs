@@ -150,7 +150,6 @@ impl GradScaler {
 
     /// Whether all gradients of an optimizer are finite, once they are [unscaled](Self::unscale) and until it steps: it will
     /// skip its step if they are not.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn finite(&self, optimizer: &dyn Optimizer) -> Option<&Tensor> {
         let who = identity(optimizer);
         self.unscaled.iter().find(|(known, _)| *known == who).and_then(|(_, finite)| finite.as_ref())

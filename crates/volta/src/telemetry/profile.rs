@@ -184,6 +184,13 @@ impl Profile {
         OpReport::new("module", &self.layers, self.untimed, name)
     }
 
+    /// What [`write_trace`](Self::write_trace) writes, as a text.
+    pub fn trace_json(&self) -> String {
+        let mut text = Vec::new();
+        self.trace.write(&mut text).expect("memory takes all that is written");
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// Writes what happened when, in the form of Chrome's trace events, which <https://ui.perfetto.dev> opens: what the
     /// host did with plans (`capture`, `plan`, `prepare`, `submit`, `wait`) and the kernels of each device. A GPU's
     /// clock is set to the host's with every plan.

@@ -4,7 +4,8 @@ use super::chart;
 use super::history::{CsvLog, History, Row};
 use super::tensorboard::EventWriter;
 use crate::error::{Error, Result, bail};
-use crate::io::{Checkpoint, CheckpointFolder, Damaged, Metadata, clear_unfinished, save_with, write_file};
+pub(super) use crate::io::Damaged;
+use crate::io::{Checkpoint, CheckpointFolder, Metadata, clear_unfinished, save_with, write_file};
 use crate::nn::Module;
 use std::path::{Path, PathBuf};
 

@@ -140,25 +140,23 @@ pub(super) fn is_finite(number: &Tensor) -> Result<Tensor> {
     number.detach().try_mul(0.0)?.try_eq(0.0)
 }
 
-/// Whether all numbers of all tensors are, which may be on several devices; waits for them.
-pub(super) fn are_finite(tensors: &[Tensor]) -> Result<bool> {
-    no_grad(|| {
-        let mut devices: Vec<Device> = Vec::new();
-        for tensor in tensors {
-            if !devices.contains(&tensor.device()) {
-                devices.push(tensor.device());
-            }
+/// Whether all numbers of all tensors are, which may be on several devices.
+pub(super) async fn are_finite(tensors: &[Tensor]) -> Result<bool> {
+    let mut devices: Vec<Device> = Vec::new();
+    for tensor in tensors {
+        if !devices.contains(&tensor.device()) {
+            devices.push(tensor.device());
         }
-        for device in devices {
-            let there: Vec<Tensor> = tensors.iter().filter(|t| t.device() == device).cloned().collect();
-            if let Some(finite) = try_all_finite(&there)?
-                && !finite.try_item::<bool>()?
-            {
-                return Ok(false);
-            }
+    }
+    for device in devices {
+        let there: Vec<Tensor> = tensors.iter().filter(|t| t.device() == device).cloned().collect();
+        if let Some(finite) = no_grad(|| try_all_finite(&there))?
+            && finite.to_vec_async::<bool>().await? != [true]
+        {
+            return Ok(false);
         }
-        Ok(true)
-    })
+    }
+    Ok(true)
 }
 
 /// Gives a counter its next value.

@@ -3,10 +3,11 @@
 use crate::autograd::no_grad;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-#[cfg(not(target_arch = "wasm32"))]
 use crate::state::State;
 use crate::tensor::{Tensor, try_cross_entropy, try_realize_all};
+use crate::wait::wait_for;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use volta_derive::op;
 
 /// What a step computes for a batch: the loss, and what else is worth knowing.
@@ -192,14 +193,19 @@ impl Meter {
 
     /// The means so far; waits for the device. The meter is empty afterwards.
     pub fn read(&mut self) -> Result<Means> {
-        Ok(self.read_with(&[])?.0)
+        wait_for(pin!(self.read_async()))
     }
 
-    /// [`read`](Self::read), with other numbers that come along: all of them are read at once.
-    pub(crate) fn read_with(&mut self, others: &[Tensor]) -> Result<(Means, Vec<f64>)> {
+    /// [`read`](Self::read) that blocks nobody: the only way in a browser, if the sums are on a GPU.
+    pub async fn read_async(&mut self) -> Result<Means> {
+        Ok(self.read_with(&[]).await?.0)
+    }
+
+    /// [`read_async`](Self::read_async), with other numbers that come along: all of them are read at once.
+    pub(crate) async fn read_with(&mut self, others: &[Tensor]) -> Result<(Means, Vec<f64>)> {
         let meter = std::mem::take(self);
         let sums = meter.sums.iter().map(|(_, sum)| sum).chain(&meter.counted);
-        let mut numbers = read_together(&sums.chain(others).cloned().collect::<Vec<_>>())?;
+        let mut numbers = read_together(&sums.chain(others).cloned().collect::<Vec<_>>()).await?;
         let others = numbers.split_off(numbers.len() - others.len());
         let counted = if meter.counted.is_some() { numbers.pop().unwrap_or(0.0) } else { 0.0 };
         let weight = meter.weight + counted;
@@ -215,7 +221,6 @@ impl Meter {
     }
 
     /// What it has taken in so far, for a checkpoint in the middle of what the next reading is about.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn state(&self) -> State {
         let state = State::new()
             .with("samples", self.samples)
@@ -229,7 +234,6 @@ impl Meter {
     }
 
     /// Goes on from what [`state`](Self::state) gave.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn load(&mut self, state: &State) -> Result<()> {
         let sums = state.tensors.iter().filter_map(|(name, sum)| Some((name.strip_prefix(SUM)?, sum)));
         *self = Meter {
@@ -245,7 +249,6 @@ impl Meter {
 }
 
 /// What the names of sums begin with in a saved state.
-#[cfg(not(target_arch = "wasm32"))]
 const SUM: &str = "sum.";
 
 /// A sum that begins with `part`, behind what was loaded of it.
@@ -257,14 +260,14 @@ fn following(loaded: Option<Tensor>, part: Tensor) -> Tensor {
 }
 
 /// Numbers that may be on several devices, read from the first one's at once.
-pub(super) fn read_together(numbers: &[Tensor]) -> Result<Vec<f64>> {
+pub(super) async fn read_together(numbers: &[Tensor]) -> Result<Vec<f64>> {
     let Some(first) = numbers.first() else { return Ok(Vec::new()) };
     if let Some(wrong) = numbers.iter().find(|t| t.numel() != 1) {
         bail!(Shape, "a metric is one number, and this has shape {}", wrong.shape());
     }
     let flat = |t: &Tensor| t.detach().try_reshape([1])?.try_to_device(first.device());
     let together = no_grad(|| Tensor::try_cat(&numbers.iter().map(flat).collect::<Result<Vec<_>>>()?, 0))?;
-    Ok(together.try_to_vec::<f32>()?.into_iter().map(f64::from).collect())
+    Ok(together.to_vec_async::<f32>().await?.into_iter().map(f64::from).collect())
 }
 
 #[cfg(test)]

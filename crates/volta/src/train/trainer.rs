@@ -1,34 +1,39 @@
 //! The loop: batches through a model, gradients into an optimizer, and everything people want to know and keep.
 //!
-//! `checks` is about what cannot be trained, `update` is the optimizer's step, `validation` looks at data that nothing is learnt
-//! from, `saving` begins with checkpoints and writes them, and `recovery` is about numbers that are not finite.
+//! Nothing in it blocks: [`Trainer::fit`] waits for it, [`Training`](super::Training) is driven from outside. `ownership` says whose
+//! the model and the optimizer are, `checks` what cannot be trained, `learning` makes steps, `update` is the optimizer's part of them,
+//! `validation` looks at data that nothing is learnt from, `saving` begins with checkpoints and makes them, and `recovery` is about
+//! numbers that are not finite.
 
 mod checks;
+mod learning;
+mod ownership;
 mod recovery;
 mod saving;
 mod update;
 mod validation;
 
 use super::event::Event;
-use super::files::RunFiles;
+use super::files::{Damaged, RunFiles};
 use super::health::Health;
 use super::history::{History, Row};
 use super::lock::RunLock;
 use super::metrics::{Meter, Outcome};
 use super::options::{OnNonFinite, TrainerOptions};
 use super::progress::Progress;
-use crate::autograd::no_grad;
 use crate::call::LayerScope;
 use crate::clock::Instant;
-use crate::data::DataLoader;
-use crate::dtype::DType;
+use crate::data::{DataLoader, TryBatches};
 use crate::error::{Result, bail};
-use crate::io::{Damaged, Metadata};
+use crate::io::{Checkpoint, Metadata};
 use crate::nn::Module;
 use crate::optim::{GradScaler, Optimizer, Schedule, Scheduler};
 use crate::telemetry::Profiler;
-use crate::tensor::{Tensor, autocast, try_realize_all};
+use crate::tensor::Tensor;
+use crate::wait::wait_for;
+use ownership::{Held, HeldMut};
 use recovery::Fault;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -52,9 +57,11 @@ use std::time::Duration;
 /// # Ok::<(), volta::Error>(())
 /// ```
 pub struct Trainer<'t> {
-    model: &'t dyn Module,
-    optimizer: &'t mut dyn Optimizer,
+    model: Held<'t>,
+    optimizer: HeldMut<'t>,
     options: TrainerOptions,
+    /// What it goes on from, without a folder.
+    checkpoint: Option<Checkpoint>,
     scheduler: Option<Scheduler>,
     scaler: Option<GradScaler>,
     observers: Vec<Observer<'t>>,
@@ -72,7 +79,7 @@ pub struct Trainer<'t> {
 }
 
 /// Computes the outcome of a batch.
-type Step<'s> = dyn FnMut(&Tensor, &Tensor) -> Result<Outcome> + 's;
+pub(super) type Step<'s> = dyn FnMut(&Tensor, &Tensor) -> Result<Outcome> + 's;
 type Observer<'t> = Box<dyn FnMut(&Event<'_>) -> Result<()> + 't>;
 type DescribeBest<'t> = Box<dyn Fn(&History) -> Metadata + 't>;
 
@@ -81,20 +88,24 @@ pub(super) const SKIPPED: &str = "skipped_steps";
 
 /// Where a training stands.
 #[derive(Default)]
-struct Run {
-    step: u64,
+pub(super) struct Run {
+    pub(super) step: u64,
     /// The step that this process started from.
     first: u64,
     /// Whether that was a checkpoint's.
     resumed: bool,
     /// The epoch in which the loader stood when the training began.
     first_epoch: u64,
+    /// What is left of the epoch.
+    batches: Option<TryBatches<'static>>,
+    /// Whether the last step is made, and all is read and saved that follows it.
+    closed: bool,
     /// The learning rate of the last step.
-    rate: f64,
+    pub(super) rate: f64,
     /// The lowest validation loss, and the validations since.
     best: Option<f64>,
     since_best: u64,
-    history: History,
+    pub(super) history: History,
     files: Option<RunFiles>,
     /// The lock of the folder, if the caller has none.
     _lock: Option<RunLock>,
@@ -108,7 +119,7 @@ struct Run {
     went_back: (u32, u32),
     /// What is not finite, and in which step, when that ends a walk through the data.
     fault: Option<Fault>,
-    /// Units since the last reading, and when that was.
+    /// Units since the last reading, and when that was; no time before the first step, and behind a fault.
     units: usize,
     since: Option<Instant>,
     /// Batches since the last step, and how many the next one takes.
@@ -124,6 +135,11 @@ impl Run {
         train.epoch().saturating_sub(self.first_epoch)
     }
 
+    /// What was found not to be finite, to be dealt with.
+    pub(super) fn take_fault(&mut self) -> Option<Fault> {
+        self.fault.take()
+    }
+
     /// Whether what is done every so many steps is done after this one.
     fn is_due(&self, every: u64) -> bool {
         self.step.is_multiple_of(every.max(1))
@@ -137,11 +153,25 @@ impl<'t> Trainer<'t> {
         optimizer: &'t mut dyn Optimizer,
         options: TrainerOptions,
     ) -> Trainer<'t> {
+        Trainer::of(Held::Lent(model), HeldMut::Lent(optimizer), options)
+    }
+
+    /// [`new`](Self::new) with an optimizer of its own, and a model that others may hold too: such a trainer can be kept.
+    pub fn owning(
+        model: Arc<dyn Module>,
+        optimizer: Box<dyn Optimizer>,
+        options: TrainerOptions,
+    ) -> Trainer<'static> {
+        Trainer::of(Held::Shared(model), HeldMut::Owned(optimizer), options)
+    }
+
+    fn of(model: Held<'t>, optimizer: HeldMut<'t>, options: TrainerOptions) -> Trainer<'t> {
         let scaler = options.precision.map(|_| GradScaler::new());
         Trainer {
             model,
             optimizer,
             options,
+            checkpoint: None,
             scheduler: None,
             scaler,
             observers: Vec::new(),
@@ -161,7 +191,7 @@ impl<'t> Trainer<'t> {
     /// without validation data, and if it takes larger metrics for better ones.
     #[must_use]
     pub fn with_schedule(mut self, schedule: impl Schedule + 'static) -> Trainer<'t> {
-        self.scheduler = Some(Scheduler::new(schedule, self.optimizer));
+        self.scheduler = Some(Scheduler::new(schedule, &mut *self.optimizer));
         self
     }
 
@@ -177,6 +207,13 @@ impl<'t> Trainer<'t> {
     #[must_use]
     pub fn with_note(mut self, name: &str, text: &str) -> Trainer<'t> {
         self.notes.push((name.to_string(), text.to_string()));
+        self
+    }
+
+    /// Goes on from a checkpoint that is in memory, where there is no folder that holds one.
+    #[must_use]
+    pub fn with_checkpoint(mut self, checkpoint: Checkpoint) -> Trainer<'t> {
+        self.checkpoint = Some(checkpoint);
         self
     }
 
@@ -213,7 +250,7 @@ impl<'t> Trainer<'t> {
     }
 
     /// Trains on `train`, and validates on `validation` if it is given. `step` computes the loss of a batch and what
-    /// else is worth knowing about it.
+    /// else is worth knowing about it. In a browser's tab, where nobody may wait for a GPU, [`fit_async`](Self::fit_async) does.
     #[track_caller]
     pub fn fit(
         &mut self,
@@ -223,9 +260,35 @@ impl<'t> Trainer<'t> {
     ) -> Result<History> {
         // What the trainer finds wrong names the line that called it.
         let _scope = LayerScope::enter(None);
-        self.check(train, validation.is_some())?;
-        (self.done, self.units) = ((0, Duration::ZERO), 0);
-        let mut run = self.start(train)?;
+        let is_on_gpu = || self.model.parameters().iter().any(|p| p.device().is_gpu());
+        if cfg!(target_arch = "wasm32") && is_on_gpu() {
+            bail!(
+                Device,
+                "a trainer waits for losses, and a browser's tab cannot wait for a GPU: use `Trainer::fit_async`, or \
+                 `Trainer::begin` for one step at a time"
+            );
+        }
+        wait_for(pin!(self.run(train, validation, &mut step)))
+    }
+
+    /// [`fit`](Self::fit) that blocks nobody while it waits for the device.
+    pub async fn fit_async(
+        &mut self,
+        train: &mut DataLoader,
+        validation: Option<&mut DataLoader>,
+        mut step: impl FnMut(&Tensor, &Tensor) -> Result<Outcome>,
+    ) -> Result<History> {
+        self.run(train, validation, &mut step).await
+    }
+
+    /// A whole training.
+    async fn run(
+        &mut self,
+        train: &mut DataLoader,
+        mut validation: Option<&mut DataLoader>,
+        step: &mut Step<'_>,
+    ) -> Result<History> {
+        let mut run = self.start(train, validation.is_some()).await?;
         let watching = self.observers.len();
         if self.options.progress {
             let mut progress = Progress::new(self.total_steps(train.len() as u64), run.step);
@@ -234,7 +297,7 @@ impl<'t> Trainer<'t> {
                 Ok(())
             }));
         }
-        let finished = self.train(&mut run, train, validation, &mut step);
+        let finished = self.train(&mut run, train, &mut validation, step).await;
         self.observers.truncate(watching);
         // An error within a step that was profiled.
         run.profiler.take().map(|(profiler, _)| profiler.end());
@@ -242,38 +305,101 @@ impl<'t> Trainer<'t> {
     }
 
     /// All that is left of a run.
-    fn train(
+    async fn train(
         &mut self,
         run: &mut Run,
         train: &mut DataLoader,
-        mut validation: Option<&mut DataLoader>,
+        validation: &mut Option<&mut DataLoader>,
         step: &mut Step<'_>,
     ) -> Result<()> {
+        self.tell_beginning(run, train)?;
+        if !run.resumed && matches!(self.options.on_non_finite, OnNonFinite::GoBack { .. }) {
+            // There must be something to go back to.
+            self.save(run, train).await?;
+        }
+        while self.advance(run, train, validation, step).await? {}
+        self.finish(run, train, validation, step).await
+    }
+
+    /// Tells what a run begins with.
+    pub(super) fn tell_beginning(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
         self.tell_damaged(&std::mem::take(&mut run.damaged))?;
         if run.resumed {
             self.tell(&Event::Resumed { step: run.step, epoch: run.epochs(train) })?;
         }
-        let is_on_gpu = || self.model.parameters().iter().any(|p| p.device().is_gpu());
-        if cfg!(target_arch = "wasm32") && is_on_gpu() {
-            bail!(
-                Device,
-                "a trainer waits for losses, and a browser's tab cannot wait for a GPU: train on the CPU, or write the \
-                 loop with `Tensor::to_vec_async`"
-            );
-        }
-        if !run.resumed && matches!(self.options.on_non_finite, OnNonFinite::GoBack { .. }) {
-            // There must be something to go back to.
-            self.save(run, train)?;
-        }
+        Ok(())
+    }
+
+    /// The next step with all that is due after it; false if there is none, once everything is read and saved. What is not
+    /// finite ends the run, or takes it back to its last checkpoint.
+    pub(super) async fn advance(
+        &mut self,
+        run: &mut Run,
+        train: &mut DataLoader,
+        validation: &mut Option<&mut DataLoader>,
+        step: &mut Step<'_>,
+    ) -> Result<bool> {
         loop {
-            let ended = self.steps(run, train, &mut validation, step);
-            let Some(fault) = run.fault.take() else { break ended? };
+            let advanced = self.try_advance(run, train, validation, step).await;
+            if advanced.is_err() {
+                run.batches = None;
+            }
+            let Some(fault) = run.fault.take() else { return advanced };
             self.recover(run, train, &fault)?;
         }
+    }
+
+    async fn try_advance(
+        &mut self,
+        run: &mut Run,
+        train: &DataLoader,
+        validation: &mut Option<&mut DataLoader>,
+        step: &mut Step<'_>,
+    ) -> Result<bool> {
+        if run.since.is_none() {
+            self.model.train();
+            self.optimizer.zero_grad();
+            run.since = Some(Instant::now());
+        }
+        while !self.is_over(run, train) {
+            if self.step(run, train, validation, step).await? {
+                return Ok(true);
+            }
+        }
+        self.close(run, train).await.map(|()| false)
+    }
+
+    /// Reads and saves what the last step leaves.
+    async fn close(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+        run.batches = None;
+        if std::mem::replace(&mut run.closed, true) {
+            return Ok(());
+        }
+        // This reading is out of turn: a run that goes on from here has the row that it would have had.
+        // Steps that were skipped are counted once.
+        let meter = run.meter.clone();
+        if !run.resumed || run.step > run.first {
+            self.log(run, train).await?;
+        }
+        run.meter = meter;
+        match run.files {
+            Some(_) => self.save(run, train).await,
+            None => self.check_parameters(run).await.map(drop),
+        }
+    }
+
+    /// What comes after the last step.
+    pub(super) async fn finish(
+        &mut self,
+        run: &mut Run,
+        train: &DataLoader,
+        validation: &mut Option<&mut DataLoader>,
+        step: &mut Step<'_>,
+    ) -> Result<()> {
         // A run that goes on from this checkpoint has not made a validation out of turn.
         let validated = run.history.series("validation/loss").last().map(|&(step, _)| step);
         if self.options.validate_every.is_some() && validated != Some(run.step) {
-            self.validate(run, train, &mut validation, step)?;
+            self.validate(run, train, validation, step).await?;
         }
         if let Some(files) = &mut run.files {
             files.finish(&run.history)?;
@@ -281,179 +407,12 @@ impl<'t> Trainer<'t> {
         self.tell(&Event::Finished { step: run.step, history: &run.history })
     }
 
-    /// All steps that are left, with a checkpoint at their end.
-    fn steps(
-        &mut self,
-        run: &mut Run,
-        train: &DataLoader,
-        validation: &mut Option<&mut DataLoader>,
-        step: &mut Step<'_>,
-    ) -> Result<()> {
-        self.model.train();
-        self.optimizer.zero_grad();
-        run.since = Some(Instant::now());
-        while !self.is_over(run, train) {
-            self.epoch(run, train, validation, step)?;
-        }
-        // This reading is out of turn: a run that goes on from here has the row that it would have had.
-        // Steps that were skipped are counted once.
-        let meter = run.meter.clone();
-        if !run.resumed || run.step > run.first {
-            self.log(run, train)?;
-        }
-        run.meter = meter;
-        match run.files {
-            Some(_) => self.save(run, train),
-            None => self.check_parameters(run).map(drop),
-        }
-    }
-
-    /// One walk through the training data, or what is left of it.
-    fn epoch(
-        &mut self,
-        run: &mut Run,
-        train: &DataLoader,
-        validation: &mut Option<&mut DataLoader>,
-        step: &mut Step<'_>,
-    ) -> Result<()> {
-        let before = train.epoch();
-        let mut batches = train.rest();
-        loop {
-            let started = Instant::now();
-            let Some(batch) = batches.next() else { break };
-            let (x, y) = batch?;
-            let stepped = self.learn(run, train, &x, &y, step)?;
-            self.done.1 += started.elapsed();
-            if !stepped {
-                continue;
-            }
-            self.tell(&Event::Step { step: run.step })?;
-            if run.is_due(self.options.log_every) {
-                self.log(run, train)?;
-            }
-            // What is due after the last batch is done once the epoch is counted, even if the steps end there: a
-            // checkpoint that is saved then does not repeat the validation when it is loaded.
-            if train.position() < train.len() {
-                if self.options.validate_every.is_some_and(|n| run.is_due(n)) {
-                    self.validate(run, train, validation, step)?;
-                }
-                if self.options.checkpoint_every.is_some_and(|n| run.is_due(n)) {
-                    self.save(run, train)?;
-                }
-                if self.is_over(run, train) {
-                    break;
-                }
-            } else if self.stop.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        if train.epoch() > before {
-            if self.options.validate_every.is_none() {
-                self.log(run, train)?;
-            }
-            if self.options.validate_every.is_none_or(|n| run.is_due(n)) {
-                self.validate(run, train, validation, step)?;
-            }
-            if self.options.checkpoint_every.is_none_or(|n| run.is_due(n)) {
-                self.save(run, train)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Learns from a batch, and profiles the step that it is a part of if that is due. Whether the step was made.
-    fn learn(
-        &mut self,
-        run: &mut Run,
-        train: &DataLoader,
-        x: &Tensor,
-        y: &Tensor,
-        step: &mut Step<'_>,
-    ) -> Result<bool> {
-        if run.waiting == 0 {
-            // The last step of an epoch has the batches that are left, this one among them.
-            let left = (train.len() + 1).saturating_sub(train.position()).max(1);
-            run.group = self.options.accumulate.clamp(1, left);
-            // The first steps of a run compile their plans, which is not what a profile is about.
-            let due = self.options.profile_every.is_some_and(|n| (run.step + 1).is_multiple_of(n.max(1)));
-            run.profiler = (due && run.step > run.first).then(|| (Profiler::begin(), Duration::ZERO));
-        }
-        let started = Instant::now();
-        self.batch(run, x, y, step)?;
-        if run.waiting < run.group {
-            if let Some((_, time)) = &mut run.profiler {
-                *time += started.elapsed();
-            }
-            return Ok(false);
-        }
-        self.update(run)?;
-        if let Some((profiler, before)) = run.profiler.take() {
-            let profile = profiler.end();
-            let time = before + started.elapsed();
-            self.tell(&Event::Profiled { step: run.step, profile: &profile, time })?;
-        }
-        Ok(true)
-    }
-
-    /// The forward and the backward pass of one batch.
-    fn batch(&mut self, run: &mut Run, x: &Tensor, y: &Tensor, step: &mut Step<'_>) -> Result<()> {
-        if self.skips_by_itself() && run.waiting == 0 {
-            run.buffers = self.model.buffers().into_iter().map(|b| (b.clone(), b.detach())).collect();
-        }
-        let mut outcome = self.outcome(x, y, step)?;
-        let units = outcome.units.map_or(x.size(0), |(_, n)| n);
-        let finite = run.health.add_loss(&outcome)?;
-        if self.skips() {
-            // The loss of a step that is skipped for it is no part of the mean.
-            outcome.counted = Some(no_grad(|| match &outcome.counted {
-                Some(counted) => finite.try_where_(counted, 0.0),
-                None => finite.try_to_dtype(DType::F32)?.try_mul(x.size(0) as f64),
-            })?);
-        }
-        run.meter.add(&outcome, x.size(0));
-        run.units += units;
-        self.units += units as u64;
-        let mut loss = outcome.loss;
-        if run.group > 1 {
-            loss = loss.try_mul(1.0 / run.group as f64)?;
-        }
-        match &self.scaler {
-            Some(scaler) => scaler.scale(&loss).try_backward()?,
-            None => loss.try_backward()?,
-        }
-        run.waiting += 1;
-        if run.group > 1 {
-            // The graph of a batch goes before the next one comes.
-            let gradients: Vec<Tensor> =
-                self.optimizer.parameters().iter().filter_map(Tensor::grad).collect();
-            let finite = run.health.losses().cloned();
-            try_realize_all(&gradients.into_iter().chain(finite).collect::<Vec<_>>())?;
-        }
-        Ok(())
-    }
-
-    /// Whether steps are skipped whose gradients are not finite: by the scaler, or by the trainer itself.
-    fn skips(&self) -> bool {
-        self.scaler.is_some() || self.skips_by_itself()
-    }
-
-    fn skips_by_itself(&self) -> bool {
-        self.scaler.is_none() && self.options.on_non_finite == OnNonFinite::SkipStep
-    }
-
-    fn outcome(&self, x: &Tensor, y: &Tensor, step: &mut Step<'_>) -> Result<Outcome> {
-        // What goes wrong in there has lines of its own.
-        let _outside = LayerScope::leave();
-        match self.options.precision {
-            Some(dtype) => autocast(dtype, || step(x, y)),
-            None => step(x, y),
-        }
-    }
-
-    /// Waits for steps that were asked for and are not done yet: that time is theirs.
+    /// Waits for steps that were asked for and are not done yet, where somebody waits anyway: that time is theirs.
     fn settle(&mut self) -> Result<()> {
         #[cfg(not(target_arch = "wasm32"))]
-        if let Some(parameter) = self.optimizer.parameters().first() {
+        if crate::wait::may_wait()
+            && let Some(parameter) = self.optimizer.parameters().first()
+        {
             let started = Instant::now();
             parameter.device().synchronize()?;
             self.done.1 += started.elapsed();
@@ -462,12 +421,12 @@ impl<'t> Trainer<'t> {
     }
 
     /// Reads what the training measured since it was read last.
-    fn log(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+    async fn log(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
         if run.meter.samples() == 0 {
             return Ok(());
         }
         let started = Instant::now();
-        let (means, counters) = run.meter.read_with(&run.health.counters())?;
+        let (means, counters) = run.meter.read_with(&run.health.counters()).await?;
         // A device works while the host goes on; here the host waits for it.
         self.done.1 += started.elapsed();
         let seconds = run.since.replace(Instant::now()).map_or(f64::NAN, |t| t.elapsed().as_secs_f64());
@@ -487,7 +446,12 @@ impl<'t> Trainer<'t> {
         judged
     }
 
-    fn is_over(&self, run: &Run, train: &DataLoader) -> bool {
+    /// Reads the training's metrics every so many steps from here on.
+    pub(super) fn set_log_every(&mut self, steps: u64) {
+        self.options.log_every = steps;
+    }
+
+    pub(super) fn is_over(&self, run: &Run, train: &DataLoader) -> bool {
         run.epochs(train) >= self.options.epochs
             || self.options.steps.is_some_and(|n| run.step >= n)
             || self.options.patience.is_some_and(|n| run.since_best >= n.max(1))
@@ -495,7 +459,7 @@ impl<'t> Trainer<'t> {
     }
 
     /// How many steps it will be at most.
-    fn total_steps(&self, batches: u64) -> u64 {
+    pub(super) fn total_steps(&self, batches: u64) -> u64 {
         let accumulate = self.options.accumulate.max(1) as u64;
         let all = self.options.epochs.saturating_mul(batches.div_ceil(accumulate));
         self.options.steps.map_or(all, |n| n.min(all))

@@ -2,6 +2,7 @@
 
 mod cache;
 mod mask;
+mod weights;
 
 pub use cache::KvCache;
 pub use mask::AttentionMask;

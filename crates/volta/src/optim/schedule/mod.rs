@@ -155,7 +155,6 @@ impl Scheduler {
     }
 
     /// Multiplies the rates that the groups started from, and so those of all steps to come.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn scale_rates(&mut self, factor: f64, optimizer: &mut dyn Optimizer) {
         self.apply(optimizer);
         self.base.iter_mut().for_each(|base| *base *= factor);

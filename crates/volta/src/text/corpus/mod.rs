@@ -58,9 +58,7 @@ impl Corpus {
     pub fn load(name: &str, options: &CorpusOptions) -> Result<Corpus> {
         let _call = Call::enter("Corpus::load");
         let fraction = options.valid_fraction;
-        if !(0.0..1.0).contains(&fraction) {
-            bail!(Argument, "valid_fraction is {fraction}; it must be at least 0 and less than 1");
-        }
+        check_fraction(fraction)?;
         let corpus = match named_set(name) {
             Some(set) if set.is_built_in() => {
                 Corpus::divide(set.name, &built_in(set.name), fraction, Vec::new())
@@ -68,6 +66,28 @@ impl Corpus {
             Some(set) => set.load(&folders(options), fraction)?,
             None => Corpus::from_path(Path::new(name), fraction)?,
         };
+        if corpus.train.trim().is_empty() {
+            bail!(Data, "there is no text to train on in {name:?}");
+        }
+        Ok(corpus)
+    }
+
+    /// A text of one's own, as [`load`](Self::load) divides that of a file; `name` is what models are named after.
+    ///
+    /// ```
+    /// use volta::text::Corpus;
+    /// let corpus = Corpus::from_text("poem", "one line\n".repeat(10).as_str(), 0.2)?;
+    /// assert_eq!(corpus.valid, "one line\n".repeat(2));
+    /// # Ok::<(), volta::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A text that is empty, and a fraction that is not less than 1.
+    #[track_caller]
+    pub fn from_text(name: &str, text: &str, valid_fraction: f64) -> Result<Corpus> {
+        let _call = Call::enter("Corpus::from_text");
+        check_fraction(valid_fraction)?;
+        let corpus = Corpus::divide(name, text, valid_fraction, Vec::new());
         if corpus.train.trim().is_empty() {
             bail!(Data, "there is no text to train on in {name:?}");
         }
@@ -92,6 +112,13 @@ impl Corpus {
         let (train, valid) = text.split_at(cut);
         Corpus { name: name.to_string(), train: train.into(), valid: valid.into(), test: None, files }
     }
+}
+
+fn check_fraction(fraction: f64) -> Result<()> {
+    if !(0.0..1.0).contains(&fraction) {
+        bail!(Argument, "valid_fraction is {fraction}; it must be at least 0 and less than 1");
+    }
+    Ok(())
 }
 
 /// The last place up to `at` that is not inside of a character.

@@ -2,7 +2,7 @@
 
 use super::{Scheme, TokenizerKind, bytes, chars, data_error, words};
 use crate::error::Result;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 const FORMAT: &str = "volta tokenizer";
@@ -59,6 +59,30 @@ fn read_own(fields: &Map<String, Value>) -> Result<Arc<dyn Scheme>> {
         TokenizerKind::Chars => Arc::new(chars::Chars::read(content("characters")?)?),
         TokenizerKind::Bytes => Arc::new(bytes::Bytes),
         TokenizerKind::Bpe => read_pairs(content("tokenizer")?)?,
+    })
+}
+
+/// A vocabulary and merges as GPT-2 has them in two files.
+pub(super) fn read_gpt2(vocabulary: &str, merges: &str) -> Result<Arc<dyn Scheme>> {
+    let vocabulary: Value = serde_json::from_str(vocabulary)
+        .map_err(|error| data_error(format!("a vocabulary must be JSON; this is not: {error}")))?;
+    // A comment with the format's version stands first.
+    let lines = merges.lines().filter(|line| !line.is_empty() && !line.starts_with("#version"));
+    let merges: Value = lines.map(Value::from).collect();
+    read_pairs(&byte_level(vocabulary, merges))
+}
+
+/// The `tokenizer.json` of byte pairs in GPT-2's manner.
+pub(super) fn byte_level(vocabulary: Value, merges: Value) -> Value {
+    let byte_level = |prefix: bool| json!({"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": true, "use_regex": true});
+    json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": byte_level(false), "post_processor": null, "decoder": byte_level(true),
+        "model": {
+            "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+            "vocab": vocabulary, "merges": merges,
+        },
     })
 }
 

@@ -201,6 +201,17 @@ impl Tokenizer {
         json::read(&text).map(Tokenizer).map_err(|error| error.with_context(&path.display().to_string()))
     }
 
+    /// GPT-2's tokenizer from its older files: `vocab.json`, tokens with their ids, and `merges.txt`, a pair a line. Nothing stands for
+    /// the end of a text: `<|endoftext|>` is a token only in a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// Files that do not belong together, with what is wrong.
+    #[track_caller]
+    pub fn from_vocabulary_and_merges(vocabulary: &str, merges: &str) -> Result<Tokenizer> {
+        let _call = Call::enter("Tokenizer::from_vocabulary_and_merges");
+        json::read_gpt2(vocabulary, merges).map(Tokenizer)
+    }
+
     /// The tokenizer as JSON, for [`from_json`](Self::from_json).
     pub fn to_json(&self) -> String {
         json::write(self.0.as_ref())

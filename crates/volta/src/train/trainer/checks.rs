@@ -26,6 +26,19 @@ impl Trainer<'_> {
                  when it is smaller: leave larger_is_better of ReduceLROnPlateau false"
             );
         }
+        if cfg!(target_arch = "wasm32") && self.options.folder.is_some() {
+            bail!(
+                Argument,
+                "a browser's tab has no folders: leave TrainerOptions::folder out, and keep what Training::checkpoint gives"
+            );
+        }
+        if self.checkpoint.is_some() && self.options.folder.is_some() {
+            bail!(
+                Argument,
+                "a run in a folder goes on from the checkpoints there: set TrainerOptions::resume, or leave \
+                 TrainerOptions::folder out to go on from a checkpoint in memory"
+            );
+        }
         if self.options.resume && self.options.folder.is_none() {
             bail!(Argument, "there is nothing to resume without a folder: set TrainerOptions::folder");
         }

@@ -12,7 +12,7 @@ use crate::train::metrics::read_together;
 use crate::train::options::OnNonFinite;
 
 /// What was found not to be finite.
-pub(super) struct Fault {
+pub(in crate::train) struct Fault {
     step: u64,
     what: String,
 }
@@ -36,19 +36,24 @@ impl Trainer<'_> {
     }
 
     /// Looks at what the next checkpoint will be made of, after all steps so far.
-    pub(super) fn check_parameters(&mut self, run: &mut Run) -> Result<Verdict> {
+    pub(in crate::train) async fn check_parameters(&mut self, run: &mut Run) -> Result<Verdict> {
         let started = Instant::now();
-        let counters = read_together(&run.health.counters())?;
+        let counters = read_together(&run.health.counters()).await?;
         let verdict = run.health.verdict(&counters);
         self.judge(run, &verdict)?;
-        let is_finite = health::are_finite(self.optimizer.parameters())?;
+        let is_finite = health::are_finite(self.optimizer.parameters()).await?;
         self.done.1 += started.elapsed();
         let fault = (!is_finite).then(|| Fault { step: run.step, what: "a parameter".to_string() });
         raise(run, fault).map(|()| verdict)
     }
 
     /// Ends a run with a fault, or goes back to the last checkpoint.
-    pub(super) fn recover(&mut self, run: &mut Run, train: &mut DataLoader, fault: &Fault) -> Result<()> {
+    pub(in crate::train) fn recover(
+        &mut self,
+        run: &mut Run,
+        train: &mut DataLoader,
+        fault: &Fault,
+    ) -> Result<()> {
         run.profiler.take().map(|(profiler, _)| profiler.end());
         let files = run.files.as_ref();
         let (checkpoint, best) = (files.and_then(RunFiles::last_saved), files.and_then(RunFiles::best));
@@ -73,11 +78,12 @@ impl Trainer<'_> {
         let Some(files) = &mut run.files else { return self.give_up(run, fault) };
         run.history = files.go_back(run.step, &damaged)?;
         run.went_back = (run.went_back.0 + 1, run.went_back.1 + 1);
-        (run.waiting, run.units) = (0, 0);
+        (run.waiting, run.units, run.since) = (0, 0, None);
+        run.closed = false;
         // A checkpoint from before it went back the last time has the rates of then.
         let factor = factor.powi(run.went_back.1 as i32);
         match &mut self.scheduler {
-            Some(scheduler) => scheduler.scale_rates(factor, self.optimizer),
+            Some(scheduler) => scheduler.scale_rates(factor, &mut *self.optimizer),
             None => {
                 let rates: Vec<f64> =
                     self.optimizer.learning_rates().iter().map(|rate| rate * factor).collect();

@@ -6,20 +6,28 @@ use crate::error::{Result, bail};
 use crate::io::Checkpoint;
 use crate::train::event::Event;
 use crate::train::files::RunFiles;
-use crate::train::health::{self, Health};
+use crate::train::health::{self, Health, Verdict};
 use crate::train::lock::RunLock;
 use crate::train::metrics::Meter;
+use std::time::Duration;
 
 impl Trainer<'_> {
-    /// A new run, or the one that the folder holds.
-    pub(super) fn start(&mut self, train: &mut DataLoader) -> Result<Run> {
+    /// A new run, or the one that the folder or a checkpoint holds.
+    pub(in crate::train) async fn start(&mut self, train: &mut DataLoader, validates: bool) -> Result<Run> {
+        self.check(train, validates)?;
+        (self.done, self.units) = ((0, Duration::ZERO), 0);
         let mut run = Run::default();
         // Others may have walked through the same data, and left after the last batch.
         if train.position() >= train.len() {
             train.restart(train.epoch() + 1);
         }
         run.first_epoch = train.epoch();
-        let Some(folder) = self.options.folder.clone() else { return Ok(run) };
+        let Some(folder) = self.options.folder.clone() else {
+            if let Some(saved) = self.checkpoint.clone() {
+                self.resume(&mut run, &saved, train).await?;
+            }
+            return Ok(run);
+        };
         // Nobody else writes there, not even while the last checkpoint is looked for.
         if self.lock.is_none_or(|lock| lock.folder() != folder) {
             run._lock = Some(RunLock::acquire(&folder)?);
@@ -27,18 +35,7 @@ impl Trainer<'_> {
         let (found, damaged) =
             if self.options.resume { RunFiles::last(&folder)? } else { (None, Vec::new()) };
         if let Some(saved) = &found {
-            self.restore(&mut run, saved, train)?;
-            run.first = run.step;
-            run.resumed = true;
-            if !health::are_finite(self.optimizer.parameters())? {
-                bail!(
-                    NonFinite,
-                    "the last checkpoint in {}, of step {}, holds NaN or infinity: a Volta that did not look has saved it. \
-                     Remove it to go on from the one before",
-                    folder.display(),
-                    run.step
-                );
-            }
+            self.resume(&mut run, saved, train).await?;
         }
         let (files, history) = RunFiles::open(&folder, found.is_some().then_some(run.step))?;
         files.set_aside(&damaged)?;
@@ -51,6 +48,31 @@ impl Trainer<'_> {
         Ok(run)
     }
 
+    /// Goes on from a checkpoint, which must be finite.
+    async fn resume(&mut self, run: &mut Run, saved: &Checkpoint, train: &mut DataLoader) -> Result<()> {
+        self.restore(run, saved, train)?;
+        run.first = run.step;
+        run.resumed = true;
+        if health::are_finite(self.optimizer.parameters()).await? {
+            return Ok(());
+        }
+        match &self.options.folder {
+            Some(folder) => bail!(
+                NonFinite,
+                "the last checkpoint in {}, of step {}, holds NaN or infinity: a Volta that did not look has saved it. \
+                 Remove it to go on from the one before",
+                folder.display(),
+                run.step
+            ),
+            None => bail!(
+                NonFinite,
+                "the checkpoint, of step {}, holds NaN or infinity: a Volta that did not look has saved it. Go on from one \
+                 that was saved before",
+                run.step
+            ),
+        }
+    }
+
     /// Puts everything to where it was when a checkpoint was saved.
     pub(super) fn restore(
         &mut self,
@@ -58,12 +80,12 @@ impl Trainer<'_> {
         saved: &Checkpoint,
         train: &mut DataLoader,
     ) -> Result<()> {
-        saved.restore_module("model", self.model)?;
-        saved.restore("optimizer", self.optimizer)?;
+        saved.restore_module("model", &*self.model)?;
+        saved.restore("optimizer", &mut *self.optimizer)?;
         if let Some(scheduler) = &mut self.scheduler {
             saved.restore("scheduler", scheduler)?;
             // The schedule may be that of a longer run.
-            scheduler.apply(self.optimizer);
+            scheduler.apply(&mut *self.optimizer);
         }
         if let Some(scaler) = &mut self.scaler {
             saved.restore("scaler", scaler)?;
@@ -84,18 +106,32 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    pub(super) fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+    /// Writes a checkpoint into the folder, if there is one that does not have it.
+    pub(super) async fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
         if run.files.as_ref().is_none_or(|files| files.has(run.step)) {
             return Ok(());
         }
         self.settle()?;
         // What is not finite never takes the place of what is.
-        let verdict = self.check_parameters(run)?;
+        let verdict = self.check_parameters(run).await?;
+        let checkpoint = self.checkpoint_of(run, train, &verdict);
         let Some(files) = &mut run.files else { return Ok(()) };
+        files.save(run.step, &checkpoint)?;
+        run.went_back.1 = 0;
+        self.tell(&Event::Saved { step: run.step })
+    }
+
+    /// Everything that it takes to go on from here.
+    pub(in crate::train) fn checkpoint_of(
+        &self,
+        run: &Run,
+        train: &DataLoader,
+        verdict: &Verdict,
+    ) -> Checkpoint {
         let notes = self.notes.iter();
         let mut checkpoint = notes
             .fold(Checkpoint::new(), |checkpoint, (name, text)| checkpoint.with_value(name, text.as_str()))
-            .with_module("model", self.model)
+            .with_module("model", &*self.model)
             .with("optimizer", &*self.optimizer)
             .with("loader", train)
             .with_rng()
@@ -116,8 +152,6 @@ impl Trainer<'_> {
         if run.meter.samples() > 0 {
             checkpoint = checkpoint.with_state("meter", run.meter.state());
         }
-        files.save(run.step, &checkpoint)?;
-        run.went_back.1 = 0;
-        self.tell(&Event::Saved { step: run.step })
+        checkpoint
     }
 }

@@ -28,7 +28,7 @@ impl Trainer<'_> {
                 (_, losses) => losses.cloned(),
             };
             run.health.add_step(finite.as_ref(), made.as_ref())?;
-            scaler.try_step(self.optimizer)?;
+            scaler.try_step(&mut *self.optimizer)?;
         } else {
             let finite = self.is_finite(run, norm.as_ref())?;
             if self.skips_by_itself() {
@@ -42,7 +42,7 @@ impl Trainer<'_> {
         }
         run.rate = self.optimizer.learning_rates().first().copied().unwrap_or(f64::NAN);
         if let Some(scheduler) = &mut self.scheduler {
-            scheduler.step(self.optimizer);
+            scheduler.step(&mut *self.optimizer);
         }
         self.optimizer.zero_grad();
         run.waiting = 0;

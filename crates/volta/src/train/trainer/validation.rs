@@ -6,11 +6,11 @@ use crate::clock::Instant;
 use crate::data::DataLoader;
 use crate::error::{Result, bail};
 use crate::train::event::Event;
-use crate::train::metrics::Meter;
+use crate::train::metrics::{Means, Meter};
 
 impl Trainer<'_> {
     /// Measures the validation data, and keeps the model if it is the best so far.
-    pub(super) fn validate(
+    pub(super) async fn validate(
         &mut self,
         run: &mut Run,
         train: &DataLoader,
@@ -20,15 +20,10 @@ impl Trainer<'_> {
         let Some(loader) = validation else { return Ok(()) };
         self.settle()?;
         let started = Instant::now();
-        self.model.eval();
-        let means = no_grad(|| self.means(loader, step));
-        self.model.train();
-        let means = means?;
-        let Some(&(_, loss)) = means.first() else {
-            bail!(Argument, "the validation data has no batch of {} samples", loader.batch_size());
-        };
+        let means = self.measure(loader, step).await?;
+        let loss = means[0].1;
         if let Some(scheduler) = &mut self.scheduler {
-            scheduler.observe(loss, self.optimizer);
+            scheduler.observe(loss, &mut *self.optimizer);
         }
         let better = loss.is_finite() && run.best.is_none_or(|best| loss < best);
         run.since_best = if better { 0 } else { run.since_best + 1 };
@@ -42,21 +37,39 @@ impl Trainer<'_> {
         let rows = keep(run, train, measured)?;
         if is_best && let Some(files) = &run.files {
             let metadata = self.describe_best.as_ref().map(|describe| describe(&run.history));
-            files.save_best(self.model, &metadata.unwrap_or_default())?;
+            files.save_best(&*self.model, &metadata.unwrap_or_default())?;
         }
         // The time of a validation is not the training's.
         run.since = run.since.map(|since| since + started.elapsed());
         self.tell(&Event::Validated { step: run.step, rows: &rows, better })
     }
 
-    fn means(&self, loader: &mut DataLoader, step: &mut Step<'_>) -> Result<Vec<(&'static str, f64)>> {
+    /// What the model makes of the validation data; the loss comes first.
+    pub(in crate::train) async fn measure(
+        &self,
+        loader: &mut DataLoader,
+        step: &mut Step<'_>,
+    ) -> Result<Means> {
+        self.model.eval();
+        let means = self.means(loader, step).await;
+        self.model.train();
+        let means = means?;
+        if means.is_empty() {
+            bail!(Argument, "the validation data has no batch of {} samples", loader.batch_size());
+        }
+        Ok(means)
+    }
+
+    async fn means(&self, loader: &mut DataLoader, step: &mut Step<'_>) -> Result<Means> {
         loader.restart(0);
         let mut meter = Meter::new();
         for batch in loader.try_iter() {
             let (x, y) = batch?;
-            meter.add(&self.outcome(&x, &y, step)?, x.size(0));
-            meter.realize()?;
+            no_grad(|| {
+                meter.add(&self.outcome(&x, &y, step)?, x.size(0));
+                meter.realize()
+            })?;
         }
-        meter.read()
+        meter.read_async().await
     }
 }

@@ -7,6 +7,7 @@ mod encode;
 mod pieces;
 mod train;
 
+use super::json::byte_level;
 use super::{Decoder, Scheme, TokenizerKind, data_error};
 use crate::error::Result;
 use encode::Encoder;
@@ -54,16 +55,7 @@ impl Pairs {
             merges.iter().map(|&(a, b)| [&*tokens[a as usize], &*tokens[b as usize]]).collect();
         let vocabulary: Map<String, Value> =
             tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), id.into())).collect();
-        let byte_level = |prefix: bool| json!({"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": true, "use_regex": true});
-        let json = json!({
-            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
-            "pre_tokenizer": byte_level(false), "post_processor": null, "decoder": byte_level(true),
-            "model": {
-                "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-                "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
-                "vocab": vocabulary, "merges": merges,
-            },
-        });
+        let json = byte_level(vocabulary.into(), json!(merges));
         Ok(Some(Pairs { pad: None, unknown: None, ..Pairs::read(&json)? }))
     }
 

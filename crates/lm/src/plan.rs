@@ -1,15 +1,15 @@
 //! The plans of a step, made as a trainer makes them and not run: what a step will need.
 
-use super::config::Config;
-use super::prepare::{self, Prepared};
-use super::steps::{half, update};
-use crate::output::Failure;
+use crate::config::Config;
+use crate::model_file::shape;
+use crate::optimizer::{optimizer, update};
+use crate::prepare::Prepared;
 use std::fmt;
-use volta::models::Gpt;
+use volta::models::{Gpt, GptOptions};
 use volta::train::{Meter, Outcome};
 use volta::{
-    DType, Device, GradScaler, Module, PlanReport, Tensor, assume_computed, autocast, plan_only,
-    try_realize_all,
+    DType, Device, Error, ErrorKind, GradScaler, Module, PlanReport, Result, Tensor, assume_computed,
+    autocast, plan_only, try_realize_all, with_device,
 };
 
 /// A step in numbers. Printing it gives its plans.
@@ -23,28 +23,40 @@ pub struct StepPlan {
 }
 
 impl StepPlan {
-    /// The plans of a usual step. No memory is taken for it.
-    pub fn new(config: &Config, prepared: &Prepared) -> Result<Option<StepPlan>, Failure> {
-        // A step also computes what its thread has pending, and the model that will be trained is: a thread of its own has
-        // nothing pending.
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().spawn_scoped(scope, || StepPlan::here(config, prepared));
-            let thread = thread.map_err(|e| Failure::Failed(format!("cannot start a thread: {e}")))?;
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    /// The plans of a usual step of a run that has not begun. No memory is taken for it. Nothing without data.
+    pub fn new(config: &Config, prepared: &Prepared) -> Result<Option<StepPlan>> {
+        alone(|| {
+            let Some((x, y)) = prepared.train.peek()? else { return Ok(None) };
+            StepPlan::here(config, prepared.gpt.options, prepared.pace.batches_a_step(), &x, &y)
         })
     }
 
-    fn here(config: &Config, prepared: &Prepared) -> Result<Option<StepPlan>, Failure> {
-        let batches = prepared.pace.batches_a_step();
-        let gpt = Gpt::try_new(prepared.gpt.options)?;
-        let mut optimizer = prepare::optimizer(config, &gpt)?;
-        let mut scaler = half(config).then(GradScaler::new);
-        let Some((x, y)) = prepared.train.peek()? else { return Ok(None) };
+    /// The plans of a usual step of a model for so many different tokens, whose text nobody has looked at.
+    pub fn estimate(config: &Config, vocabulary: usize, device: Device) -> Result<Option<StepPlan>> {
+        alone(|| {
+            with_device(device, || {
+                let batch = || Tensor::try_zeros([config.batch, config.context])?.try_to_dtype(DType::I32);
+                let options = shape(config, vocabulary);
+                StepPlan::here(config, options, config.accumulation as u64, &batch()?, &batch()?)
+            })
+        })
+    }
+
+    fn here(
+        config: &Config,
+        options: GptOptions,
+        batches: u64,
+        x: &Tensor,
+        y: &Tensor,
+    ) -> Result<Option<StepPlan>> {
+        let gpt = with_device(x.device(), || Gpt::try_new(options))?;
+        let mut optimizer = optimizer(config, &gpt)?;
+        let mut scaler = config.is_half().then(GradScaler::new);
         let mut ready = gpt.parameters();
         // What the batches before have left: each adds to it.
         let gradients: Vec<Tensor> = match batches {
             1 => Vec::new(),
-            _ => ready.iter().map(|p| p.detach().try_mul(0.0)).collect::<volta::Result<_>>()?,
+            _ => ready.iter().map(|p| p.detach().try_mul(0.0)).collect::<Result<_>>()?,
         };
         ready.extend(gradients.iter().cloned().chain([x.clone(), y.clone()]));
         assume_computed(&ready);
@@ -52,8 +64,8 @@ impl StepPlan {
             || gpt.parameters().iter().zip(&gradients).for_each(|(p, g)| p.set_grad(Some(g.clone())));
         collect();
         let batch = plan_only(|| {
-            let loss = || gpt.try_loss(&x, &y);
-            let loss = if half(config) { autocast(DType::F16, loss)? } else { loss()? };
+            let loss = || gpt.try_loss(x, y);
+            let loss = if config.is_half() { autocast(DType::F16, loss)? } else { loss()? };
             let mut meter = Meter::new();
             meter.add(&Outcome::from(loss.clone()), x.size(0));
             let loss = if batches > 1 { loss.try_mul(1.0 / batches as f64)? } else { loss };
@@ -78,15 +90,18 @@ impl StepPlan {
     }
 
     /// An error with what is needed and what there is, if a step does not fit into the device's memory.
-    pub fn check_memory(&self, device: Device) -> Result<(), Failure> {
+    pub fn check_memory(&self, device: Device) -> Result<()> {
         let (needed, there) = (self.peak_bytes() as u64, device.memory()?);
         match there {
-            Some(there) if needed > there => Err(Failure::Failed(format!(
-                "a step needs {} of memory, and {device} has {}: make the batch, the context or the model smaller, or use \
+            Some(there) if needed > there => Err(Error::new(
+                ErrorKind::Memory,
+                format!(
+                    "a step needs {} of memory, and {device} has {}: make the batch, the context or the model smaller, or use \
                  --precision f16",
-                gigabytes(needed),
-                gigabytes(there)
-            ))),
+                    gigabytes(needed),
+                    gigabytes(there)
+                ),
+            )),
             _ => Ok(()),
         }
     }
@@ -96,14 +111,17 @@ impl StepPlan {
         self.batches * count(&self.batch) + self.update.as_ref().map_or(0, count)
     }
 
+    /// How many kernels it runs.
     pub fn kernels(&self) -> u64 {
         self.sum(|plan| plan.kernels.len() as u64)
     }
 
+    /// Its arithmetic operations.
     pub fn flops(&self) -> u64 {
         self.sum(PlanReport::flops)
     }
 
+    /// The bytes that it reads and writes.
     pub fn traffic(&self) -> u64 {
         self.sum(PlanReport::traffic)
     }
@@ -112,6 +130,24 @@ impl StepPlan {
     pub fn peak_bytes(&self) -> usize {
         self.update.as_ref().map_or(0, |plan| plan.peak_bytes).max(self.batch.peak_bytes)
     }
+}
+
+/// Plans without what this thread has pending, which a step would compute too: on a thread of its own.
+#[cfg(not(target_arch = "wasm32"))]
+fn alone<T: Send>(plan: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, plan);
+        let failed = |e| Error::new(ErrorKind::Io, format!("cannot start a thread: {e}"));
+        let thread = thread.map_err(failed)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A tab has one thread: what is pending there is computed before.
+#[cfg(target_arch = "wasm32")]
+fn alone<T>(plan: impl FnOnce() -> Result<T>) -> Result<T> {
+    try_realize_all(&[])?;
+    plan()
 }
 
 fn gigabytes(bytes: u64) -> String {

@@ -8,8 +8,11 @@ use super::rule::{FromValue, NO_MOST, Rule, Value};
 pub struct Key {
     /// As files and flags write it.
     pub name: &'static str,
+    /// What it is about.
     pub section: &'static str,
+    /// In a few words.
     pub meaning: &'static str,
+    /// What is allowed.
     pub rule: Rule,
     /// As one would write it.
     pub default: &'static str,
@@ -23,6 +26,7 @@ impl Key {
         format!("{}{}", super::sources::PREFIX, self.name.to_uppercase().replace('-', "_"))
     }
 
+    /// Its place in the table.
     pub fn find(name: &str) -> Option<usize> {
         KEYS.iter().position(|key| key.name == name)
     }
@@ -42,6 +46,7 @@ macro_rules! keys {
     ($($section:literal {
         $($field:ident $name:literal: $type:ty = $default:literal, $rule:expr, $meaning:literal $(, $rustyflow:literal)?;)*
     })*) => {
+        /// All keys, in the order of the help.
         pub const KEYS: &[Key] = &[$($(Key {
             name: $name,
             section: $section,
@@ -59,7 +64,7 @@ macro_rules! keys {
 
         impl Values {
             /// From values in the order of the table, each of which its key's rule has let through.
-            pub fn collect(values: impl IntoIterator<Item = Value>) -> Values {
+            pub(super) fn collect(values: impl IntoIterator<Item = Value>) -> Values {
                 let mut values = values.into_iter();
                 let mut next = || values.next().expect("one value a key");
                 Values { $($($field: FromValue::from_value(next()),)*)* }

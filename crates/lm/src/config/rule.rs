@@ -8,17 +8,25 @@ pub const NO_MOST: u64 = i64::MAX as u64;
 pub enum Rule {
     /// Anything but nothing; with what it means.
     Text(&'static str),
+    /// A whole number.
     Count {
+        /// The least.
         min: u64,
+        /// The most.
         max: u64,
     },
+    /// A number.
     Real {
+        /// The least, or more than that.
         min: f64,
+        /// The most.
         max: f64,
         /// Whether it must be more than `min`.
         above: bool,
     },
+    /// `true` or `false`.
     Flag,
+    /// One of these names.
     Choice(&'static [&'static str]),
     /// A name, or the path of a file with this ending.
     ChoiceOrPath(&'static [&'static str], &'static str),
@@ -32,7 +40,7 @@ pub enum Rule {
 
 /// A value that its key's rule allows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(super) enum Value {
     None,
     Text(String),
     Count(u64),
@@ -43,7 +51,7 @@ pub enum Value {
 
 impl Rule {
     /// The value that a text means, if it is allowed.
-    pub fn read(&self, text: &str) -> Option<Value> {
+    pub(super) fn read(&self, text: &str) -> Option<Value> {
         let text = text.trim();
         let plain = || (!text.is_empty()).then(|| Value::Text(text.into()));
         match *self {
@@ -147,7 +155,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// What a field of the configuration can be made of.
-pub trait FromValue {
+pub(super) trait FromValue {
     /// From a value that the key's rule has let through.
     fn from_value(value: Value) -> Self;
 }

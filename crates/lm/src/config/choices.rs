@@ -9,9 +9,10 @@ macro_rules! choices {
     ($(#[$doc:meta])* $type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $type { $($variant),* }
+        pub enum $type { $(#[doc = concat!("`", $name, "`.")] $variant),* }
 
         impl $type {
+            /// All of them.
             pub const NAMES: &[&str] = &[$($name),*];
         }
 
@@ -42,11 +43,14 @@ Precision { F32 = "f32", F16 = "f16" } }
 /// A kind of tokenizer to train, or the file of one that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenizerSource {
+    /// One that is trained on the text.
     Train(TokenizerKind),
+    /// One that is in a file.
     File(PathBuf),
 }
 
 impl TokenizerSource {
+    /// The kinds.
     pub const NAMES: &[&str] = &["words", "chars", "bytes", "bpe"];
 }
 

@@ -1,6 +1,6 @@
 //! What a step of a run is made of, and how steps make epochs.
 
-use super::config::Duration;
+use crate::config::Duration;
 use std::fmt;
 
 /// The batches of an epoch, and how many of them make a step; the last step of an epoch has those that are left.
@@ -10,8 +10,9 @@ pub struct EpochMath {
     pub batches: u64,
     /// Batches of a step, if there are as many.
     pub accumulation: u64,
-    /// Sequences of a batch, and tokens of a sequence.
+    /// Sequences of a batch.
     pub sequences: usize,
+    /// Tokens of a sequence.
     pub context: usize,
 }
 

@@ -17,9 +17,9 @@ mod tests;
 
 pub use choices::{Activation, Norm, Optimizer, Positions, Precision, Schedule, TokenizerSource};
 pub use flags::{Flags, quoted};
-pub use keys::Values;
+pub use keys::{KEYS, Key, Values};
+pub use rule::Rule;
 
-use keys::{KEYS, Key};
 use rule::Value;
 use sources::{Origin, Reading};
 use std::fmt::{self, Write};
@@ -47,7 +47,9 @@ struct Setting {
 /// How long a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duration {
+    /// So many walks through the data.
     Epochs(u64),
+    /// So many updates.
     Steps(u64),
 }
 
@@ -69,6 +71,12 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+impl From<ConfigError> for volta::Error {
+    fn from(error: ConfigError) -> volta::Error {
+        volta::Error::new(volta::ErrorKind::Argument, error.to_string())
+    }
+}
+
 impl Deref for Config {
     type Target = Values;
 
@@ -78,15 +86,7 @@ impl Deref for Config {
 }
 
 impl Config {
-    /// The configuration that the flags, the file they name and this process's variables say.
-    pub fn load(flags: &Flags) -> Result<Config, ConfigError> {
-        let text = |part: std::ffi::OsString| part.to_string_lossy().into_owned();
-        let environment: Vec<_> =
-            std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
-        Config::resolve(flags, &environment)
-    }
-
-    /// [`load`](Self::load) with variables of one's own.
+    /// The configuration that the flags, the file they name and variables say.
     pub fn resolve(flags: &Flags, environment: &[(String, String)]) -> Result<Config, ConfigError> {
         let file = flags.config.as_ref().map(|path| sources::file(path, environment)).unwrap_or_default();
         Config::combine([
@@ -95,6 +95,26 @@ impl Config {
             sources::variables(environment),
             sources::flags(&flags.values),
         ])
+    }
+
+    /// The configuration that values by the names of their keys say, and defaults: for programs that have no flags.
+    ///
+    /// ```
+    /// use volta_lm::Config;
+    ///
+    /// let config = Config::given(&[("layers", "2"), ("learning-rate", "1e-3")])?;
+    /// assert_eq!((config.layers, config.batch), (2, 16));
+    /// let error = Config::given(&[("layer", "2")]).unwrap_err();
+    /// assert!(error.to_string().contains("did you mean layers?"));
+    /// # Ok::<(), volta_lm::ConfigError>(())
+    /// ```
+    pub fn given(values: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        Config::combine([sources::options(values)])
+    }
+
+    /// This configuration with other values of some keys.
+    pub fn with(&self, values: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        Config::change(self.settings.clone(), [sources::options(values)])
     }
 
     /// `volta COMMAND` with what the flags, the file they name and variables say, for a shell in the same folder.
@@ -118,13 +138,20 @@ impl Config {
 
     /// Reads sources in the order in which they win.
     fn combine(readings: impl IntoIterator<Item = Reading>) -> Result<Config, ConfigError> {
-        let mut problems = Vec::new();
         let defaults = KEYS.iter().map(|key| Setting {
             value: key.rule.read(key.default).expect("a default is allowed"),
             text: key.default.into(),
             origin: Origin::Default,
         });
-        let mut settings: Vec<Setting> = defaults.collect();
+        Config::change(defaults.collect(), readings)
+    }
+
+    /// Settings, changed by what sources say.
+    fn change(
+        mut settings: Vec<Setting>,
+        readings: impl IntoIterator<Item = Reading>,
+    ) -> Result<Config, ConfigError> {
+        let mut problems = Vec::new();
         for reading in readings {
             problems.extend(reading.problems);
             for sources::Assignment { key, text, origin } in reading.assignments {
@@ -146,6 +173,11 @@ impl Config {
     /// From settings in the order of the table.
     fn of(settings: Vec<Setting>) -> Config {
         Config { values: Values::collect(settings.iter().map(|setting| setting.value.clone())), settings }
+    }
+
+    /// Whether products are computed in half precision.
+    pub fn is_half(&self) -> bool {
+        self.precision == Precision::F16
     }
 
     /// How long to train: epochs or steps, whichever was given; one epoch if neither was.

@@ -20,9 +20,14 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     Default,
-    File { path: PathBuf, line: usize },
+    File {
+        path: PathBuf,
+        line: usize,
+    },
     Variable(String),
     Flag(&'static str),
+    /// What another program gives, by the name of its key.
+    Option(String),
 }
 
 impl Origin {
@@ -33,6 +38,7 @@ impl Origin {
             Origin::File { .. } => 1,
             Origin::Variable(_) => 2,
             Origin::Flag(_) => 3,
+            Origin::Option(_) => 4,
         }
     }
 }
@@ -44,6 +50,7 @@ impl fmt::Display for Origin {
             Origin::File { path, line } => write!(f, "{}, line {line}", path.display()),
             Origin::Variable(name) => write!(f, "the variable {name}"),
             Origin::Flag(name) => write!(f, "the flag --{name}"),
+            Origin::Option(name) => write!(f, "the option {name}"),
         }
     }
 }
@@ -173,6 +180,19 @@ pub fn flags(values: &[(&'static str, String)]) -> Reading {
         Some(Assignment { key: Key::find(name)?, text: text.clone(), origin: Origin::Flag(name) })
     });
     Reading { assignments: assignments.collect(), problems: Vec::new() }
+}
+
+/// What another program gives, by the names of keys.
+pub fn options(values: &[(&str, &str)]) -> Reading {
+    let mut reading = Reading::default();
+    for (name, text) in values {
+        let origin = Origin::Option(name.to_string());
+        match Key::find(name) {
+            Some(key) => reading.assignments.push(Assignment { key, text: text.to_string(), origin }),
+            None => reading.problems.push(unknown(name, &origin, KEYS.iter().map(|key| key.name))),
+        }
+    }
+    reading
 }
 
 /// The message about a key that does not exist.

@@ -1,20 +1,26 @@
 //! Flags from the table of keys, for clap.
 
-use super::keys::{KEYS, Key};
-use super::rule::Rule;
+use crate::output::Failure;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::path::PathBuf;
+use volta_lm::Config;
+use volta_lm::config::{Flags, KEYS, Key, Rule};
 
 /// What the command line says about the configuration; flattened into a command's options.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Flags {
-    /// The file to read first.
-    pub config: Option<PathBuf>,
-    /// Names of keys, with their values as they were written.
-    pub values: Vec<(&'static str, String)>,
+pub struct ConfigFlags(pub Flags);
+
+impl ConfigFlags {
+    /// The configuration that the flags, the file they name and this process's variables say.
+    pub fn load(&self) -> Result<Config, Failure> {
+        let text = |part: std::ffi::OsString| part.to_string_lossy().into_owned();
+        let environment: Vec<_> =
+            std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+        Config::resolve(&self.0, &environment).map_err(|e| Failure::Usage(e.to_string()))
+    }
 }
 
-impl Args for Flags {
+impl Args for ConfigFlags {
     fn augment_args(command: Command) -> Command {
         let config = Arg::new("config")
             .long("config")
@@ -27,29 +33,6 @@ impl Args for Flags {
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
-}
-
-impl Flags {
-    /// With another value of a key.
-    #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Flags {
-        self.values.retain(|(key, _)| *key != name);
-        self.values.push((name, value.into()));
-        self
-    }
-
-    /// The flags as one would give them to a shell again.
-    pub fn command_line(&self) -> String {
-        let config = self.config.iter().map(|path| format!("--config={}", path.display()));
-        let values = self.values.iter().map(|(key, value)| format!("--{key}={value}"));
-        config.chain(values).map(|flag| quoted(&flag)).collect::<Vec<_>>().join(" ")
-    }
-}
-
-/// A word that a shell takes as it is.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/+@%".contains(c);
-    if word.chars().all(is_plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 fn argument(key: &'static Key) -> Arg {
@@ -86,22 +69,54 @@ fn capitalised(text: &str) -> String {
     first.to_uppercase() + rest
 }
 
-impl FromArgMatches for Flags {
+impl FromArgMatches for ConfigFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut flags = Flags::default();
+        let mut flags = ConfigFlags::default();
         flags.update_from_arg_matches(matches)?;
         Ok(flags)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         if let Some(config) = matches.get_one::<PathBuf>("config") {
-            self.config = Some(config.clone());
+            self.0.config = Some(config.clone());
         }
         for key in KEYS {
             if let Some(value) = matches.get_one::<String>(key.name) {
-                self.values.push((key.name, value.clone()));
+                self.0.values.push((key.name, value.clone()));
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(arguments: &[&str], variables: &[(&str, &str)]) -> Config {
+        let command = ConfigFlags::augment_args(Command::new("train")).no_binary_name(true);
+        let matches = command.try_get_matches_from(arguments).expect("flags that clap knows");
+        let flags = ConfigFlags::from_arg_matches(&matches).expect("flags");
+        let variables: Vec<_> = variables.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Config::resolve(&flags.0, &variables).expect("a configuration")
+    }
+
+    #[test]
+    fn the_help_tells_every_key_its_meaning_default_and_what_is_allowed() {
+        let help = ConfigFlags::augment_args(Command::new("train"))
+            .term_width(10_000)
+            .render_long_help()
+            .to_string();
+        for key in KEYS {
+            assert!(help.contains(&format!("--{}", key.name)), "{} is missing", key.name);
+            assert!(help.contains(&key.meaning[1..]), "{} has no meaning", key.name);
+            assert!(help.contains(&key.rule.allowed()), "{} does not say what is allowed", key.name);
+        }
+    }
+
+    #[test]
+    fn switches_need_no_value() {
+        assert!(resolve(&["--tied-head"], &[("VOLTA_TRAIN_TIED_HEAD", "false")]).tied_head);
+        assert!(!resolve(&["--tied-head", "false"], &[]).tied_head);
     }
 }

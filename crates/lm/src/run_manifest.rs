@@ -1,22 +1,24 @@
 //! What a run began with, as its checkpoints keep it: a run that goes on with something else would be neither the one nor
 //! the other.
 
-use super::config::Config;
-use super::prepare::Prepared;
-use crate::output::Failure;
+use crate::config::{Config, ConfigError};
+use crate::prepare::Prepared;
 use std::path::Path;
-use volta::CheckpointFolder;
+use volta::Checkpoint;
 
 /// The name, the configuration and the text of a run when it began.
+#[derive(Clone, Debug)]
 pub struct RunManifest {
     /// Without a number.
     pub name: String,
-    config: Config,
+    /// What it was told.
+    pub config: Config,
     text: String,
     tokenizer: String,
 }
 
 impl RunManifest {
+    /// What a run begins with.
     pub fn now(name: &str, config: &Config, prepared: &Prepared) -> RunManifest {
         RunManifest {
             name: name.to_string(),
@@ -36,45 +38,23 @@ impl RunManifest {
         ]
     }
 
-    /// What the last checkpoint in the folder of a run says; nothing if a program before this one wrote it.
-    pub fn read(folder: &Path) -> Result<Option<RunManifest>, Failure> {
-        let checkpoints = folder.join("checkpoints");
-        // Of those that are damaged the trainer tells, which passes over them too.
-        let (last, _) = match checkpoints.is_dir() {
-            true => CheckpointFolder::open(&checkpoints)?.last_intact()?,
-            false => (None, Vec::new()),
-        };
-        let Some(checkpoint) = last else {
-            return Err(Failure::Usage(format!(
-                "there is no checkpoint in {}: leave out --resume to start a new run, or remove this folder to go on \
-                 with the run before it",
-                folder.display()
-            )));
-        };
+    /// What a checkpoint says; nothing if a program before this one wrote it. `path` is for errors.
+    pub fn of(checkpoint: &Checkpoint, path: &Path) -> Result<Option<RunManifest>, ConfigError> {
         let note = |name: &str| checkpoint.text(name).ok().map(str::to_string);
         let (Some(name), Some(config)) = (note("run"), note("config")) else { return Ok(None) };
         let (Some(text), Some(tokenizer)) = (note("text"), note("tokenizer")) else { return Ok(None) };
-        let config = Config::from_toml(&config, &checkpoints).map_err(|e| Failure::Failed(e.to_string()))?;
-        Ok(Some(RunManifest { name, config, text, tokenizer }))
+        Ok(Some(RunManifest { name, config: Config::from_toml(&config, path)?, text, tokenizer }))
     }
 
-    /// Refuses to go on in `folder` with something else.
-    pub fn check(&self, now: &RunManifest, folder: &Path) -> Result<(), Failure> {
+    /// What the run cannot go on with, because it did not begin with it: a line each.
+    pub fn changes(&self, now: &RunManifest) -> Vec<String> {
         let mut changes = now.config.changes(&self.config);
         if self.text != now.text {
             changes.push(now.config.change_of("data", &self.config, "its text"));
         } else if self.tokenizer != now.tokenizer && changes.is_empty() {
             changes.push(now.config.change_of("tokenizer", &self.config, "what it makes of the text"));
         }
-        if changes.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::Usage(format!(
-            "the run in {} cannot go on with what it did not begin with; give its values again, or leave out --resume to \
-             start a new run:\n  {}",
-            folder.display(),
-            changes.join("\n  ")
-        )))
+        changes
     }
 }
 

@@ -1,0 +1,98 @@
+//! A model and its data, made from a configuration.
+
+use crate::config::Config;
+use crate::epoch_math::EpochMath;
+use crate::model_file::shape;
+use crate::run_manifest::fingerprint;
+use volta::data::{DataLoader, TokenWindows};
+use volta::models::Gpt;
+use volta::text::{Corpus, Tokenizer};
+use volta::{Device, Module, Result, manual_seed, with_device};
+
+/// What a text is to a model.
+pub struct Tokens {
+    /// To learn from.
+    pub train: Vec<i32>,
+    /// To validate on.
+    pub valid: Vec<i32>,
+}
+
+impl Tokens {
+    /// The tokens of a text.
+    pub fn of(corpus: &Corpus, tokenizer: &Tokenizer) -> Result<Tokens> {
+        let ids = |text: &str| -> Result<Vec<i32>> {
+            Ok(tokenizer.try_encode(text)?.into_iter().map(|t| t as i32).collect())
+        };
+        Ok(Tokens { train: ids(&corpus.train)?, valid: ids(&corpus.valid)? })
+    }
+}
+
+/// A model, its data and where it runs.
+pub struct Prepared {
+    /// Where it runs.
+    pub device: Device,
+    /// What makes tokens of text.
+    pub tokenizer: Tokenizer,
+    /// The model.
+    pub gpt: Gpt,
+    /// What it learns from.
+    pub train: DataLoader,
+    /// What it is validated on, if there is enough of it.
+    pub valid: Option<DataLoader>,
+    /// What a step is.
+    pub pace: EpochMath,
+    /// Tokens of the training text.
+    pub tokens: usize,
+    /// The training text's fingerprint.
+    pub text: String,
+    /// What the run is called unless the configuration names it.
+    pub name: String,
+}
+
+impl Prepared {
+    /// Makes the model and the loaders. A run that begins with another model has its weights. The tokens must be enough for the
+    /// configuration ([`Config::check_data`]).
+    pub fn new(
+        config: &Config,
+        corpus: &Corpus,
+        tokenizer: Tokenizer,
+        tokens: Tokens,
+        from: Option<&Gpt>,
+        device: Device,
+    ) -> Result<Prepared> {
+        let Tokens { train, valid } = tokens;
+        let count = train.len();
+        manual_seed(config.seed);
+        let gpt = with_device(device, || Gpt::try_new(shape(config, tokenizer.vocabulary_size())))?;
+        if let Some(model) = from {
+            gpt.load_state_dict(&model.state_dict(), true)?;
+        }
+        let sequences = count / config.context;
+        let windows = TokenWindows::try_new(train, config.context)?.at_random(sequences);
+        let train = DataLoader::try_over(windows, config.batch)?
+            .with_shuffle(false)
+            .with_drop_last(sequences >= config.batch)
+            .with_seed(config.seed)
+            .with_device(device);
+        let valid =
+            if valid.len() > config.context { Some(validation(valid, config, device)?) } else { None };
+        let pace = EpochMath {
+            batches: train.len() as u64,
+            accumulation: config.accumulation as u64,
+            sequences: config.batch.min(sequences),
+            context: config.context,
+        };
+        let text = fingerprint(&corpus.train);
+        let kind = if device.is_gpu() { "gpu" } else { "cpu" };
+        let name = format!("{}-L{}-H{}-E{}-{kind}", corpus.name, config.layers, config.heads, config.width);
+        Ok(Prepared { device, tokenizer, gpt, train, valid, pace, tokens: count, text, name })
+    }
+}
+
+/// The first batches of the text, the same every time.
+fn validation(mut tokens: Vec<i32>, config: &Config, device: Device) -> Result<DataLoader> {
+    let most = config.valid_batches.saturating_mul((config.batch * config.context) as u64);
+    tokens.truncate(usize::try_from(most).unwrap_or(usize::MAX).saturating_add(1));
+    let windows = TokenWindows::try_new(tokens, config.context)?;
+    Ok(DataLoader::try_over(windows, config.batch)?.with_device(device))
+}

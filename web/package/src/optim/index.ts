@@ -1,0 +1,4 @@
+// Optimizers and schedules: `optim`.
+
+export * from "./optimizers.js";
+export * from "./schedules.js";
