@@ -1,5 +1,4 @@
-// Builds the page: `node web/page/build.mjs --package FOLDER [--out FOLDER]`, where the package's built files are; they are
-// copied beside the page and loaded as they are. `--package mock` builds the one that the page's tests pretend with.
+// Bundles the page; `web/page/build` is its face. The package's built files are copied beside the page and loaded as they are.
 
 import { build } from "esbuild";
 import { createHash } from "node:crypto";

@@ -55,6 +55,7 @@ export class Tabs {
       view.element.setAttribute("role", "tabpanel");
       view.element.setAttribute("aria-labelledby", `tab-${tab.id}`);
       view.element.classList.add("view");
+      view.element.prepend(h("h1", { class: "visually-hidden" }, tab.label));
       this.#views.set(tab.id, view);
       document.getElementById("main")?.append(view.element);
     }

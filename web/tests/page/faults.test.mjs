@@ -156,3 +156,14 @@ test("a run that runs out of memory says so, and continues from what is kept", {
   await until("it goes on", async () => (await step(page)) > before);
   clean();
 });
+
+test("a worker that traps is started again from what is kept, by itself", { skip: !isMock && "needs a worker that can be told to trap" }, async (t) => {
+  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=100000" });
+  await page.click("[data-test=start]");
+  await until("it is kept", async () => /^step [1-9]/.test(await stat(page, "Kept")));
+  await page.evaluate(() => (globalThis.voltaMock.failNext = "trap"));
+  await noticed(page, /was interrupted.*goes on from step/);
+  const before = await step(page);
+  await until("it goes on", async () => (await step(page)) > before + 5 && (await status(page)) === "training");
+  clean();
+});

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { control, drop, noticed, stat, status, step, tab, until, visit } from "./support/visit.mjs";
+import { control, drop, isMock, noticed, stat, status, step, tab, until, visit } from "./support/visit.mjs";
 
 const verdict = (page) => page.textContent(".verdict");
 
@@ -46,6 +46,15 @@ test("a model that was downloaded is dropped in and writes", async (t) => {
   await noticed(page, /“stories” is open/);
   await page.click("[data-test=write]");
   await until("tokens", async () => (await page.$$(".paper .token")).length >= 5);
+  clean();
+});
+
+test("files of Hugging Face are taken together", { skip: !isMock && "the package's own tests have such a model" }, async (t) => {
+  const { page, clean } = await visit(t);
+  const file = (name, text) => ({ name, bytes: new TextEncoder().encode(text) });
+  await drop(page, [file("config.json", "{}"), file("vocab.json", "{}"), file("merges.txt", ""), file("model.safetensors", "\u0002\0\0\0\0\0\0\0{}")]);
+  await noticed(page, /“GPT-2” is open/);
+  assert.equal(await page.isVisible("#view-talk"), true);
   clean();
 });
 

@@ -34,7 +34,7 @@ export function benchView(_app: App): View {
   const empty = h("p", { class: "empty" }, "Products, softmax, layer norm and whole training steps, a few seconds each. Nothing else should run meanwhile.");
   const element = h(
     "div", { class: "bench" },
-    h("section", { class: "card card-wide" }, h("h1", { class: "view-title" }, "Bench"), state, h("div", { class: "row" }, start, stop, copy), empty, h("div", { class: "table-box" }, table)),
+    h("section", { class: "card card-wide" }, h("h2", { class: "view-title" }, "How fast is it here?"), state, h("div", { class: "row" }, start, stop, copy), empty, h("div", { class: "table-box" }, table)),
     h("section", { class: "card card-wide" }, h("h2", {}, "What the adapter allows"), limits),
   );
   stop.hidden = true;

@@ -1,6 +1,6 @@
 /** A run as the page knows it: live in a worker, or in the browser's storage and ready to go on. */
 
-import { type ClassifierRun, type LanguageModelRun, type Progress, type RunInfo, trainClassifier, trainLanguageModel } from "volta-ml";
+import { type ClassifierRun, type LanguageModelRun, type Progress, type RunInfo, trainClassifier, trainLanguageModel, VoltaError } from "volta-ml";
 import { announce, notice, sentence } from "../parts/notice.ts";
 import { Signal } from "../parts/signal.ts";
 import { whole } from "../parts/format.ts";
@@ -34,6 +34,8 @@ interface Stored {
 /** The least time between two checkpoints, in milliseconds, and how many times longer than writing one they are apart. */
 const CHECKPOINT_EVERY_MS = 4000;
 const CHECKPOINT_SHARE = 20;
+/** Kinds of errors after which a new worker or another device may well go on. */
+const RECOVERABLE: ReadonlySet<string> = new Set(["module", "device"]);
 /** More samples than anybody reads. */
 const MAX_SAMPLES = 200;
 
@@ -73,6 +75,7 @@ export class Session {
   #nextCheckpoint = 0;
   #release: (() => void) | undefined;
   #lastMetrics = performance.now();
+  #recoveredAt = -1;
 
   constructor(readonly id: string, public name: string, public settings: Settings, readonly color: number, readonly store: Store | undefined) {}
 
@@ -169,7 +172,7 @@ export class Session {
       announce(`${this.name} has ${this.status} after step ${this.step}.`);
       await this.keep();
     } catch (error) {
-      if (run === this.run) this.#fail(error);
+      if (run === this.run) await this.#recover(error);
     }
   }
 
@@ -177,6 +180,19 @@ export class Session {
     this.samples = this.samples.filter((old) => old.step < sample.step);
     this.samples.push(sample);
     if (this.samples.length > MAX_SAMPLES) this.samples.splice(1, 1);
+  }
+
+  /** Goes on from what is stored, once for every step that got stored since: a fault that comes back at once is told. */
+  async #recover(error: unknown): Promise<void> {
+    const { stored } = this;
+    if (!(error instanceof VoltaError) || !RECOVERABLE.has(error.kind) || !stored || stored.step <= this.#recoveredAt) return this.#fail(error);
+    this.#recoveredAt = stored.step;
+    notice("warning", `“${this.name}” was interrupted: ${sentence(error)} It goes on from step ${whole(stored.step)}.`, { key: `warning-${this.id}` });
+    try {
+      await this.continue();
+    } catch (again) {
+      this.#fail(again);
+    }
   }
 
   #fail(error: unknown): void {
@@ -218,14 +234,13 @@ export class Session {
 
   /** Goes on from what is stored. */
   async continue(options: { paused?: boolean; moreSteps?: number } = {}): Promise<void> {
+    await this.#checkpointing;
     const checkpoint = this.#bytes ?? (await this.store?.read(this.id, "checkpoint.safetensors"));
     if (!checkpoint) throw new Error(`no checkpoint of “${this.name}” is in the browser's storage`);
     if (this.store && !this.data.text && !this.data.digits) this.data = await loadData(this.store, this.id, this.dataName);
     const old = this.run;
     this.#live = undefined;
     old?.terminate();
-    this.#release?.();
-    this.#release = undefined;
     if (options.moreSteps) this.settings.values.steps = this.steps + options.moreSteps;
     await this.start({ checkpoint, paused: options.paused ?? false });
   }

@@ -36,7 +36,7 @@ const STATS: readonly Stat[] = [
   { label: "Time left", value: timeLeft },
   { label: "Memory", value: (s) => (s.history.length && s.isLive ? bytes(s.history.last("bytes")) : "–"), title: (s) => (s.info ? `At most ${bytes(s.info.peakBytes)} in a step` : "") },
   { label: "Parameters", value: (s) => (s.info ? short(s.info.parameters) : "–"), title: (s) => (s.info ? whole(s.info.parameters) : "") },
-  { label: "Runs on", value: (s) => (s.info ? (s.info.adapter.device === "gpu" ? "GPU" : "CPU") : "–"), title: (s) => (s.info ? `${s.info.adapter.name}, ${s.info.adapter.backend}` : "") },
+  { label: "Runs on", value: (s) => (s.info ? `${s.info.adapter.device.toUpperCase()}${s.info.adapter.device === "gpu" ? ` · ${s.info.adapter.name}` : ""}` : "–"), title: (s) => (s.info ? `${s.info.adapter.name}, ${s.info.adapter.backend}` : "") },
   { label: "Kept", value: (s) => (s.stored && s.store ? `step ${short(s.stored.step)}` : "not yet"), title: (s) => (s.stored ? `${bytes(s.stored.bytes)}, ${ago(s.stored.time)}` : "") },
 ];
 

@@ -15,12 +15,12 @@ export function welcome(app: App): HTMLElement {
   return h(
     "section", { class: "welcome", "aria-labelledby": "welcome-title" },
     curve(),
-    h("h1", { id: "welcome-title" }, "Train a neural network in this tab."),
+    h("h2", { class: "claim", id: "welcome-title" }, "Train a neural network in this tab."),
     h("p", { class: "lead" }, "It runs on ", where, ". Nothing is installed, nothing is uploaded, and it works without a network from the second visit on."),
     h(
       "div", { class: "offers" },
-      h("div", { class: "offer" }, h("h2", {}, "A language model"), h("p", {}, "It reads little stories, letter by letter, and writes its own while you watch: noise first, then words."), button({ class: "button primary", icon: "play", "data-test": "start-language" }, "Train a language model", start("language"))),
-      h("div", { class: "offer" }, h("h2", {}, "A digit classifier"), h("p", {}, "It sees drawn digits. Some seconds later you draw one yourself, and it tells which one it is."), button({ class: "button primary", icon: "play", "data-test": "start-digits" }, "Train a digit classifier", start("digits"))),
+      h("div", { class: "offer" }, h("h3", {}, "A language model"), h("p", {}, "It reads little stories, letter by letter, and writes its own while you watch: noise first, then words."), button({ class: "button primary", icon: "play", "data-test": "start-language" }, "Train a language model", start("language"))),
+      h("div", { class: "offer" }, h("h3", {}, "A digit classifier"), h("p", {}, "It sees drawn digits. Some seconds later you draw one yourself, and it tells which one it is."), button({ class: "button primary", icon: "play", "data-test": "start-digits" }, "Train a digit classifier", start("digits"))),
     ),
     h("p", { class: "hint" }, "Or drop a text, MNIST's files, a checkpoint or a model anywhere on this page. Checkpoints are the same files that the command line and Python read."),
   );

@@ -17,7 +17,7 @@ export class VoltaError extends Error {
 }
 
 /** What tests turn: how fast a step is, and faults to come. */
-const control = { msPerStep: 6, failNext: "" as "" | "lose-device" | "out-of-memory" };
+const control = { msPerStep: 6, failNext: "" as "" | "lose-device" | "out-of-memory" | "trap" };
 (globalThis as { voltaMock?: typeof control }).voltaMock = control;
 
 const STORY = "Lily had a red ball. She ran to the park with Tom. The ball rolled under a tree. \"I see it!\" said Tom. They were happy and went home. ";
@@ -109,8 +109,8 @@ class MockRun implements Run {
     await sleep(30);
     if (this.options.checkpoint) {
       const { metadata } = readHeader(this.options.checkpoint, VoltaError);
-      if (metadata.step === undefined) throw new VoltaError("format", "the file is no checkpoint of a run: it has no step");
-      if (metadata.kind !== this.shape.kind) throw new VoltaError("format", `the checkpoint is of a ${metadata.kind}, not of a ${this.shape.kind}`);
+      if (metadata.step === undefined) throw new VoltaError("data", "the file is no checkpoint of a run: it has no step");
+      if (metadata.kind !== this.shape.kind) throw new VoltaError("data", `the checkpoint is of a ${metadata.kind}, not of a ${this.shape.kind}`);
       this.at = Number(metadata.step);
     }
     this.options.onProgress?.({ stage: "compiling", fraction: 0.8 });
@@ -151,6 +151,9 @@ class MockRun implements Run {
     if (control.failNext === "lose-device") {
       control.failNext = "";
       metrics.warning = "The GPU was lost and opened again; the run went on from step 1.";
+    } else if (control.failNext === "trap") {
+      control.failNext = "";
+      throw new VoltaError("module", "the module trapped and cannot go on");
     } else if (control.failNext === "out-of-memory") {
       control.failNext = "";
       throw new VoltaError("memory", "the device has no memory left: a smaller batch or width takes less");
@@ -293,14 +296,14 @@ export function trainLanguageModel(options: LanguageModelOptions = {}): Language
 }
 
 export function trainClassifier(options: ClassifierOptions = {}): ClassifierRun {
-  if (options.data && options.data.images[2] !== 8) throw new VoltaError("format", "the images are no idx file: it does not begin with 0 0 8 3");
+  if (options.data && options.data.images[2] !== 8) throw new VoltaError("data", "the images are no idx file: it does not begin with 0 0 8 3");
   return new MockClassifierRun(options, classifierShape(options));
 }
 
 export async function openLanguageModel(model: ModelFiles, _options: { device?: DeviceChoice; signal?: AbortSignal } = {}): Promise<LanguageModel> {
   await sleep(20);
   const bytes = model instanceof Uint8Array ? model : model.files["model.safetensors"];
-  if (!bytes) throw new VoltaError("format", "model.safetensors is missing among the files");
+  if (!bytes) throw new VoltaError("data", "model.safetensors is missing among the files");
   readHeader(bytes, VoltaError);
   return {
     info: { parameters: 107000, layers: 2, heads: 2, width: 64, context: 64, vocabulary: 70, tokenizer: "chars", adapter: adapterOf("cpu") },

@@ -17,14 +17,14 @@ export function writeSafetensors(tensors: [string, number[]][], metadata: Record
 
 export function readHeader(
   bytes: Uint8Array,
-  Refused: new (kind: "format", message: string) => Error,
+  Refused: new (kind: "data", message: string) => Error,
 ): { metadata: Record<string, string> } {
   const length = bytes.length < 8 ? Infinity : Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
-  if (length > bytes.length - 8) throw new Refused("format", "the file is no safetensors file, or was cut off: its header is longer than itself");
+  if (length > bytes.length - 8) throw new Refused("data", "the file is no safetensors file, or was cut off: its header is longer than itself");
   try {
     const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length))) as { __metadata__?: Record<string, string> };
     return { metadata: header.__metadata__ ?? {} };
   } catch {
-    throw new Refused("format", "the header of the safetensors file is no JSON");
+    throw new Refused("data", "the header of the safetensors file is no JSON");
   }
 }

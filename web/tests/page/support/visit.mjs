@@ -18,14 +18,14 @@ export async function visit(t, { hash = "", before, allow = [], ...options } = {
   const server = await serve(folder);
   const browser = await open(options);
   const { page, context } = browser;
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(PATIENT);
   await context.grantPermissions(["clipboard-read", "clipboard-write"]).catch(() => {});
   if (before) await page.addInitScript(before);
   t.after(async () => {
     await browser.close();
     await server.close();
   });
-  await page.goto(server.url + hash);
+  await page.goto(server.url + hash, { waitUntil: "domcontentloaded" });
   await page.waitForSelector("[role=tab]");
   return {
     ...browser, server, page,
@@ -86,5 +86,5 @@ export async function notices(page) {
 }
 
 export async function noticed(page, pattern) {
-  await until(`a notice like ${pattern}`, async () => (await notices(page)).some((text) => pattern.test(text)), 30_000);
+  await until(`a notice like ${pattern}`, async () => (await notices(page)).some((text) => pattern.test(text)), PATIENT);
 }
