@@ -48,11 +48,11 @@ async function files(folder) {
 const all = await files(out);
 const hash = createHash("sha256");
 for (const path of all) hash.update(relative(out, path)).update(await readFile(path));
-const names = ["./", ...all.map((path) => relative(out, path).replaceAll("\\", "/"))].filter((name) => name !== "index.html");
+const names = ["./", ...all.map((path) => relative(out, path).replaceAll("\\", "/"))];
 await build({
   ...common, format: "iife", entryPoints: [join(here, "src/offline.ts")], outfile: join(out, "offline.js"),
   define: { FILES: JSON.stringify(names), VERSION: JSON.stringify(hash.digest("hex").slice(0, 16)) },
 });
 let bytes = 0;
 for (const path of await files(out)) bytes += (await stat(path)).size;
-console.log(`${relative(process.cwd(), out) || "."}: ${names.length + 1} files, ${(bytes / 1e6).toFixed(2)} MB`);
+console.log(`${relative(process.cwd(), out) || "."}: ${names.length} files, ${(bytes / 1e6).toFixed(2)} MB`);

@@ -1,4 +1,4 @@
-/** Tabs are hidden, put to sleep and closed: what is learnt is written first, and what happened is told after. */
+/** Tabs are hidden, put to sleep and closed: what is learnt is written first, what happened is told after, and the title tells how far it is. */
 
 import type { App } from "./app.ts";
 import { notice } from "./parts/notice.ts";
@@ -7,7 +7,7 @@ import { duration } from "./parts/format.ts";
 /** A run that is silent for longer was asleep, in milliseconds. */
 const ASLEEP_MS = 30_000;
 
-export function keepAwake(app: App): void {
+export function mountLifecycle(app: App): void {
   const keepAll = (): void => {
     for (const session of app.registry.sessions) if (session.isLive && session.status !== "failed") void session.keep();
   };
@@ -18,6 +18,12 @@ export function keepAwake(app: App): void {
   });
   document.addEventListener("freeze", keepAll);
   addEventListener("pagehide", keepAll);
+  let view = document.title;
+  setInterval(() => {
+    if (!document.title.includes("%")) view = document.title;
+    const busy = app.registry.sessions.find(({ status }) => status === "running");
+    document.title = busy ? `${Math.floor((100 * busy.step) / Math.max(1, busy.steps))} % · ${busy.name} · Volta` : view;
+  }, 2000);
   // What is kept nowhere is asked about before the tab closes.
   addEventListener("beforeunload", (event) => {
     if (!app.registry.store && app.registry.sessions.some((session) => session.isBusy)) event.preventDefault();

@@ -7,7 +7,7 @@ import { drawView } from "./draw/view.ts";
 import { mountDrop } from "./drop.ts";
 import { describe, offer } from "./gpu.ts";
 import { insideView } from "./inside/view.ts";
-import { keepAwake } from "./lifecycle.ts";
+import { mountLifecycle } from "./lifecycle.ts";
 import { setText } from "./parts/dom.ts";
 import { notice } from "./parts/notice.ts";
 import { mountThemeSwitch } from "./parts/theme_switch.ts";
@@ -50,7 +50,7 @@ function begin(): void {
   tabs.show(view);
   mountThemeSwitch(document.getElementById("theme")!);
   mountDrop(app);
-  keepAwake(app);
+  mountLifecycle(app);
   void app.registry.open();
   void offer().then((found) => {
     const chip = document.getElementById("adapter");

@@ -20,7 +20,7 @@ const NAME = PREFIX + VERSION;
 worker.addEventListener("install", (event) => {
   event.waitUntil((async () => {
     const cache = await caches.open(NAME);
-    await cache.addAll(FILES.map((file) => new Request(new URL(file, worker.registration.scope), { cache: "reload" })));
+    await cache.addAll(FILES.map((file) => new Request(new URL(file, worker.registration.scope), { cache: "no-cache" })));
     await worker.skipWaiting();
   })());
 });

@@ -34,7 +34,8 @@ export function runList(app: App): { element: HTMLElement; update(): void } {
         rows = sessions.map((session) => row(app, session));
         fill(body, ...rows.map((one) => one.element));
       }
-      setText(count, sessions.length > 1 ? String(sessions.length) : "");
+      const kept = sessions.reduce((sum, { stored, store }) => sum + (stored && store ? stored.bytes : 0), 0);
+      setText(count, [sessions.length > 1 ? String(sessions.length) : "", kept > 0 ? `${bytes(kept)} kept in this browser` : ""].filter(Boolean).join(", "));
       for (const one of rows) one.update();
     },
   };
