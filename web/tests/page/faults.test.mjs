@@ -99,7 +99,7 @@ test("a full storage is told of, and training goes on", async (t) => {
 });
 
 test("without WebGPU the CPU computes, and the page says so", async (t) => {
-  const { page, clean } = await visit(t, { webgpu: false, before: () => { Object.defineProperty(Navigator.prototype, "gpu", { get: () => undefined }); } });
+  const { page, clean } = await visit(t, { webgpu: false });
   await until("the chip says CPU", async () => /CPU/.test(await page.textContent("#adapter")));
   await page.click("[data-test=start-digits]");
   await until("a loss", async () => (await loss(page)) > 0);
