@@ -10,7 +10,7 @@ test("settings are shared by the address", async (t) => {
   assert.deepEqual([await value("layers"), await value("learningRate"), await value("width")], ["3", "0.004", "128"]);
   await page.click("summary:has-text(\"Training\")");
   await page.fill("#field-steps", "123");
-  assert.match(page.url(), /steps=123/);
+  await until("the address", () => page.url().includes("steps=123"));
   await page.click("text=Copy a link to these settings");
   const link = await page.evaluate(() => navigator.clipboard.readText());
   assert.ok(link.startsWith(server.url));
@@ -19,7 +19,7 @@ test("settings are shared by the address", async (t) => {
   await page.waitForSelector("#field-steps", { state: "attached" });
   assert.deepEqual([await value("steps"), await value("layers")], ["123", "3"]);
   await tab(page, "bench");
-  assert.match(page.url(), /#bench/);
+  await until("the address of the view", () => page.url().includes("#bench"));
   await page.goBack();
   await until("back at Train", () => page.isVisible("#view-train"));
   clean();

@@ -69,7 +69,7 @@ test("a digit is drawn by hand, and the bars tell what it is taken for", async (
   await page.mouse.down();
   for (const [x, y] of [[0.75, 0.15], [0.62, 0.45], [0.45, 0.9]]) await page.mouse.move(...at(x, y), { steps: 12 });
   await page.mouse.up();
-  await until("a verdict", async () => /^It (is|may be) a \d/.test(await verdict(page)));
+  await until("a verdict", async () => /^It (is|may be) an? \d/.test(await verdict(page)));
   const shares = await page.$$eval(".bar-number", (all) => all.map((one) => parseFloat(one.textContent)));
   assert.equal(shares.length, 10);
   assert.ok(Math.abs(shares.reduce((a, b) => a + b, 0) - 100) < 1, `${shares}`);

@@ -71,9 +71,10 @@ export function drawView(app: App): View {
       if (pad.strokes.length === 0) return;
       bars.show(probabilities);
       const sure = Math.max(...probabilities), digit = probabilities.indexOf(sure);
-      setText(verdict, sure > 0.5 ? `It is a ${digit}.` : `It may be a ${digit}.`);
+      const named = `${digit === 8 ? "an" : "a"} ${digit}`;
+      setText(verdict, sure > 0.5 ? `It is ${named}.` : `It may be ${named}.`);
       clearTimeout(spoken);
-      spoken = window.setTimeout(() => announce(`It is a ${digit}, ${percent(sure)}.`), 700);
+      spoken = window.setTimeout(() => announce(`It is ${named}, ${percent(sure)}.`), 700);
     }, (error: unknown) => notice("error", `The digit could not be read. ${sentence(error)}`, { key: "draw" })).finally(() => {
       asking = false;
       if (again) {

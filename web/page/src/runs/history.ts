@@ -28,8 +28,9 @@ export class History {
   push(metrics: Metrics): void {
     // A run that went back to a checkpoint measures some steps again.
     if (metrics.step <= this.step) this.truncate(metrics.step - 1);
+    // The CPU's tensors lie in the module's own memory.
     const { step, loss, validationLoss, accuracy, tokensPerSecond, examplesPerSecond, msPerStep, learningRate, gradNorm, memory } = metrics;
-    this.#append([step, loss, validationLoss, accuracy, tokensPerSecond ?? examplesPerSecond, msPerStep, learningRate, gradNorm, memory.liveBytes]);
+    this.#append([step, loss, validationLoss, accuracy, tokensPerSecond ?? examplesPerSecond, msPerStep, learningRate, gradNorm, memory.liveBytes > 0 ? memory.liveBytes : memory.wasmBytes]);
   }
 
   #append(values: readonly (number | undefined)[]): void {

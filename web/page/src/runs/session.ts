@@ -31,8 +31,9 @@ interface Stored {
   parameters?: number;
 }
 
-/** The least time between two checkpoints, in milliseconds, and how many times longer than writing one they are apart. */
+/** Between two checkpoints, in milliseconds: so long at least, so many times what writing one takes, but no longer than the last. */
 const CHECKPOINT_EVERY_MS = 4000;
+const CHECKPOINT_AT_MOST_MS = 20_000;
 const CHECKPOINT_SHARE = 20;
 /** Kinds of errors after which a new worker or another device may well go on. */
 const RECOVERABLE: ReadonlySet<string> = new Set(["module", "device"]);
@@ -282,7 +283,7 @@ export class Session {
       }
     }
     this.#checkpointMs = performance.now() - began;
-    this.#nextCheckpoint = performance.now() + Math.max(CHECKPOINT_EVERY_MS, CHECKPOINT_SHARE * this.#checkpointMs);
+    this.#nextCheckpoint = performance.now() + Math.min(CHECKPOINT_AT_MOST_MS, Math.max(CHECKPOINT_EVERY_MS, CHECKPOINT_SHARE * this.#checkpointMs));
   }
 
   async #write(bytes: Uint8Array, step: number): Promise<void> {
