@@ -82,6 +82,7 @@ tables! {
     SCHEDULERS: volta::Scheduler;
     AVERAGES: volta::Ema;
     RUNS: crate::runs::AnyRun;
+    WRITERS: volta_lm::Writer<'static>;
     PROFILERS: crate::profile::Profiling;
     RAW_DEVICES: std::sync::Arc<volta::gpu::GpuDevice>;
     RAW_BUFFERS: std::rc::Rc<volta::gpu::GpuBuffer>;

@@ -103,7 +103,7 @@ export class GpuTensor {
   }
 
   async #op(name: string, other?: GpuTensor): Promise<GpuTensor> {
-    return new GpuTensor(await callAsync<number>((wasm) => wasm.raw_tensor_op(name, this.#handle, other?.#handle)));
+    return new GpuTensor(await callAsync<number>((wasm) => wasm.raw_tensor_op(name, this.#handle, other === undefined ? undefined : other.#handle)));
   }
   add(other: GpuTensor): Promise<GpuTensor> {
     return this.#op("add", other);

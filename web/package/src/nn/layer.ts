@@ -57,7 +57,7 @@ export abstract class Layer<Inputs extends readonly unknown[] = [x: Tensor], Out
   }
 
   /** Its name and sizes. */
-  toString(): string {
+  override toString(): string {
     return `${this.constructor.name}(${call((wasm) => wasm.layer_describe(this.#handle))})`;
   }
 }

@@ -41,6 +41,9 @@ interface Known {
 /** Lost devices in a row after which a run gives up on the GPU. */
 const MOST_LOSSES = 3;
 
+/** Tokens of a sample. */
+const SAMPLE_LENGTH = 120;
+
 /** Milliseconds without a message from the worker that a page may notice. */
 const LONGEST_SILENCE = 30;
 
@@ -168,9 +171,23 @@ export class RunHost {
     for (const name of Object.keys(metrics) as (keyof Metrics)[]) {
       if (metrics[name] === undefined) delete metrics[name];
     }
+    await this.#sample(metrics);
     this.#say("metrics", metrics);
     await relieve();
     return metrics;
+  }
+
+  /** Adds what a language model writes, where a sample is due. */
+  async #sample(metrics: Metrics): Promise<void> {
+    const { sampleEvery = 0, prompt = "", temperature, topP, seed = 0 } = this.#options;
+    const isDue = sampleEvery > 0 && (metrics.step % sampleEvery === 0 || metrics.step === metrics.steps);
+    if (this.#kind !== "language-model" || !isDue) return;
+    let text = prompt;
+    const options: GenerateOptions = { prompt, length: SAMPLE_LENGTH, seed: seed + metrics.step };
+    if (temperature !== undefined) options.temperature = temperature;
+    if (topP !== undefined) options.topP = topP;
+    await generate(this.#handle, options, (token) => (text += token.text), () => this.#isStopped, (f) => f());
+    metrics.sample = { step: metrics.step, text };
   }
 
   /** Keeps a checkpoint in memory now and then. */
@@ -292,7 +309,7 @@ export async function generate(
   const writer = await between(() => callAsync<number>((wasm) => wasm.writer_new(handle, options)));
   try {
     for (let k = 0; k < (options.length ?? 100) && !isCancelled(); k++) {
-      const token = await between(() => callAsync<Token | null>((wasm) => wasm.writer_next(handle, writer)));
+      const token = await between(() => callAsync<Token | null>((wasm) => wasm.writer_next(writer)));
       if (!token) break;
       give(token);
       await turn();
