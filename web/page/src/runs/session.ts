@@ -259,9 +259,10 @@ export class Session {
 
   /** Writes the checkpoint and what belongs to it into the browser's storage. One at a time. */
   async keep(): Promise<void> {
-    if (this.#checkpointing) {
+    // The one under way may be of an earlier step.
+    while (this.#checkpointing) {
       await this.#checkpointing;
-      return;
+      if (this.stored?.step === this.step) return;
     }
     this.#checkpointing = this.#keep().finally(() => (this.#checkpointing = undefined));
     await this.#checkpointing;
