@@ -67,6 +67,7 @@ export function drawView(app: App): View {
       return;
     }
     asking = true;
+    if (/^Nothing/.test(verdict.textContent ?? "")) setText(verdict, "Looking…");
     run.classify(pixels).then((probabilities) => {
       if (pad.strokes.length === 0) return;
       bars.show(probabilities);

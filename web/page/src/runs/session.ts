@@ -135,23 +135,27 @@ export class Session {
       return;
     }
     void this.#follow(this.#live.run);
-    void this.#describe(this.#live.run, options.paused ?? false);
+    void this.#describe(this.#live.run);
     await this.#storeBegin();
   }
 
-  async #describe(run: LanguageModelRun | ClassifierRun, paused: boolean): Promise<void> {
+  async #describe(run: LanguageModelRun | ClassifierRun): Promise<void> {
     try {
       this.info = await run.info;
     } catch {
       return; // The iterator tells the same.
     }
     if (run !== this.run) return;
-    this.progress = undefined;
+    // Shaders are compiled before the first step, and by it.
+    this.progress = { stage: "preparing the first step", fraction: 0 };
     const { firstStep } = this.info;
     this.history.truncate(firstStep - 1);
     this.samples = this.samples.filter((sample) => sample.step < firstStep);
     for (const warning of this.info.warnings) tellOnce(warning);
-    if (this.status === "starting") this.#set(paused ? "paused" : "running");
+    const { adapter, warnings } = this.info;
+    if (adapter.device === "gpu" && adapter.software && warnings.length === 0) {
+      tellOnce("this GPU is a program on the processor: it is slower than the CPU, and its first step takes long");
+    }
     this.changed.emit();
   }
 

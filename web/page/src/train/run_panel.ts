@@ -1,5 +1,6 @@
 /** The run that is looked at: its name and status, buttons, numbers, curves and samples. */
 
+import type { AdapterInfo } from "volta-ml";
 import type { App } from "../app.ts";
 import { LineChart, type Series } from "../chart/line_chart.ts";
 import { h, setText } from "../parts/dom.ts";
@@ -36,9 +37,14 @@ const STATS: readonly Stat[] = [
   { label: "Time left", value: timeLeft },
   { label: "Memory", value: (s) => (s.history.length && s.isLive ? bytes(s.history.last("bytes")) : "–"), title: (s) => (s.info ? `At most ${bytes(s.info.peakBytes)} in a step` : "") },
   { label: "Parameters", value: (s) => (s.info ? short(s.info.parameters) : "–"), title: (s) => (s.info ? whole(s.info.parameters) : "") },
-  { label: "Runs on", value: (s) => (s.info ? `${s.info.adapter.device.toUpperCase()}${s.info.adapter.device === "gpu" ? ` · ${s.info.adapter.name}` : ""}` : "–"), title: (s) => (s.info ? `${s.info.adapter.name}, ${s.info.adapter.backend}` : "") },
+  { label: "Runs on", value: (s) => (s.info ? runsOn(s.info.adapter) : "–"), title: (s) => (s.info ? `${s.info.adapter.name}, ${s.info.adapter.backend}` : "") },
   { label: "Kept", value: (s) => (s.stored && s.store ? `step ${short(s.stored.step)}` : "not yet"), title: (s) => (s.stored ? `${bytes(s.stored.bytes)}, ${ago(s.stored.time)}` : "") },
 ];
+
+/** The device, and its name where that says more. */
+function runsOn({ device, name }: AdapterInfo): string {
+  return device === "gpu" && name.toUpperCase() !== "GPU" ? `GPU · ${name}` : device.toUpperCase();
+}
 
 function rate(session: Session): string {
   return session.history.length ? short(recent(session, "rate")) : "–";
@@ -122,7 +128,7 @@ export function runPanel(app: App): { element: HTMLElement; update(): void } {
       samples.update(session);
       if (session.info && session.status === "running" && session.history.length > 20 && performance.now() - remembered > 2000) {
         remembered = performance.now();
-        rememberSpeed(session.settings, session.info.parameters, session.info.adapter.device, recent(session, "milliseconds"));
+        rememberSpeed(session.settings, session.info.parameters, session.info.adapter, recent(session, "milliseconds"));
       }
     },
   };

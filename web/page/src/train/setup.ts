@@ -60,7 +60,7 @@ export function setupPanel(app: App): HTMLElement {
       if (mine !== asked) return;
       const { name, software } = await offer();
       const device = settings.device === "auto" ? (name && !software ? "gpu" : "cpu") : settings.device;
-      const { seconds, measured } = secondsOf(settings, wanted.parameters, device);
+      const { seconds, measured } = secondsOf(settings, wanted.parameters, { device, software });
       setText(facts.parameters, short(wanted.parameters));
       setText(facts.memory, bytes(wanted.peakBytes));
       setText(facts.time, `${measured ? "≈" : "roughly"} ${duration(seconds)}`);
