@@ -65,6 +65,7 @@ pub fn engine_counters() -> JsValue {
         ("uploads", number(counted.uploads)),
         ("reads", number(counted.reads)),
         ("poolBytes", number(counted.pool_bytes)),
+        ("usedBytes", number(counted.used_bytes)),
         ("peakBytes", number(counted.peak_bytes)),
     ])
 }

@@ -34,7 +34,7 @@ pub fn safetensors_save(names: Vec<String>, handles: &[u32], about: Vec<String>)
     Ok(promise(async move { Ok(Uint8Array::from(&bytes.await.map_err(js)?[..]).into()) }))
 }
 
-/// The tensors of a safetensors file, or of one of PyTorch, and what is written beside them.
+/// The tensors of a safetensors file, and what is written beside them.
 #[wasm_bindgen]
 pub fn weights_load(bytes: Vec<u8>) -> Thrown<JsValue> {
     let weights = Weights::from_bytes(bytes).map_err(js)?;

@@ -89,6 +89,9 @@ tables! {
     RAW_TENSORS: std::rc::Rc<volta::gpu::GpuTensor>;
 }
 
+/// Results of ops from which on those that were freed are looked for.
+const MAX_RESULTS: usize = 1 << 16;
+
 thread_local! {
     /// Results of ops since the last backward pass.
     static RESULTS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
@@ -119,7 +122,15 @@ pub fn hold_result(tensor: Tensor) -> u32 {
     let handle =
         TENSORS.with_borrow_mut(|all| all.insert(Held { tensor: Some(tensor), is_consumed: false, is_kept }));
     if !is_kept {
-        RESULTS.with_borrow_mut(|results| results.push(handle));
+        RESULTS.with_borrow_mut(|results| {
+            if results.len() >= MAX_RESULTS {
+                // Nobody goes backward through them: those that were freed meanwhile are forgotten.
+                results.sort_unstable();
+                results.dedup();
+                TENSORS.with_borrow_mut(|all| results.retain(|&result| all.get(result).is_ok()));
+            }
+            results.push(handle);
+        });
     }
     handle
 }

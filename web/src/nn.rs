@@ -271,15 +271,3 @@ pub fn layers_free(handles: &[u32]) {
         LAYERS.with_borrow_mut(|all| handles.iter().map(|&handle| all.remove(handle)).collect());
     drop(freed);
 }
-
-/// Another learning-rate-free move: scales gradients so that together they are no longer than this; gives the length before.
-#[wasm_bindgen]
-pub fn clip_grad_norm(parameters: &[u32], max_norm: f64) -> Thrown<u32> {
-    volta::try_clip_grad_norm(&tensors(parameters)?, max_norm).map(hold).map_err(js)
-}
-
-/// Cuts off gradients at both ends.
-#[wasm_bindgen]
-pub fn clip_grad_value(parameters: &[u32], limit: f64) -> Thrown<()> {
-    volta::try_clip_grad_value(&tensors(parameters)?, limit).map_err(js)
-}

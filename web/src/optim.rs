@@ -157,6 +157,18 @@ pub fn optimizers_free(handles: &[u32]) {
     }
 }
 
+/// Scales gradients so that together they are no longer than this; gives the length before.
+#[wasm_bindgen]
+pub fn clip_grad_norm(parameters: &[u32], max_norm: f64) -> Thrown<u32> {
+    volta::try_clip_grad_norm(&tensors(parameters)?, max_norm).map(hold).map_err(js)
+}
+
+/// Cuts off gradients at both ends.
+#[wasm_bindgen]
+pub fn clip_grad_value(parameters: &[u32], limit: f64) -> Thrown<()> {
+    volta::try_clip_grad_value(&tensors(parameters)?, limit).map_err(js)
+}
+
 /// A schedule described by an object: its `kind`, its numbers, and parts of it that are schedules themselves.
 fn schedule(of: &JsValue) -> Thrown<Box<dyn Schedule>> {
     let kind = crate::object::text(of, "kind").unwrap_or_default();

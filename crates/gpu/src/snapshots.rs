@@ -9,6 +9,7 @@ use super::lower::{CompileMode, LoweringTarget, lower_plan};
 use crate::caps::Caps;
 use crate::lower::selections::Selections;
 use naga::valid::Capabilities;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use volta::optim::Adam;
 use volta::with_last_plan;
@@ -19,8 +20,19 @@ use volta_ir::plan::Plan;
 use volta_ir::plan::kernel::KernelBody;
 use volta_ir::plan::memory::DeviceLimits;
 
+/// Leaves a shader in the folder that `VOLTA_SHADERS` names: `web/tests/shaders/check.mjs` asks a browser for its opinion.
+fn leave(text: &str) {
+    if let Some(folder) = std::env::var_os("VOLTA_SHADERS") {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let file = Path::new(&folder).join(format!("{:016x}.wgsl", hasher.finish()));
+        std::fs::write(file, text).expect("VOLTA_SHADERS names a folder that can be written to");
+    }
+}
+
 /// The module, if it is valid with these capabilities.
 pub(super) fn validate(text: &str, capabilities: Capabilities) -> (naga::Module, naga::valid::ModuleInfo) {
+    leave(text);
     let module = naga::front::wgsl::parse_str(text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(text)));
     let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
     validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE);

@@ -7,7 +7,7 @@
 //! | `prepare` `optimizer` `epoch_math` | model, data, optimizer and schedule of a configuration; what a step is |
 //! | `plan` | what a step will need |
 //! | `run` | a run that is driven from outside, step by step |
-//! | `run_manifest` | whether a run can be resumed |
+//! | `run_manifest` `fingerprint` | whether a run can be resumed |
 //! | `model_file` `gpt2` | the trained model; one of Hugging Face's |
 //! | `sampling` `histogram` | text as it is written; weights as they are spread |
 //!
@@ -33,6 +33,7 @@
 pub mod config;
 mod date;
 mod epoch_math;
+mod fingerprint;
 mod gpt2;
 mod histogram;
 mod model_file;
@@ -46,11 +47,12 @@ mod sampling;
 pub use config::{Config, ConfigError};
 pub use date::now;
 pub use epoch_math::EpochMath;
+pub use fingerprint::fingerprint;
 pub use histogram::{Histogram, WeightReport, weight_reports};
 pub use model_file::{About, Model, TOKENIZER_NOTE, about, metadata, shape};
 pub use optimizer::{optimizer, schedule, trainer_options, update};
 pub use plan::StepPlan;
 pub use prepare::{Prepared, Tokens};
 pub use run::{Run, RunCheckpoint, StepMetrics, batch_outcome};
-pub use run_manifest::{RunManifest, fingerprint};
+pub use run_manifest::RunManifest;
 pub use sampling::{Token, Writer, beginning, sample, sampler, write};

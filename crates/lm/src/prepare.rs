@@ -2,8 +2,8 @@
 
 use crate::config::Config;
 use crate::epoch_math::EpochMath;
+use crate::fingerprint::fingerprint;
 use crate::model_file::shape;
-use crate::run_manifest::fingerprint;
 use volta::data::{DataLoader, TokenWindows};
 use volta::models::Gpt;
 use volta::text::{Corpus, Tokenizer};

@@ -2,6 +2,7 @@
 //! the other.
 
 use crate::config::{Config, ConfigError};
+use crate::fingerprint::fingerprint;
 use crate::prepare::Prepared;
 use std::path::Path;
 use volta::Checkpoint;
@@ -55,23 +56,5 @@ impl RunManifest {
             changes.push(now.config.change_of("tokenizer", &self.config, "what it makes of the text"));
         }
         changes
-    }
-}
-
-/// A number that texts hardly ever share: 64 bits of FNV-1a, which stays the same from version to version.
-pub fn fingerprint(text: &str) -> String {
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fingerprint;
-
-    #[test]
-    fn fingerprints_are_those_of_the_published_function() {
-        assert_eq!(fingerprint(""), "cbf29ce484222325");
-        assert_eq!(fingerprint("a"), "af63dc4c8601ec8c");
-        assert_eq!(fingerprint("foobar"), "85944171f73967e8");
     }
 }

@@ -135,6 +135,21 @@ fn looking_at_weights_and_gradients_changes_nothing() {
 }
 
 #[test]
+fn a_text_that_is_written_between_steps_draws_nothing_of_the_runs() {
+    let _alone = alone();
+    let dropping = config(&[("steps", "3"), ("dropout", "0.2")]);
+    let mut plain = begun(&dropping);
+    all(&mut plain);
+    let mut run = begun(&dropping);
+    let (gpt, tokenizer) = (run.gpt().clone(), run.tokenizer().clone());
+    let mut writer = Writer::new(&gpt, &tokenizer, "The", SamplerOptions::default()).unwrap();
+    while let Some(_step) = block_on(run.step()).unwrap() {
+        block_on(writer.write()).unwrap();
+    }
+    assert_eq!(weights(&**run.gpt()), weights(&**plain.gpt()));
+}
+
+#[test]
 fn a_writer_without_a_prompt_begins_a_line() {
     let _alone = alone();
     let run = begun(&config(&[]));

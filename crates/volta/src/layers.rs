@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 type Layer = (bool, &'static [&'static str]);
 
 /// Each layer of a crate uses only those above it in its list.
-const CRATES: [(&str, &[Layer]); 4] = [
+const CRATES: [(&str, &[Layer]); 5] = [
     (
         "ir",
         &[
@@ -57,6 +57,16 @@ const CRATES: [(&str, &[Layer]); 4] = [
             (true, &["data", "io", "nn", "optim", "text"]),
             (true, &["models", "train"]),
             (false, &["tab"]),
+        ],
+    ),
+    (
+        "lm",
+        &[
+            (false, &["config", "date", "fingerprint", "histogram"]),
+            (true, &["epoch_math", "model_file", "optimizer"]),
+            (false, &["gpt2", "prepare"]),
+            (false, &["plan", "run_manifest", "sampling"]),
+            (false, &["run"]),
         ],
     ),
 ];

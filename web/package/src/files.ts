@@ -21,7 +21,7 @@ export async function saveSafetensors(tensors: StateDict, metadata: Record<strin
   return callAsync((wasm) => wasm.safetensors_save(Object.keys(tensors), handles, about));
 }
 
-/** The tensors of a safetensors file, or of a weight file of PyTorch. */
+/** The tensors of a safetensors file, and what is written beside them. */
 export function loadSafetensors(bytes: Uint8Array): { tensors: Record<string, Tensor>; metadata: Record<string, string> } {
   const found = call((wasm) => wasm.weights_load(bytes)) as { tensors: Named[]; metadata: [string, string][] };
   return { tensors: owned(found.tensors), metadata: Object.fromEntries(found.metadata) };

@@ -2,6 +2,14 @@
 
 import { call, memoryBytes } from "./wasm.js";
 
+// Safari has no `using` yet; what is written for it works there all the same.
+if (typeof Symbol.dispose !== "symbol") {
+  Object.defineProperty(Symbol, "dispose", { value: Symbol.for("Symbol.dispose") });
+}
+
+/** The handle of what was freed: it names nothing. */
+export const DISPOSED = 0xffffffff;
+
 /** Kinds of what is held, and how each is freed. */
 const FREE = {
   tensor: (handles: Uint32Array) => call((wasm) => wasm.tensors_free(handles)),

@@ -1,12 +1,12 @@
 // The raw face: a GPU without the engine. Every op is one dispatch, and nothing is lazy.
 
-import { free, own } from "./handles.js";
+import { DISPOSED, free, own } from "./handles.js";
 import { call, callAsync, ensureLoaded } from "./wasm.js";
 
 /** A GPU of its own. */
 export class GpuDevice {
   /** @internal */
-  readonly handle: number;
+  handle: number;
 
   private constructor(handle: number) {
     this.handle = handle;
@@ -26,6 +26,7 @@ export class GpuDevice {
 
   dispose(): void {
     free(this, "rawDevice", this.handle);
+    this.handle = DISPOSED;
   }
   [Symbol.dispose](): void {
     this.dispose();
@@ -34,7 +35,7 @@ export class GpuDevice {
 
 /** Memory of a GPU. */
 export class GpuBuffer {
-  readonly #handle: number;
+  #handle: number;
 
   private constructor(handle: number) {
     this.#handle = handle;
@@ -71,6 +72,7 @@ export class GpuBuffer {
 
   dispose(): void {
     free(this, "rawBuffer", this.#handle);
+    this.#handle = DISPOSED;
   }
   [Symbol.dispose](): void {
     this.dispose();
@@ -79,7 +81,7 @@ export class GpuBuffer {
 
 /** 32-bit floats with a shape. */
 export class GpuTensor {
-  readonly #handle: number;
+  #handle: number;
 
   private constructor(handle: number) {
     this.#handle = handle;
@@ -129,6 +131,7 @@ export class GpuTensor {
 
   dispose(): void {
     free(this, "rawTensor", this.#handle);
+    this.#handle = DISPOSED;
   }
   [Symbol.dispose](): void {
     this.dispose();

@@ -1,7 +1,7 @@
 // Tensors: PyTorch's names in camelCase. Ops check shapes at once and compute nothing; values are computed when they are read, or
 // when an optimizer takes a step.
 
-import { free, own, relieve } from "./handles.js";
+import { DISPOSED, free, own, relieve } from "./handles.js";
 import { call, callAsync } from "./wasm.js";
 import type { DeviceName } from "./types.js";
 
@@ -140,7 +140,7 @@ function upload(values: ArrayLike<number> | ArrayLike<bigint>, dtype: DType | un
  */
 export class Tensor {
   /** @internal */
-  readonly handle: number;
+  handle: number;
   #shape: readonly number[] | undefined;
 
   /** @internal */
@@ -721,6 +721,7 @@ export class Tensor {
   /** Frees its memory now. Reading it from then on is an error. */
   dispose(): void {
     free(this, "tensor", this.handle);
+    this.handle = DISPOSED;
   }
 
   /** `using x = …` frees it at the end of the block. */

@@ -121,23 +121,26 @@ export interface RunOptions {
   device?: DeviceChoice;
   /** Decides weights, order and dropout. Default: 0. The same seed on the same device gives the same run. */
   seed?: number;
-  /** How many steps. */
+  /** How many steps. Default: 500 for digits, 1000 for text. */
   steps?: number;
-  /** AdamW's rate. */
+  /** AdamW's rate at its highest. Default: 0.001. */
   learningRate?: number;
-  /** Examples (sequences) a step. */
+  /** Examples (sequences) a step. Default: 64 digits, 8 sequences. */
   batch?: number;
-  /** AdamW's decay of weights. */
+  /** AdamW's decay of weights. Default: 0.01. */
   weightDecay?: number;
-  /** The largest norm of all gradients together; 0 for any. */
+  /** The largest norm of all gradients together; 0 for any. Default: 1. */
   clip?: number;
-  /** Steps over which the rate grows from 0. */
+  /** Steps over which the rate grows. Default: 20 for digits, 50 for text. */
   warmup?: number;
   /** What the rate does after the warm-up. Default: `"cosine"`. */
   schedule?: ScheduleName;
   /** Steps between validations; 0 for none. */
   validateEvery?: number;
-  /** Go on from this checkpoint: of a tab, or of `volta train`. Options must be those it was made with, but for `steps`. */
+  /**
+   * Go on from this checkpoint: of a tab, or of `volta train`. Options of a language model that are not given are the checkpoint's;
+   * those that are must fit it. The text must be the same.
+   */
   checkpoint?: Uint8Array;
   /** Ends the run; its iterator throws an error of kind `"abort"`. */
   signal?: AbortSignal;
@@ -153,11 +156,15 @@ export interface RunOptions {
 export interface LanguageModelOptions extends RunOptions {
   /** What to learn. Default: the built-in stories. */
   text?: string;
-  /** Tokens that the model sees. */
+  /** Tokens that the model sees. Default: 64. */
   context?: number;
+  /** Transformer blocks. Default: 2. */
   layers?: number;
+  /** Attention heads of a block. Default: 4. */
   heads?: number;
+  /** The length of the vector that stands for a token. Default: 64. */
   width?: number;
+  /** The part of the values that training leaves out at random. Default: 0. */
   dropout?: number;
   /** What a token is. Default: `"chars"`. */
   tokenizer?: "bytes" | "chars" | "bpe";
@@ -175,7 +182,7 @@ export interface LanguageModelOptions extends RunOptions {
 
 /** A digit classifier's run. */
 export interface ClassifierOptions extends RunOptions {
-  /** MNIST's idx files, unpacked (`train-images-idx3-ubyte`, `train-labels-idx1-ubyte`). Default: digits that the program draws. */
+  /** MNIST's idx files, packed by gzip or not (`train-images-idx3-ubyte`, `train-labels-idx1-ubyte`). Default: digits that the program draws. */
   data?: { images: Uint8Array; labels: Uint8Array };
   /** Widths of the hidden layers. Default: [256, 128]. */
   hidden?: number[];

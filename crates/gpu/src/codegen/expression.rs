@@ -155,6 +155,8 @@ pub(super) fn literal(x: impl Into<Scalar>, dtype: DType) -> String {
                 x if x.is_nan() => "m_nan()".into(),
                 f32::INFINITY => "m_inf()".into(),
                 f32::NEG_INFINITY => "(-m_inf())".into(),
+                // The shortest text of the largest number lies above it, and Tint takes no text for less than it is.
+                x if x.abs() == f32::MAX => format!("f32({}3.4028234e38)", if x < 0.0 { "-" } else { "" }),
                 x => format!("f32({x:?})"),
             }
         }

@@ -11,6 +11,7 @@ static SUBMISSIONS: AtomicU64 = AtomicU64::new(0);
 static BIND_GROUPS: AtomicU64 = AtomicU64::new(0);
 static SHADERS: AtomicU64 = AtomicU64::new(0);
 static POOL_BYTES: AtomicI64 = AtomicI64::new(0);
+static USED_BYTES: AtomicU64 = AtomicU64::new(0);
 static PEAK_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Totals since the program started, of all threads.
@@ -34,6 +35,8 @@ pub struct Counters {
     pub shaders_compiled: u64,
     /// Bytes that the devices' memory pools hold now, in use and free.
     pub pool_bytes: u64,
+    /// Bytes that were in use by tensors and inside of a plan when a device last took some.
+    pub used_bytes: u64,
     /// The most bytes of one device that were in use at once, by tensors and inside of plans, since the program started or
     /// [`reset_peak`] was called.
     pub peak_bytes: u64,
@@ -51,6 +54,7 @@ pub fn counters() -> Counters {
         bind_groups: BIND_GROUPS.load(Relaxed),
         shaders_compiled: SHADERS.load(Relaxed),
         pool_bytes: POOL_BYTES.load(Relaxed).max(0) as u64,
+        used_bytes: USED_BYTES.load(Relaxed),
         peak_bytes: PEAK_BYTES.load(Relaxed),
     }
 }
@@ -62,6 +66,7 @@ pub fn reset_peak() {
 
 /// So many bytes of a device are in use.
 pub fn see_used_bytes(bytes: u64) {
+    USED_BYTES.store(bytes, Relaxed);
     PEAK_BYTES.fetch_max(bytes, Relaxed);
 }
 

@@ -22,6 +22,7 @@ mod checkpoint;
 mod folder;
 mod json;
 mod names;
+#[cfg(feature = "pytorch")]
 mod pytorch;
 mod safetensors;
 #[cfg(not(target_arch = "wasm32"))]

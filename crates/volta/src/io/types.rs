@@ -8,6 +8,7 @@ pub(super) struct FileType {
     /// In safetensors.
     pub name: &'static str,
     /// The storage class and the type in PyTorch.
+    #[cfg_attr(not(feature = "pytorch"), allow(dead_code, reason = "only the reader of its files asks"))]
     pub torch: (&'static str, &'static str),
     pub bits: usize,
     pub dtype: Option<DType>,
@@ -55,10 +56,12 @@ impl FileType {
         FileType::find(|t| t.name == name)
     }
 
+    #[cfg(any(feature = "pytorch", test))]
     pub fn of_torch_storage(class: &str) -> Option<&'static FileType> {
         FileType::find(|t| t.torch.0 == class && !class.is_empty())
     }
 
+    #[cfg(any(feature = "pytorch", test))]
     pub fn of_torch_dtype(name: &str) -> Option<&'static FileType> {
         FileType::find(|t| t.torch.1 == name && !name.is_empty())
     }

@@ -1,10 +1,12 @@
 //! The tensors of a file, whatever its format: what there is, and any of them when it is asked for.
 
 use super::names::NameMap;
+#[cfg(feature = "pytorch")]
+use super::pytorch;
+use super::safetensors;
 use super::source::Source;
 use super::strided_copy::{View, row_major};
 use super::types::FileType;
-use super::{pytorch, safetensors};
 use crate::call::Call;
 use crate::default_device::default_device;
 use crate::device::Device;
@@ -245,7 +247,12 @@ impl Weights {
     pub(super) fn of(source: Arc<Source>) -> Result<Weights> {
         match Format::of(&source) {
             Format::Safetensors => safetensors::read(source),
+            #[cfg(feature = "pytorch")]
             Format::PyTorch => pytorch::read(source),
+            #[cfg(not(feature = "pytorch"))]
+            Format::PyTorch => Err(source.wrong(
+                "it is a PyTorch file, and Volta was built without the feature `pytorch`: save it as safetensors",
+            )),
             Format::Other(why) => Err(source.wrong(why)),
         }
     }

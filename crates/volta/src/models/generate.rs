@@ -108,6 +108,8 @@ impl<'m> Generation<'m> {
 
     /// In pieces whose lengths are powers of two: any text needs few different plans.
     fn take_in(&mut self, mut tokens: &[u32]) -> Result<()> {
+        // Somebody may train it between two tokens.
+        self.model.eval();
         if self.cache.is_empty() {
             // Zeros that are there, as keys will be: the first token has the plan of all others.
             self.cache.try_realize()?;

@@ -1,13 +1,13 @@
 // Layers whose weights and forward pass are the engine's.
 
-import { own, free } from "../handles.js";
+import { DISPOSED, own, free } from "../handles.js";
 import { Tensor, handlesOf } from "../tensor.js";
 import { call } from "../wasm.js";
 import { Module } from "./module.js";
 
 /** A layer of the engine, by its name and sizes. */
 export abstract class Layer<Inputs extends readonly unknown[] = [x: Tensor], Output = Tensor> extends Module<Inputs, Output> {
-  readonly #handle: number;
+  #handle: number;
   readonly #tensors: [name: string, tensor: Tensor, trained: boolean][];
 
   /** @internal */
@@ -54,6 +54,7 @@ export abstract class Layer<Inputs extends readonly unknown[] = [x: Tensor], Out
   override dispose(): void {
     super.dispose();
     free(this, "layer", this.#handle);
+    this.#handle = DISPOSED;
   }
 
   /** Its name and sizes. */

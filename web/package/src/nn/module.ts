@@ -4,12 +4,9 @@ import { VoltaError } from "../errors.js";
 import { Tensor, handlesOf, noGrad } from "../tensor.js";
 import { call } from "../wasm.js";
 
-/** A tensor that is trained. */
-export class Parameter {
-  /** A tensor as a parameter: a leaf that collects gradients. */
-  static of(value: Tensor): Tensor {
-    return value.requiresGrad_();
-  }
+/** A tensor that is trained: a leaf that collects gradients. */
+export function Parameter(value: Tensor): Tensor {
+  return value.requiresGrad_();
 }
 
 /** Names and tensors: a module's weights and buffers. */

@@ -1,6 +1,6 @@
 // Optimizers. A step moves all parameters in one plan, together with the backward pass that is still pending.
 
-import { free, own } from "../handles.js";
+import { DISPOSED, free, own } from "../handles.js";
 import { Tensor, handlesOf } from "../tensor.js";
 import { call } from "../wasm.js";
 
@@ -33,7 +33,7 @@ export type ParameterGroup<Options> = { params: readonly Tensor[] } & Options;
 /** What every optimizer does. */
 export abstract class Optimizer<Options extends object = object> {
   /** @internal */
-  readonly handle: number;
+  handle: number;
 
   /** @internal */
   protected constructor(name: string, parameters: readonly Tensor[] | readonly ParameterGroup<Options>[], options: Options) {
@@ -87,6 +87,7 @@ export abstract class Optimizer<Options extends object = object> {
   /** Frees its state now. */
   dispose(): void {
     free(this, "optimizer", this.handle);
+    this.handle = DISPOSED;
   }
 
   [Symbol.dispose](): void {
@@ -143,51 +144,51 @@ export interface MuonOptions {
 }
 
 /** Parameters, all with the same options or in groups. */
-export type Parameters<Options> = readonly Tensor[] | readonly ParameterGroup<Options>[];
+export type ParameterList<Options> = readonly Tensor[] | readonly ParameterGroup<Options>[];
 
 /** Gradient descent with momentum. */
 export class SGD extends Optimizer<SGDOptions> {
-  constructor(parameters: Parameters<SGDOptions>, options: SGDOptions = {}) {
+  constructor(parameters: ParameterList<SGDOptions>, options: SGDOptions = {}) {
     super("SGD", parameters, options);
   }
 }
 /** Adam: a rate for every number, by the moments of its gradients. */
 export class Adam extends Optimizer<AdamOptions> {
-  constructor(parameters: Parameters<AdamOptions>, options: AdamOptions = {}) {
+  constructor(parameters: ParameterList<AdamOptions>, options: AdamOptions = {}) {
     super("Adam", parameters, options);
   }
 }
 /** Adam with weight decay apart from the gradients. */
 export class AdamW extends Optimizer<AdamOptions> {
-  constructor(parameters: Parameters<AdamOptions>, options: AdamOptions = {}) {
+  constructor(parameters: ParameterList<AdamOptions>, options: AdamOptions = {}) {
     super("AdamW", parameters, options);
   }
 }
 export class RMSprop extends Optimizer<RMSpropOptions> {
-  constructor(parameters: Parameters<RMSpropOptions>, options: RMSpropOptions = {}) {
+  constructor(parameters: ParameterList<RMSpropOptions>, options: RMSpropOptions = {}) {
     super("RMSprop", parameters, options);
   }
 }
 export class Adagrad extends Optimizer<AdagradOptions> {
-  constructor(parameters: Parameters<AdagradOptions>, options: AdagradOptions = {}) {
+  constructor(parameters: ParameterList<AdagradOptions>, options: AdagradOptions = {}) {
     super("Adagrad", parameters, options);
   }
 }
 export class Lion extends Optimizer<LionOptions> {
-  constructor(parameters: Parameters<LionOptions>, options: LionOptions = {}) {
+  constructor(parameters: ParameterList<LionOptions>, options: LionOptions = {}) {
     super("Lion", parameters, options);
   }
 }
 /** Orthogonalized momentum, for matrices. */
 export class Muon extends Optimizer<MuonOptions> {
-  constructor(parameters: Parameters<MuonOptions>, options: MuonOptions = {}) {
+  constructor(parameters: ParameterList<MuonOptions>, options: MuonOptions = {}) {
     super("Muon", parameters, options);
   }
 }
 
 /** Moving averages of parameters, which often do better than the parameters. */
 export class Ema {
-  readonly #handle: number;
+  #handle: number;
 
   constructor(parameters: readonly Tensor[], decay = 0.999) {
     this.#handle = call((wasm) => wasm.ema_new(handlesOf(parameters), decay));
@@ -206,6 +207,7 @@ export class Ema {
   }
   dispose(): void {
     free(this, "ema", this.#handle);
+    this.#handle = DISPOSED;
   }
   [Symbol.dispose](): void {
     this.dispose();

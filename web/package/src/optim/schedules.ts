@@ -1,6 +1,6 @@
 // Learning rates that change from step to step: `optim.lrScheduler`.
 
-import { free, own } from "../handles.js";
+import { DISPOSED, free, own } from "../handles.js";
 import { call } from "../wasm.js";
 import type { Optimizer } from "./optimizers.js";
 
@@ -40,7 +40,7 @@ export type Schedule =
  */
 export class Scheduler {
   /** @internal */
-  readonly handle: number;
+  handle: number;
   readonly #optimizer: Optimizer;
 
   constructor(optimizer: Optimizer, schedule: Schedule) {
@@ -61,6 +61,7 @@ export class Scheduler {
 
   dispose(): void {
     free(this, "scheduler", this.handle);
+    this.handle = DISPOSED;
   }
 
   [Symbol.dispose](): void {

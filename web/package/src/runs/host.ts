@@ -47,12 +47,24 @@ const SAMPLE_LENGTH = 120;
 /** Milliseconds without a message from the worker that a page may notice. */
 const LONGEST_SILENCE = 30;
 
+/** Bytes as they are, or out of gzip. */
+async function unpacked(bytes: Uint8Array): Promise<Uint8Array> {
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
+  const stream = new Blob([bytes as Uint8Array<ArrayBuffer>]).stream().pipeThrough(new DecompressionStream("gzip"));
+  try {
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  } catch {
+    throw new VoltaError("data", "the file is damaged: gzip cannot unpack it");
+  }
+}
+
 /** Where a run keeps its place: the engine's handle, and what makes it again. */
 export class RunHost {
   readonly #kind: "classifier" | "language-model";
   readonly #options: RunOptions & ClassifierOptions & LanguageModelOptions;
   readonly #say: Say;
   readonly #warnings: string[] = [];
+  #data: ClassifierOptions["data"];
   #handle = 0;
   #known!: Known;
   #isPaused: boolean;
@@ -78,18 +90,40 @@ export class RunHost {
 
   /** Opens the device, builds the model, plans its step, and begins. */
   async start(onProgress: (progress: Progress) => void): Promise<RunInfo> {
-    const opened = await init({ device: this.#options.device ?? "auto", onProgress });
-    if (opened.reason !== undefined) this.#warnings.push(`The CPU is used: ${opened.reason}.`);
+    const { reason } = await init({ device: this.#options.device ?? "auto", onProgress });
+    if (reason !== undefined) this.#warnings.push(`The CPU is used: ${reason}.`);
     onProgress({ stage: "building the model", fraction: 0 });
     if (this.#options.checkpoint) this.#kept = { bytes: this.#options.checkpoint, step: 0 };
-    await this.#build();
+    await this.#unpack();
+    await this.#buildSomewhere();
     onProgress({ stage: "building the model", fraction: 1 });
     void this.#run();
-    return this.#info(opened);
+    return this.#info(adapter());
+  }
+
+  /** Files that were dropped as they came from the net. */
+  async #unpack(): Promise<void> {
+    const { data } = this.#options;
+    if (data) this.#data = { images: await unpacked(data.images), labels: await unpacked(data.labels) };
+  }
+
+  /** Builds the model; on the CPU where the GPU was only a guess and does not do. */
+  async #buildSomewhere(): Promise<void> {
+    try {
+      await this.#build();
+    } catch (thrown) {
+      const error = asVoltaError(thrown);
+      const isGuess = (this.#options.device ?? "auto") === "auto" && adapter().device === "gpu";
+      if (error.kind !== "device" || !isGuess) throw error;
+      await init({ device: "cpu" });
+      this.#warnings.push(`The CPU is used: the GPU failed (${error.message}).`);
+      await this.#build();
+    }
   }
 
   async #build(): Promise<void> {
-    const { data, checkpoint: _checkpoint, ...options } = this.#options;
+    const { data: _data, checkpoint: _checkpoint, ...options } = this.#options;
+    const data = this.#data;
     const bytes = this.#kept?.bytes;
     this.#handle = await callAsync<number>((wasm) =>
       this.#kind === "classifier"

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use volta_ir::plan::kernel::Operand;
 
 /// The smallest number: below every score that is not -inf.
-pub(super) const LOWEST: &str = "-3.40282347e38f";
+pub(super) const LOWEST: &str = "-3.4028234e38";
 /// No literal is infinite, and no constant expression may be.
 pub(super) const HIDDEN: &str = "let hidden = bitcast<f32>(0xff800000u | (lane & 0u));\n";
 

@@ -10,7 +10,7 @@ use super::output_lse;
 use std::fmt::Write;
 
 /// In place of the log-sum-exp of a query that sees nothing: it makes every weight 0.
-const HIGHEST: &str = "3.40282347e38f";
+const HIGHEST: &str = "3.4028234e38";
 
 impl Gradient<'_> {
     /// Computes `lse` and `delta` of the thread's queries and leaves them for the keys' dispatch.

@@ -51,12 +51,12 @@ impl Scheme for Bytes {
 
 /// Bytes that wait for the rest of their character: three at the most.
 #[derive(Default)]
-struct ByteDecoder(Vec<u8>);
+pub(super) struct ByteDecoder(Vec<u8>);
 
-impl Decoder for ByteDecoder {
-    fn push(&mut self, id: u32) -> String {
-        let Ok(byte) = u8::try_from(id) else { return String::new() };
-        self.0.push(byte);
+impl ByteDecoder {
+    /// The text that these bytes complete.
+    pub fn push_bytes(&mut self, bytes: &[u8]) -> String {
+        self.0.extend(bytes);
         let mut text = String::new();
         loop {
             let (valid, bad) = match std::str::from_utf8(&self.0) {
@@ -81,6 +81,12 @@ impl Decoder for ByteDecoder {
             }
             return text;
         }
+    }
+}
+
+impl Decoder for ByteDecoder {
+    fn push(&mut self, id: u32) -> String {
+        u8::try_from(id).map_or(String::new(), |byte| self.push_bytes(&[byte]))
     }
 
     fn finish(&mut self) -> String {

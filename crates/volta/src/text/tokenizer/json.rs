@@ -1,6 +1,6 @@
 //! Tokenizers as JSON: `{"format": "volta tokenizer", "version": 1, "kind": …, …}`, and Hugging Face's format.
 
-use super::{Scheme, TokenizerKind, bytes, chars, data_error, words};
+use super::{Scheme, TokenizerKind, bytes, chars, data_error, pairs, words};
 use crate::error::Result;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str) -> Result<Arc<dyn Scheme>> {
         return read_own(fields);
     }
     if fields.contains_key("model") {
-        return read_pairs(&value);
+        return pairs::read(&value);
     }
     Err(data_error(format!(
         "this JSON is no tokenizer: neither {FORMAT:?} as its \"format\", nor a \"model\" as in a tokenizer.json"
@@ -58,7 +58,7 @@ fn read_own(fields: &Map<String, Value>) -> Result<Arc<dyn Scheme>> {
         TokenizerKind::Words => Arc::new(words::Words::read(content("tokens")?)?),
         TokenizerKind::Chars => Arc::new(chars::Chars::read(content("characters")?)?),
         TokenizerKind::Bytes => Arc::new(bytes::Bytes),
-        TokenizerKind::Bpe => read_pairs(content("tokenizer")?)?,
+        TokenizerKind::Bpe => pairs::read(content("tokenizer")?)?,
     })
 }
 
@@ -69,7 +69,7 @@ pub(super) fn read_gpt2(vocabulary: &str, merges: &str) -> Result<Arc<dyn Scheme
     // A comment with the format's version stands first.
     let lines = merges.lines().filter(|line| !line.is_empty() && !line.starts_with("#version"));
     let merges: Value = lines.map(Value::from).collect();
-    read_pairs(&byte_level(vocabulary, merges))
+    pairs::read(&byte_level(vocabulary, merges))
 }
 
 /// The `tokenizer.json` of byte pairs in GPT-2's manner.
@@ -84,23 +84,4 @@ pub(super) fn byte_level(vocabulary: Value, merges: Value) -> Value {
             "vocab": vocabulary, "merges": merges,
         },
     })
-}
-
-#[cfg(feature = "tokenizers")]
-fn read_pairs(value: &Value) -> Result<Arc<dyn Scheme>> {
-    Ok(Arc::new(super::pairs::Pairs::read(value)?))
-}
-
-#[cfg(not(feature = "tokenizers"))]
-fn read_pairs(_: &Value) -> Result<Arc<dyn Scheme>> {
-    Err(no_pairs())
-}
-
-/// The error of a build without the cargo feature.
-#[cfg(not(feature = "tokenizers"))]
-pub(super) fn no_pairs() -> crate::error::Error {
-    crate::error::Error::new(
-        crate::error::ErrorKind::Argument,
-        "this build has no byte-pair encodings; build Volta with the cargo feature `tokenizers`",
-    )
 }

@@ -7,7 +7,6 @@ mod bytes;
 mod chars;
 mod join;
 mod json;
-#[cfg(feature = "tokenizers")]
 mod pairs;
 mod split;
 mod words;
@@ -30,7 +29,7 @@ pub enum TokenizerKind {
     Chars,
     /// The 256 bytes of UTF-8. Nothing is trained, nothing is lost.
     Bytes,
-    /// Byte-pair encoding: frequent sequences of bytes. Needs the cargo feature `tokenizers`.
+    /// Byte-pair encoding: frequent sequences of bytes.
     Bpe,
 }
 
@@ -117,7 +116,7 @@ impl Tokenizer {
     /// A tokenizer of a kind for a text. The same text and options give the same tokenizer.
     ///
     /// # Errors
-    /// A vocabulary too small for the kind, or a kind that this build does not have.
+    /// A vocabulary too small for the kind.
     #[track_caller]
     pub fn train(kind: TokenizerKind, text: &str, options: &TokenizerOptions) -> Result<Tokenizer> {
         let trained = Tokenizer::train_watched(kind, text, options, |_, _| ControlFlow::Continue(()))?;
@@ -132,11 +131,9 @@ impl Tokenizer {
     /// use volta::text::{Tokenizer, TokenizerKind, TokenizerOptions};
     ///
     /// let options = TokenizerOptions { vocabulary: Some(300) };
-    /// # #[cfg(feature = "tokenizers")]
     /// let none = Tokenizer::train_watched(TokenizerKind::Bpe, "to be or not to be", &options, |found, _| {
     ///     if found < 258 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     /// })?;
-    /// # #[cfg(feature = "tokenizers")]
     /// assert!(none.is_none());
     /// # Ok::<(), volta::Error>(())
     /// ```
@@ -167,13 +164,10 @@ impl Tokenizer {
             TokenizerKind::Words => Arc::new(words::Words::train(text, options.vocabulary)),
             TokenizerKind::Chars => Arc::new(chars::Chars::train(text, options.vocabulary)),
             TokenizerKind::Bytes => Arc::new(bytes::Bytes),
-            #[cfg(feature = "tokenizers")]
-            TokenizerKind::Bpe => match pairs::Pairs::train(text, options.vocabulary, &mut watch)? {
-                Some(pairs) => Arc::new(pairs),
+            TokenizerKind::Bpe => match pairs::train(text, options.vocabulary, &mut watch)? {
+                Some(pairs) => pairs,
                 None => return Ok(None),
             },
-            #[cfg(not(feature = "tokenizers"))]
-            TokenizerKind::Bpe => return Err(json::no_pairs()),
         };
         Ok(Some(Tokenizer(scheme)))
     }

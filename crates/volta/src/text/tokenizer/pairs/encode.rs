@@ -4,6 +4,7 @@
 use super::pieces::{char_of, pieces};
 use super::train::Pair;
 use serde_json::Value;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
@@ -14,24 +15,34 @@ const MAX_REMEMBERED_BYTES: usize = 64;
 /// In longer pieces the next merge is not looked for.
 const MAX_SCANNED_TOKENS: usize = 48;
 
+fn is_none(value: &Value) -> bool {
+    value.is_null() || value == "" || value == false || value == 0.0
+}
+
 /// The merges of a vocabulary.
 pub(super) struct Encoder {
     byte_ids: [u32; 256],
     /// The rank of a merge, and the token that it makes.
     merges: HashMap<Pair, (u32, u32)>,
+    /// Whether each pair is there once, and what is merged again was made before, as training writes them.
+    is_ordered: bool,
 }
 
 impl Encoder {
     /// Of a `tokenizer.json` that asks for nothing else.
     pub fn of(json: &Value) -> Option<Encoder> {
-        let is_none = |value: &Value| value.is_null() || value == "" || value == false || value == 0.0;
-        let (model, before) = (&json["model"], &json["pre_tokenizer"]);
         let is_plain = ["normalizer", "post_processor"].iter().all(|name| is_none(&json[name]))
-            && json["added_tokens"].as_array().is_none_or(Vec::is_empty)
-            && before["type"] == "ByteLevel"
+            && json["added_tokens"].as_array().is_none_or(Vec::is_empty);
+        if is_plain { Encoder::of_pairs(json).filter(|encoder| encoder.is_ordered) } else { None }
+    }
+
+    /// Of the pairs of a `tokenizer.json` that cuts text as GPT-2 does.
+    pub fn of_pairs(json: &Value) -> Option<Encoder> {
+        let (model, before) = (&json["model"], &json["pre_tokenizer"]);
+        let is_plain = before["type"] == "ByteLevel"
             && before["add_prefix_space"] == false
             && before["use_regex"] != false
-            && model["type"] == "BPE"
+            && (model["type"] == "BPE" || model["type"].is_null())
             && [
                 "dropout",
                 "continuing_subword_prefix",
@@ -52,19 +63,21 @@ impl Encoder {
         }
         let mut merges = HashMap::new();
         let mut used: HashSet<u32> = HashSet::new();
+        let mut is_ordered = true;
         for (merge, rank) in model["merges"].as_array()?.iter().zip(0..) {
             let (a, b) = match merge {
                 Value::String(pair) => pair.split_once(' ')?,
                 pair => (pair[0].as_str()?, pair[1].as_str()?),
             };
             let (pair, made) = ((id(a)?, id(b)?), id(&format!("{a}{b}"))?);
-            // As training writes them: each pair once, and what is merged again was made before.
             used.extend([pair.0, pair.1]);
-            if used.contains(&made) || merges.insert(pair, (rank, made)).is_some() {
-                return None;
+            is_ordered &= !used.contains(&made);
+            match merges.entry(pair) {
+                Entry::Vacant(place) => drop(place.insert((rank, made))),
+                Entry::Occupied(_) => is_ordered = false,
             }
         }
-        Some(Encoder { byte_ids, merges })
+        Some(Encoder { byte_ids, merges, is_ordered })
     }
 
     /// The tokens of a text.
@@ -79,7 +92,7 @@ impl Encoder {
             }
             let start = tokens.len();
             tokens.extend(piece.bytes().map(|byte| self.byte_ids[usize::from(byte)]));
-            let length = if tokens.len() - start <= MAX_SCANNED_TOKENS {
+            let length = if tokens.len() - start <= MAX_SCANNED_TOKENS || !self.is_ordered {
                 self.merge_short(&mut tokens[start..])
             } else {
                 self.merge_long(&mut tokens[start..])

@@ -1,90 +1,140 @@
-//! Byte-pair encodings, trained here or read from a `tokenizer.json`.
+//! Byte-pair encodings in GPT-2's manner, trained here or read from a `tokenizer.json`.
 //!
-//! The `tokenizers` crate runs whatever a `tokenizer.json` describes. `train` finds the pairs of a text, and `encode` applies
-//! such pairs, in a time and a memory that grow with the text; `pieces` cuts text for both.
+//! `train` finds the pairs of a text, and `encode` applies them, in a time and a memory that grow with the text; `pieces` cuts text for
+//! both, with what `letters` takes for one. What a `tokenizer.json` may ask for besides is `foreign`.
 
 mod encode;
+#[cfg(feature = "tokenizers")]
+mod foreign;
+mod letters;
 mod pieces;
 mod train;
 
+use super::bytes::ByteDecoder;
 use super::json::byte_level;
 use super::{Decoder, Scheme, TokenizerKind, data_error};
 use crate::error::Result;
 use encode::Encoder;
+#[cfg(feature = "tokenizers")]
+use foreign::Foreign;
+use pieces::byte_of;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
-use tokenizers::tokenizer::Tokenizer;
+use std::sync::Arc;
 use train::{Ended, Vocabulary};
 
 /// How many tokens there are if nobody says.
 const DEFAULT_SIZE: usize = 4096;
 /// Pairs that occur less often are not worth a token.
 const LEAST_FREQUENCY: u64 = 2;
-/// Unicode's last code point, which no vocabulary has.
-const UNSEEN: &str = "\u{10FFFF}";
+/// What a token that fills up short sequences may be called.
+const PADS: [&str; 3] = ["<pad>", "[PAD]", "<|pad|>"];
 
 pub(super) struct Pairs {
-    tokenizer: Tokenizer,
-    /// Encodes in its place where it can.
-    plain: Option<Encoder>,
+    encoder: Encoder,
+    /// Tokens that stand for a text of their own wherever that occurs.
+    special: Vec<(String, u32)>,
+    /// In GPT-2's spelling of bytes.
+    tokens: HashMap<u32, String>,
+    ids: HashMap<String, u32>,
+    /// One more than the largest id; there may be gaps.
     size: usize,
     pad: Option<u32>,
-    unknown: Option<u32>,
+    json: Value,
+}
+
+/// Pairs over all 256 bytes, so that nothing is unknown and nothing is lost. `watch` hears how many tokens there are
+/// and how many there may be; nothing if it breaks off.
+pub(super) fn train(
+    text: &str,
+    limit: Option<usize>,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Option<Arc<dyn Scheme>>> {
+    let most = limit.unwrap_or(DEFAULT_SIZE);
+    let Vocabulary { tokens, merges } =
+        match train::train(text, most, LEAST_FREQUENCY, &mut |count| watch(count, most)) {
+            Ok(found) => found,
+            Err(Ended::Stopped) => return Ok(None),
+            Err(Ended::TooLong) => {
+                return Err(data_error(
+                    "the text has more than 4 GB of different words: train byte pairs on a part of it",
+                ));
+            }
+        };
+    let merges: Vec<[&str; 2]> =
+        merges.iter().map(|&(a, b)| [&*tokens[a as usize], &*tokens[b as usize]]).collect();
+    let vocabulary: Map<String, Value> =
+        tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), id.into())).collect();
+    read(&byte_level(vocabulary.into(), json!(merges))).map(Some)
+}
+
+/// What a `tokenizer.json` describes.
+pub(super) fn read(json: &Value) -> Result<Arc<dyn Scheme>> {
+    if let Some(pairs) = Pairs::of(json) {
+        return Ok(Arc::new(pairs));
+    }
+    #[cfg(feature = "tokenizers")]
+    return Ok(Arc::new(Foreign::read(json)?));
+    #[cfg(not(feature = "tokenizers"))]
+    match Pairs::with_special_tokens(json) {
+        Some(pairs) => Ok(Arc::new(pairs)),
+        None => Err(data_error(
+            "this tokenizer.json asks for more than byte pairs in GPT-2's manner; for that, build Volta with the cargo feature \
+             `tokenizers`",
+        )),
+    }
 }
 
 impl Pairs {
-    /// Pairs over all 256 bytes, so that nothing is unknown and nothing is lost. `watch` hears how many tokens there are
-    /// and how many there may be; nothing if it breaks off.
-    pub fn train(
-        text: &str,
-        limit: Option<usize>,
-        watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
-    ) -> Result<Option<Pairs>> {
-        let most = limit.unwrap_or(DEFAULT_SIZE);
-        let Vocabulary { tokens, merges } =
-            match train::train(text, most, LEAST_FREQUENCY, &mut |count| watch(count, most)) {
-                Ok(found) => found,
-                Err(Ended::Stopped) => return Ok(None),
-                Err(Ended::TooLong) => {
-                    return Err(data_error(
-                        "the text has more than 4 GB of different words: train byte pairs on a part of it",
-                    ));
-                }
-            };
-        let merges: Vec<[&str; 2]> =
-            merges.iter().map(|&(a, b)| [&*tokens[a as usize], &*tokens[b as usize]]).collect();
-        let vocabulary: Map<String, Value> =
-            tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), id.into())).collect();
-        let json = byte_level(vocabulary.into(), json!(merges));
-        Ok(Some(Pairs { pad: None, unknown: None, ..Pairs::read(&json)? }))
+    /// Of a `tokenizer.json` that says nothing but what training here writes.
+    fn of(json: &Value) -> Option<Pairs> {
+        let (encoder, merges) = (Encoder::of(json)?, json["model"]["merges"].as_array()?);
+        let pairs = merges.iter().map(|merge| match merge {
+            Value::String(pair) => pair.split_once(' ').map(|(a, b)| json!([a, b])),
+            pair => Some(pair.clone()),
+        });
+        let own = byte_level(json["model"]["vocab"].clone(), pairs.collect::<Option<Value>>()?);
+        let is_same = |part: &str| own[part] == json[part];
+        let is_own = ["pre_tokenizer", "decoder"].iter().all(|part| is_same(part));
+        if is_own { Pairs::new(encoder, Vec::new(), own) } else { None }
     }
 
-    pub fn read(json: &Value) -> Result<Pairs> {
-        let mut tokenizer = Tokenizer::from_bytes(json.to_string())
-            .map_err(|error| data_error(format!("this tokenizer.json cannot be used: {error}")))?;
-        let pad = tokenizer.get_padding().map(|padding| padding.pad_id);
-        // Sequences are cut and filled up elsewhere.
-        tokenizer.with_padding(None);
-        tokenizer
-            .with_truncation(None)
-            .map_err(|error| data_error(format!("this tokenizer.json cannot be used: {error}")))?;
-        let pad = pad.or_else(|| ["<pad>", "[PAD]", "<|pad|>"].iter().find_map(|t| tokenizer.token_to_id(t)));
-        let model = &json["model"];
-        let unknown = match model["unk_id"].as_u64() {
-            Some(id) => u32::try_from(id).ok(),
-            None => model["unk_token"].as_str().and_then(|token| tokenizer.token_to_id(token)),
-        };
-        let pairs = Pairs { size: size(&tokenizer), tokenizer, plain: Encoder::of(json), pad, unknown };
-        pairs.encode(UNSEEN).map_err(|error| {
-            data_error(format!("this tokenizer.json cannot encode what it has not seen: {}", error.message()))
-        })?;
-        Ok(pairs)
+    /// Of GPT-2's own `tokenizer.json`, and others that only add special tokens.
+    #[cfg(any(test, not(feature = "tokenizers")))]
+    fn with_special_tokens(json: &Value) -> Option<Pairs> {
+        let is_plain = json["normalizer"].is_null()
+            && json["decoder"]["type"] == "ByteLevel"
+            && (json["post_processor"].is_null() || json["post_processor"]["type"] == "ByteLevel");
+        let added = json["added_tokens"].as_array().map_or(&[][..], Vec::as_slice);
+        let special = added.iter().map(|token| {
+            let is_literal = ["lstrip", "rstrip", "single_word"].iter().all(|rule| token[rule] != true);
+            let id = u32::try_from(token["id"].as_u64()?).ok()?;
+            let content = token["content"].as_str().filter(|content| is_literal && !content.is_empty())?;
+            Some((content.to_string(), id))
+        });
+        let special = special.collect::<Option<Vec<_>>>().filter(|_| is_plain)?;
+        Pairs::new(Encoder::of_pairs(json)?, special, json.clone())
     }
-}
 
-/// One more than the largest id; ids may have gaps.
-fn size(tokenizer: &Tokenizer) -> usize {
-    tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
+    fn new(encoder: Encoder, special: Vec<(String, u32)>, json: Value) -> Option<Pairs> {
+        let mut ids = HashMap::new();
+        for (token, id) in json["model"]["vocab"].as_object()? {
+            ids.insert(token.clone(), u32::try_from(id.as_u64()?).ok()?);
+        }
+        ids.extend(special.iter().cloned());
+        let tokens: HashMap<u32, String> = ids.iter().map(|(token, &id)| (id, token.clone())).collect();
+        let size = tokens.keys().max().map_or(0, |&id| id as usize + 1);
+        let pad = PADS.iter().find_map(|pad| ids.get(*pad).copied());
+        Some(Pairs { encoder, special, tokens, ids, size, pad, json })
+    }
+
+    /// The special token that comes next in a text, and where.
+    fn next_special(&self, text: &str) -> Option<(usize, &str, u32)> {
+        let found =
+            self.special.iter().filter_map(|(token, id)| Some((text.find(token)?, token.as_str(), *id)));
+        found.min_by_key(|&(place, token, _)| (place, std::cmp::Reverse(token.len())))
+    }
 }
 
 impl Scheme for Pairs {
@@ -93,13 +143,14 @@ impl Scheme for Pairs {
     }
 
     fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        if let Some(plain) = &self.plain {
-            return Ok(plain.encode(text));
+        let (mut tokens, mut left) = (Vec::new(), text);
+        while let Some((place, token, id)) = self.next_special(left) {
+            tokens.extend(self.encoder.encode(&left[..place]));
+            tokens.push(id);
+            left = &left[place + token.len()..];
         }
-        match self.tokenizer.encode_fast(text, false) {
-            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
-            Err(error) => Err(data_error(format!("the text cannot be encoded: {error}"))),
-        }
+        tokens.extend(self.encoder.encode(left));
+        Ok(tokens)
     }
 
     fn size(&self) -> usize {
@@ -107,11 +158,11 @@ impl Scheme for Pairs {
     }
 
     fn token(&self, id: u32) -> Option<String> {
-        self.tokenizer.id_to_token(id)
+        self.tokens.get(&id).cloned()
     }
 
     fn id(&self, token: &str) -> Option<u32> {
-        self.tokenizer.token_to_id(token)
+        self.ids.get(token).copied()
     }
 
     fn pad(&self) -> Option<u32> {
@@ -119,67 +170,39 @@ impl Scheme for Pairs {
     }
 
     fn unknown(&self) -> Option<u32> {
-        self.unknown
+        None
     }
 
     fn content(&self) -> (&'static str, Value) {
-        // A tokenizer is plain data: writing it to a value cannot fail.
-        ("tokenizer", serde_json::to_value(&self.tokenizer).expect("a tokenizer is plain data"))
+        ("tokenizer", self.json.clone())
     }
 
     fn decoder(&self) -> Box<dyn Decoder + '_> {
-        Box::new(PairDecoder { pairs: self, ids: Vec::new(), shown: String::new() })
+        Box::new(PairDecoder { pairs: self, bytes: ByteDecoder::default() })
     }
 }
 
-/// Decodes the latest tokens again with each new one: what a token looks like may depend on those before it.
+/// Characters from the bytes of tokens.
 struct PairDecoder<'a> {
     pairs: &'a Pairs,
-    /// The tokens of the last text shown, then those that wait.
-    ids: Vec<u32>,
-    /// The text of the former.
-    shown: String,
-}
-
-impl PairDecoder<'_> {
-    fn text(&self) -> String {
-        self.pairs
-            .tokenizer
-            .decode(&self.ids, false)
-            .unwrap_or_else(|error| panic!("the tokenizer cannot decode {:?}: {error}", self.ids))
-    }
-
-    /// What `text` says beyond what was shown.
-    fn news(&self, text: &str) -> String {
-        text.strip_prefix(&self.shown).unwrap_or_default().to_string()
-    }
+    bytes: ByteDecoder,
 }
 
 impl Decoder for PairDecoder<'_> {
     fn push(&mut self, id: u32) -> String {
-        if self.pairs.pad == Some(id) {
-            return String::new();
+        let token = self.pairs.tokens.get(&id);
+        let Some(token) = token.filter(|_| self.pairs.pad != Some(id)) else { return String::new() };
+        // What is no spelling of bytes stands for itself.
+        match token.chars().map(byte_of).collect::<Option<Vec<u8>>>() {
+            Some(bytes) => self.bytes.push_bytes(&bytes),
+            None => self.bytes.push_bytes(token.as_bytes()),
         }
-        self.ids.push(id);
-        let text = self.text();
-        let news = self.news(&text);
-        // A replacement character at the end may be half of a character.
-        if news.is_empty() || news.ends_with(char::REPLACEMENT_CHARACTER) {
-            return String::new();
-        }
-        // The next token needs the last one shown, and no more, as its context.
-        self.ids.drain(..self.ids.len() - 1);
-        self.shown = self.text();
-        news
     }
 
     fn finish(&mut self) -> String {
-        let news = self.news(&self.text());
-        self.ids.clear();
-        self.shown.clear();
-        news
+        self.bytes.finish()
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokenizers"))]
 mod tests;

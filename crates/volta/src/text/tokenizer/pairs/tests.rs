@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::text::stories;
+use tokenizers::Tokenizer;
 use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -21,8 +22,8 @@ fn reference(text: &str, size: usize) -> Tokenizer {
     tokenizer
 }
 
-fn trained(text: &str, size: usize) -> Pairs {
-    Pairs::train(text, Some(size), &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap()
+fn trained(text: &str, size: usize) -> Arc<dyn Scheme> {
+    train(text, Some(size), &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap()
 }
 
 /// Letters in an order that looks like none.
@@ -53,7 +54,7 @@ fn pairs_and_tokens_are_those_of_the_crate() {
     for (text, size) in texts().iter().zip([900, 400, 300, 300, 400, 500, 300, 270]) {
         let (own, theirs) = (trained(text, size), reference(text, size));
         assert_eq!(own.content().1, serde_json::to_value(&theirs).unwrap(), "{:.40?}", text);
-        let plain = own.plain.as_ref().expect("what is trained here is plain");
+        let plain = Encoder::of(&own.content().1).expect("what is trained here is plain");
         for other in texts() {
             assert_eq!(
                 plain.encode(&other),
@@ -80,7 +81,7 @@ fn a_text_of_one_piece_is_learnt_and_encoded_piece_by_piece_or_not() {
 fn training_tells_how_far_it_is_and_can_be_stopped() {
     let text = letters(2_000, 5);
     let mut heard = Vec::new();
-    let stopped = Pairs::train(&text, Some(400), &mut |found, most| {
+    let stopped = train(&text, Some(400), &mut |found, most| {
         heard.push((found, most));
         if found < 300 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
@@ -115,4 +116,26 @@ fn what_a_file_asks_for_beyond_pairs_is_left_to_the_crate() {
     let mut json = json;
     json["model"]["merges"] = merges.into();
     assert!(Encoder::of(&json).is_none());
+}
+
+/// As the crate encodes and decodes GPT-2's own file, with a text that ends in it.
+#[test]
+fn special_tokens_are_those_of_the_crate() {
+    let mut json = trained(&stories(3, 20_000), 400).content().1;
+    json["model"]["vocab"]["<|endoftext|>"] = 400.into();
+    json["added_tokens"] = json!([{"id": 400, "content": "<|endoftext|>", "single_word": false, "lstrip": false,
+        "rstrip": false, "normalized": true, "special": true}]);
+    json["post_processor"] = byte_level(json!({}), json!([]))["decoder"].clone();
+    assert!(Pairs::of(&json).is_none());
+    let (own, theirs) = (Pairs::with_special_tokens(&json).unwrap(), Foreign::read(&json).unwrap());
+    let text = "The fox<|endoftext|><|endoftext|> a<|end é🙂<|endoftext|>";
+    let tokens = own.encode(text).unwrap();
+    assert_eq!(tokens, theirs.encode(text).unwrap());
+    assert_eq!((own.size(), own.id("<|endoftext|>")), (theirs.size(), theirs.id("<|endoftext|>")));
+    let decoded = |scheme: &dyn Scheme| {
+        let mut decoder = scheme.decoder();
+        let text: String = tokens.iter().map(|&id| decoder.push(id)).collect();
+        text + &decoder.finish()
+    };
+    assert_eq!((decoded(&own), decoded(&theirs)), (text.to_string(), text.to_string()));
 }

@@ -1,0 +1,142 @@
+//! Whatever else a `tokenizer.json` describes: the `tokenizers` crate runs it.
+
+use super::Encoder;
+use crate::error::Result;
+use crate::text::tokenizer::{Decoder, Scheme, TokenizerKind, data_error};
+use serde_json::Value;
+use tokenizers::tokenizer::Tokenizer;
+
+/// Unicode's last code point, which no vocabulary has.
+const UNSEEN: &str = "\u{10FFFF}";
+
+pub(in crate::text::tokenizer) struct Foreign {
+    tokenizer: Tokenizer,
+    /// Encodes in its place where it can.
+    plain: Option<Encoder>,
+    size: usize,
+    pad: Option<u32>,
+    unknown: Option<u32>,
+}
+
+impl Foreign {
+    pub fn read(json: &Value) -> Result<Foreign> {
+        let mut tokenizer = Tokenizer::from_bytes(json.to_string())
+            .map_err(|error| data_error(format!("this tokenizer.json cannot be used: {error}")))?;
+        let pad = tokenizer.get_padding().map(|padding| padding.pad_id);
+        // Sequences are cut and filled up elsewhere.
+        tokenizer.with_padding(None);
+        tokenizer
+            .with_truncation(None)
+            .map_err(|error| data_error(format!("this tokenizer.json cannot be used: {error}")))?;
+        let pad = pad.or_else(|| super::PADS.iter().find_map(|t| tokenizer.token_to_id(t)));
+        let model = &json["model"];
+        let unknown = match model["unk_id"].as_u64() {
+            Some(id) => u32::try_from(id).ok(),
+            None => model["unk_token"].as_str().and_then(|token| tokenizer.token_to_id(token)),
+        };
+        let pairs = Foreign { size: size(&tokenizer), tokenizer, plain: Encoder::of(json), pad, unknown };
+        pairs.encode(UNSEEN).map_err(|error| {
+            data_error(format!("this tokenizer.json cannot encode what it has not seen: {}", error.message()))
+        })?;
+        Ok(pairs)
+    }
+}
+
+/// One more than the largest id; ids may have gaps.
+fn size(tokenizer: &Tokenizer) -> usize {
+    tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
+}
+
+impl Scheme for Foreign {
+    fn kind(&self) -> TokenizerKind {
+        TokenizerKind::Bpe
+    }
+
+    fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        if let Some(plain) = &self.plain {
+            return Ok(plain.encode(text));
+        }
+        match self.tokenizer.encode_fast(text, false) {
+            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
+            Err(error) => Err(data_error(format!("the text cannot be encoded: {error}"))),
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn token(&self, id: u32) -> Option<String> {
+        self.tokenizer.id_to_token(id)
+    }
+
+    fn id(&self, token: &str) -> Option<u32> {
+        self.tokenizer.token_to_id(token)
+    }
+
+    fn pad(&self) -> Option<u32> {
+        self.pad
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        self.unknown
+    }
+
+    fn content(&self) -> (&'static str, Value) {
+        // A tokenizer is plain data: writing it to a value cannot fail.
+        ("tokenizer", serde_json::to_value(&self.tokenizer).expect("a tokenizer is plain data"))
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder + '_> {
+        Box::new(ForeignDecoder { pairs: self, ids: Vec::new(), shown: String::new() })
+    }
+}
+
+/// Decodes the latest tokens again with each new one: what a token looks like may depend on those before it.
+struct ForeignDecoder<'a> {
+    pairs: &'a Foreign,
+    /// The tokens of the last text shown, then those that wait.
+    ids: Vec<u32>,
+    /// The text of the former.
+    shown: String,
+}
+
+impl ForeignDecoder<'_> {
+    fn text(&self) -> String {
+        self.pairs
+            .tokenizer
+            .decode(&self.ids, false)
+            .unwrap_or_else(|error| panic!("the tokenizer cannot decode {:?}: {error}", self.ids))
+    }
+
+    /// What `text` says beyond what was shown.
+    fn news(&self, text: &str) -> String {
+        text.strip_prefix(&self.shown).unwrap_or_default().to_string()
+    }
+}
+
+impl Decoder for ForeignDecoder<'_> {
+    fn push(&mut self, id: u32) -> String {
+        if self.pairs.pad == Some(id) {
+            return String::new();
+        }
+        self.ids.push(id);
+        let text = self.text();
+        let news = self.news(&text);
+        // A replacement character at the end may be half of a character.
+        if news.is_empty() || news.ends_with(char::REPLACEMENT_CHARACTER) {
+            return String::new();
+        }
+        // The next token needs the last one shown, and no more, as its context.
+        self.ids.drain(..self.ids.len() - 1);
+        self.shown = self.text();
+        news
+    }
+
+    fn finish(&mut self) -> String {
+        let news = self.news(&self.text());
+        self.ids.clear();
+        self.shown.clear();
+        news
+    }
+}
