@@ -8,6 +8,7 @@ mod inspect;
 mod lm;
 mod output;
 mod tune;
+mod web;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use output::{Failure, Outcome, Output};
@@ -48,6 +49,8 @@ enum Command {
     Bench(bench::Options),
     /// Find the fastest kernels for a model on this GPU, and remember them.
     Tune(tune::Options),
+    /// Serve the page that trains in a browser's tab, on this machine.
+    Web(web::Options),
     /// Print completions for a shell.
     Completions {
         /// The shell.
@@ -78,6 +81,7 @@ fn run(cli: &Cli) -> Outcome {
         Some(Command::Inspect(options)) => inspect::run(options, output),
         Some(Command::Bench(options)) => bench::run(options),
         Some(Command::Tune(options)) => tune::run(options, output),
+        Some(Command::Web(options)) => web::run(options, output),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "volta", &mut script);

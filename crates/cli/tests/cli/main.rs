@@ -11,6 +11,7 @@ mod runs;
 mod talking;
 mod trouble;
 mod variables;
+mod web;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
