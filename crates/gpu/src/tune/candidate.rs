@@ -188,7 +188,7 @@ fn first_time(trial: &Candidate, variant: &str) -> Result<(GpuProgram, Duration)
 
 /// Fills memory with numbers of a type: of magnitudes between a half and one, either sign. Halves are 64 times smaller: f16
 /// keeps a 64th of a log-sum-exp (`attention/packed.rs`), and the gradient's exponentials would overflow.
-fn fill(context: &Context, buffer: &GpuBuffer, dtype: DType) -> Result<()> {
+fn fill(context: &Arc<Context>, buffer: &GpuBuffer, dtype: DType) -> Result<()> {
     /// Threads of all workgroups.
     const GROUPS: u32 = 1024;
     let (keep, set) = match StorageType::of(dtype, context.caps.f16) {
@@ -206,7 +206,7 @@ fn fill(context: &Context, buffer: &GpuBuffer, dtype: DType) -> Result<()> {
     let mut encoder = context.device.create_command_encoder(&Default::default());
     {
         let mut pass = encoder.begin_compute_pass(&Default::default());
-        pass.set_pipeline(&pipeline.pipeline);
+        pass.set_pipeline(pipeline.get()?);
         for piece in &buffer.pieces {
             let group = context.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: None,

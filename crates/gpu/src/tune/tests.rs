@@ -20,7 +20,6 @@ use volta::{AttentionOptions, ConvOptions, Tensor};
 use volta::{Device, default_device, plans_of, with_device};
 use volta_ir::dtype::DType;
 use volta_ir::plan::Plan;
-use volta_ir::plan::executor::Program;
 use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel};
 
 fn gpu() -> (Device, Arc<Context>) {
@@ -104,7 +103,7 @@ fn masked_attention() {
 
 /// What a variant of a candidate computes.
 fn values(trial: &Candidate, variant: &str) -> Vec<f32> {
-    let program = trial.program(variant).unwrap_or_else(|e| panic!("{variant}: {e}"));
+    let program = Arc::new(trial.program(variant).unwrap_or_else(|e| panic!("{variant}: {e}")));
     let output = &trial.native().output;
     let results = program
         .run(trial.plan(), &trial.inputs, &[], &Cell::new(false))
