@@ -253,6 +253,22 @@ fn parts_of_vectors_are_written_where_that_is_promised_only() {
     assert!(where_promised >= 4, "{where_promised}");
 }
 
+/// Where the invocations of a workgroup run one after the other, those that wait for each other are slow.
+#[test]
+fn products_and_rows_of_a_browser_s_software_adapter_have_no_barriers() {
+    let kernels: [fn(); 5] = [
+        || product(DType::F32, 255),
+        || product(DType::F32, 256),
+        SNAPSHOTS[0].2,
+        SNAPSHOTS[2].2,
+        SNAPSHOTS[4].2,
+    ];
+    for shader in kernels.into_iter().flat_map(|run| shaders(&Caps::SOFTWARE, run)) {
+        validate(&shader.source, Capabilities::empty());
+        assert!(!shader.source.contains("workgroupBarrier"), "{}:\n{}", shader.kernel, shader.source);
+    }
+}
+
 #[test]
 fn large_products_store_their_steps_in_two() {
     let all = shaders(&Caps::FULL, large_products);

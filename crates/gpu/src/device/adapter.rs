@@ -8,7 +8,7 @@ use volta_ir::error::{Error, ErrorKind, Result};
 /// An adapter with its limits and features, as [`adapters`] lists them.
 #[derive(Clone, Debug)]
 pub struct Adapter {
-    /// The name the driver gives it; a browser may give none.
+    /// The name the driver gives it; where a browser gives none, that it is the browser's.
     pub name: String,
     /// What it is.
     pub kind: AdapterKind,
@@ -83,6 +83,15 @@ pub(crate) fn kind(info: &wgpu::AdapterInfo) -> AdapterKind {
         wgpu::DeviceType::VirtualGpu => AdapterKind::Virtual,
         wgpu::DeviceType::Cpu => AdapterKind::Software,
         wgpu::DeviceType::Other => AdapterKind::Other,
+    }
+}
+
+/// What an adapter is called. Most browsers do not tell.
+pub(crate) fn name(info: &wgpu::AdapterInfo) -> String {
+    match (info.name.as_str(), kind(info)) {
+        ("", AdapterKind::Software) => "the browser's software adapter".into(),
+        ("", _) => "the browser's GPU".into(),
+        (name, _) => name.into(),
     }
 }
 
@@ -224,7 +233,7 @@ fn describe(index: Option<usize>, adapter: &wgpu::Adapter) -> Adapter {
         kind: kind(&info),
         backend: format!("{:?}", info.backend),
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
-        name: info.name,
+        name: name(&info),
         max_binding_bytes: limits.max_storage_buffer_binding_size,
         max_buffers: limits.max_storage_buffers_per_shader_stage,
         max_workgroup: limits.max_compute_invocations_per_workgroup,

@@ -26,12 +26,12 @@ pub(crate) fn compiled_aside(
         JsValue::UNDEFINED
     };
     let intercepted = intercept(ask, &make);
+    // Heard from now on: a promise that is rejected before anybody listens is an error of the page.
+    let compiling = intercepted.and_then(|_| asked.take()).map(JsFuture::from);
     async move {
-        let (Some(_), Some(promise)) = (intercepted, asked.take()) else {
-            // Without the call there is the one that wgpu knows.
-            return Ok(make());
-        };
-        let compiled = JsFuture::from(promise).await.map_err(|error| message(&error))?;
+        // Without the call there is the one that wgpu knows.
+        let Some(compiling) = compiling else { return Ok(make()) };
+        let compiled = compiling.await.map_err(|error| message(&error))?;
         intercept(move |_, _| compiled.clone(), &make)
             .ok_or_else(|| "the page has no GPUDevice any more".into())
     }

@@ -164,6 +164,7 @@ impl Context {
     async fn new(index: usize, adapter: wgpu::Adapter) -> Result<Context> {
         use wgpu::Features as F;
         let info = adapter.get_info();
+        let name = adapter::name(&info);
         let cooperative = adapter::has_cooperative(&adapter) && !only_webgpu();
         let mut wanted =
             F::SHADER_F16 | F::SHADER_INT64 | F::SUBGROUP | F::TIMESTAMP_QUERY | F::PIPELINE_CACHE;
@@ -185,7 +186,7 @@ impl Context {
             trace: wgpu::Trace::Off,
         };
         let (device, queue) = adapter::ask(|| adapter.request_device(&descriptor)).await.map_err(|e| {
-            Error::new(ErrorKind::Device, format!("gpu:{index} ({}) could not be opened: {e}", info.name))
+            Error::new(ErrorKind::Device, format!("gpu:{index} ({name}) could not be opened: {e}"))
         })?;
         // Subgroups of one size are used as such; where it varies, shaders do without.
         let fixed = info.subgroup_min_size == info.subgroup_max_size && info.subgroup_min_size >= 4;
@@ -224,7 +225,7 @@ impl Context {
             sizes,
         };
         Ok(Context {
-            faults: Faults::of(&device, format!("gpu:{index} ({})", info.name), &ADVICE),
+            faults: Faults::of(&device, format!("gpu:{index} ({name})"), &ADVICE),
             index,
             generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
             is_software: adapter::kind(&info) == AdapterKind::Software,
@@ -234,7 +235,7 @@ impl Context {
             kept: Mutex::new(TuningCache::open(&info, &caps)),
             preencode_queue: Mutex::default(),
             memory: adapter::memory(&adapter),
-            name: info.name,
+            name,
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,
             queue,

@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use volta_ir::call;
 use volta_ir::clock::Instant;
 use volta_ir::error::{Error, Result};
 use volta_ir::telemetry::count_shader;
@@ -166,7 +167,7 @@ impl Context {
         layout: &wgpu::BindGroupLayout,
     ) -> impl Future<Output = Result<wgpu::ComputePipeline>> + use<> {
         let (device, faults) = (self.device.clone(), self.faults.clone());
-        let (what, kernel) = (shader.what.clone(), shader.kernel.clone());
+        let (what, kernel, origin) = (shader.what.clone(), shader.kernel.clone(), call::current());
         let spoiled = self.injected.bad_shader.swap(false, Ordering::Relaxed);
         let source = if spoiled { "fn main() { return 1; }" } else { &shader.source };
         let scopes = Scopes::new(&device);
@@ -200,7 +201,8 @@ impl Context {
         let closed = scopes.close();
         async move {
             let doing = || format!("compiling {what}");
-            let failed = |error: Error| error.with_context(&kernel);
+            let failed =
+                |error: Error| Error::at(error.kind(), error.message(), origin).with_context(&kernel);
             if let Some(fault) = closed.await {
                 return Err(failed(faults.failure(Some(fault), &doing())));
             }

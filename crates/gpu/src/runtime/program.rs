@@ -254,12 +254,14 @@ impl GpuProgram {
     ) {
         let observed = (is_profiled() || self.guard.is_some()).then(|| plan.clone());
         let (program, inputs, outputs) = (self.clone(), inputs.to_vec(), outputs.to_vec());
-        let arguments = arguments.to_vec();
+        let (arguments, origin) = (arguments.to_vec(), volta_ir::call::current());
         let needs = self.dispatches.ready.iter().map(|ready| ready.pipeline.clone()).collect();
         self.context.when_compiled(needs, move || {
             let valid = inputs.iter().try_for_each(|input| GpuBuffer::of(&**input).check());
             let begun = Cell::new(false);
-            match valid.and_then(|()| program.submit(&inputs, &outputs, &arguments, &begun)) {
+            let submit = || program.submit(&inputs, &outputs, &arguments, &begun);
+            let caused = |error: Error| Error::at(error.kind(), error.message(), origin);
+            match valid.and_then(|()| submit().map_err(caused)) {
                 Ok(ticks) => {
                     if let Some(plan) = observed.filter(|_| ticks.is_some() || program.guard.is_some()) {
                         program.context.before_reading(program.observe(plan, arguments, ticks));

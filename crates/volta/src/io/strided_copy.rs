@@ -11,6 +11,7 @@ pub(super) struct View<'a> {
 
 impl View<'_> {
     /// The byte after the last one that is read; nothing if there are no elements or they cannot be counted.
+    #[cfg(any(feature = "pytorch", test))]
     pub fn end(&self) -> Option<usize> {
         let mut last = 0usize;
         for (&extent, &stride) in self.shape.iter().zip(self.strides) {

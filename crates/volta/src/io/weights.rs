@@ -86,6 +86,7 @@ impl Entry {
     }
 
     /// The same with its first element elsewhere.
+    #[cfg(feature = "pytorch")]
     pub(super) fn move_to(&mut self, start: usize) {
         self.start = start;
     }
