@@ -39,7 +39,8 @@ export function kernelPanel(): Panel {
       return;
     }
     const { kernels, wallMs, deviceMs, timed } = profile;
-    setText(about, `${kernels.length} kernels, ${milliseconds(wallMs)} from first to last${timed ? `, ${milliseconds(deviceMs)} on the device by its own clock` : "; times are those on the host, as this device offers no clock of its own"}.`);
+    const clock = !timed ? "; times are those on the host, as this device offers no clock of its own" : deviceMs > 0 ? `, ${milliseconds(deviceMs)} on the device by its own clock` : "";
+    setText(about, `${kernels.length} kernels, ${milliseconds(wallMs)} from first to last${clock}.`);
     fill(picture, timeline(profile), bars(profile));
   };
   show();
