@@ -15,7 +15,7 @@ const BUILT: &str = "web/dist/page";
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The port on the loopback; 0 takes any that is free.
+    /// The port on the loopback; 0 takes any that is free. Browsers keep runs by address, so another port has other runs.
     #[arg(long, default_value_t = 8600)]
     port: u16,
     /// The folder of the built page. [default: web/dist/page of this repository]

@@ -131,3 +131,29 @@ test("text is pasted, or dropped, and learnt from", async (t) => {
   await tab(page, "talk");
   clean();
 });
+
+/** Pictures of ten patterns as MNIST's files: the rows of a band are lit. */
+function patterns(count) {
+  const images = new Uint8Array(16 + count * 784), labels = new Uint8Array(8 + count);
+  const head = (bytes, kind) => {
+    bytes.set([0, 0, 8, kind]);
+    new DataView(bytes.buffer).setUint32(4, count);
+  };
+  head(images, 3);
+  images[11] = images[15] = 28;
+  head(labels, 1);
+  for (let i = 0; i < count; i++) {
+    labels[8 + i] = i % 10;
+    images.fill(255, 16 + i * 784 + (i % 10) * 56, 16 + i * 784 + (i % 10) * 56 + 56);
+  }
+  return [{ name: "train-images-idx3-ubyte", bytes: images }, { name: "train-labels-idx1-ubyte", bytes: labels }];
+}
+
+test("MNIST's files are dropped together and learnt from", async (t) => {
+  const { page, clean } = await visit(t);
+  await drop(page, patterns(1200));
+  await noticed(page, /learns from 1,200 pictures/);
+  await page.click("[data-test=start]");
+  await until("an accuracy over 50 %", async () => parseFloat(await stat(page, "Accuracy")) > 50);
+  clean();
+});

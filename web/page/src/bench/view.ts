@@ -1,6 +1,6 @@
 /** The view “Bench”: how fast this computer is, GPU beside CPU, and what the adapter allows. */
 
-import { bench, type BenchRow } from "volta-ml";
+import { bench, type BenchRow, type DeviceName } from "volta-ml";
 import type { App, View } from "../app.ts";
 import { offer, type Offer } from "../gpu.ts";
 import { button, fill, h, setText } from "../parts/dom.ts";
@@ -22,7 +22,8 @@ export function benchView(_app: App): View {
   let found: Offer | undefined;
   const body = h("tbody");
   const state = h("p", { class: "about", role: "status" });
-  const start = button({ class: "button primary", icon: "play", "data-test": "bench" }, "Run the bench", () => void measure());
+  const start = button({ class: "button primary", icon: "play", "data-test": "bench" }, "Run the bench", () => void measure(found?.name && !found.software ? ["gpu", "cpu"] : ["cpu"]));
+  const both = button({ class: "button" }, "Measure the software GPU too", () => void measure(["cpu", "gpu"]));
   const stop = button({ class: "button", icon: "stop" }, "Stop", () => running?.abort());
   const copy = button({ class: "button", "data-test": "copy" }, "Copy as JSON", () => attempt("It could not be copied.", async () => {
     await navigator.clipboard.writeText(JSON.stringify({ date: new Date().toISOString(), browser: navigator.userAgent, adapter: found?.name ?? null, features: found?.features ?? [], limits: found?.limits ?? {}, rows }, null, 2));
@@ -34,18 +35,19 @@ export function benchView(_app: App): View {
   const empty = h("p", { class: "empty" }, "Products, softmax, layer norm and whole training steps, a few seconds each. Nothing else should run meanwhile.");
   const element = h(
     "div", { class: "bench" },
-    h("section", { class: "card card-wide" }, h("h2", { class: "view-title" }, "How fast is it here?"), state, h("div", { class: "row" }, start, stop, copy), empty, h("div", { class: "table-box" }, table)),
+    h("section", { class: "card card-wide" }, h("h2", { class: "view-title" }, "How fast is it here?"), state, h("div", { class: "row" }, start, both, stop, copy), empty, h("div", { class: "table-box" }, table)),
     h("section", { class: "card card-wide" }, h("h2", {}, "What the adapter allows"), limits),
   );
   stop.hidden = true;
+  both.hidden = true;
 
   const show = (): void => {
     const devices = (["gpu", "cpu"] as const).filter((device) => rows.some((row) => row.device === device));
-    const both = devices.length === 2;
+    const compared = devices.length === 2;
     empty.hidden = rows.length > 0;
     table.hidden = rows.length === 0;
     copy.hidden = rows.length === 0;
-    const headings = ["Workload", ...devices.flatMap((device) => [device.toUpperCase(), "GFLOP/s", "GB/s"]), ...(both ? ["CPU / GPU"] : [])];
+    const headings = ["Workload", ...devices.flatMap((device) => [device.toUpperCase(), "GFLOP/s", "GB/s"]), ...(compared ? ["CPU / GPU"] : [])];
     fill(head, h("tr", {}, ...headings.map((name, i) => h("th", { scope: "col", class: i ? "number" : "" }, name))));
     const names = [...new Set(rows.map(({ name }) => name))];
     fill(body, ...names.map((name) => {
@@ -56,20 +58,19 @@ export function benchView(_app: App): View {
         return [row ? milliseconds(row.ms) : "", number(row?.gflops), number(row?.gbps)];
       });
       const gpu = of("gpu"), cpu = of("cpu");
-      if (both) cells.push(gpu && cpu ? `${digits(cpu.ms / gpu.ms, 2)}×` : "");
+      if (compared) cells.push(gpu && cpu ? `${digits(cpu.ms / gpu.ms, 2)}×` : "");
       return h("tr", {}, h("th", { scope: "row" }, name), ...cells.map((cell) => h("td", { class: "number" }, cell)));
     }));
   };
 
-  async function measure(): Promise<void> {
+  async function measure(devices: readonly DeviceName[]): Promise<void> {
     if (running) return;
     const abort = (running = new AbortController());
     rows.length = 0;
-    start.hidden = true;
+    start.hidden = both.hidden = true;
     stop.hidden = false;
     show();
     try {
-      const devices = found?.name ? (["cpu", "gpu"] as const) : (["cpu"] as const);
       for (const device of devices) {
         setText(state, `Measuring the ${device.toUpperCase()}…`);
         for await (const row of bench({ device, signal: abort.signal })) {
@@ -86,14 +87,16 @@ export function benchView(_app: App): View {
     } finally {
       running = undefined;
       start.hidden = false;
+      both.hidden = !found?.software;
       stop.hidden = true;
     }
   }
 
   void offer().then((what) => {
     found = what;
+    both.hidden = !what.software || running !== undefined;
     showLimits(limits, what);
-    if (rows.length === 0) setText(state, what.name ? `${what.name} by WebGPU${what.software ? ", a program that stands for a GPU," : ""} beside the CPU by WebAssembly.` : "The CPU by WebAssembly: this browser offers no GPU to pages.");
+    if (rows.length === 0) setText(state, what.name ? `${what.name}${what.software ? " is a program that stands for a GPU, and slow: the bench measures the CPU by WebAssembly" : " by WebGPU, beside the CPU by WebAssembly"}.` : "The CPU by WebAssembly: this browser offers no GPU to pages.");
   });
   show();
   return { element };

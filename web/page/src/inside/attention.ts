@@ -31,7 +31,7 @@ export function attentionPanel(app: App): Panel {
   const canvas = h("canvas", { class: "attention", role: "img", tabindex: 0, "aria-label": "Attention map" });
   const readout = h("p", { class: "attention-readout" });
   const ask = button({ class: "button", "data-test": "attention" }, "Show", () => attempt("The attention could not be computed.", compute));
-  const about = h("p", { class: "about" }, "Each row is a token of the text, each column a token before it: the darker, the more the row's token takes from there.");
+  const about = h("p", { class: "about" }, "Each row is a token of the text, each column a token before it: the stronger the colour, the more the row's token takes from there.");
   const element = h("section", { class: "card card-wide" }, h("h2", {}, "Attention"), about, h("div", { class: "row attention-form" }, picker.element, text, h("label", {}, "Layer ", layer), h("label", {}, "Head ", head), ask), canvas, readout);
 
   async function compute(): Promise<void> {

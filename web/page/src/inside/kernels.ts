@@ -39,7 +39,8 @@ export function kernelPanel(): Panel {
       return;
     }
     const { kernels, wallMs, deviceMs, timed } = profile;
-    setText(about, `${kernels.length} kernels, ${milliseconds(wallMs)} from first to last${timed ? `, ${milliseconds(deviceMs)} on the device by its own clock` : "; times are those on the host, as this device offers no clock of its own"}.`);
+    const clock = !timed ? "; times are those on the host, as this device offers no clock of its own" : deviceMs > 0 ? `, ${milliseconds(deviceMs)} on the device by its own clock` : "";
+    setText(about, `${kernels.length} kernels, ${milliseconds(wallMs)} from first to last${clock}.`);
     fill(picture, timeline(profile), bars(profile));
   };
   show();
@@ -76,7 +77,7 @@ function bars({ kernels }: Profile): HTMLElement {
   const rest = sorted.slice(MAX_BARS);
   if (rest.length > 0) shown.push({ name: `${rest.length} more`, count: rest.reduce((n, { count }) => n + count, 0), ms: rest.reduce((n, { ms }) => n + ms, 0), startMs: 0, index: 7 });
   const longest = shown.reduce((most, { ms }) => Math.max(most, ms), 1e-9);
-  return h("table", { class: "kernel-table" }, h("thead", { class: "visually-hidden" }, h("tr", {}, ...["Kernel", "Runs", "Share", "Time"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, ...shown.map(({ name, count, ms, index }) => {
+  return h("table", { class: "kernel-table" }, h("colgroup", {}, ...["name", "count", "bar", "time"].map((name) => h("col", { class: `kernel-col-${name}` }))), h("thead", { class: "visually-hidden" }, h("tr", {}, ...["Kernel", "Runs", "Share", "Time"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, ...shown.map(({ name, count, ms, index }) => {
     const bar = h("i");
     bar.style.width = `${(100 * ms) / longest}%`;
     bar.style.setProperty("--swatch", `var(--run-${index % 8})`);

@@ -4,10 +4,17 @@ import { notice, sentence } from "../parts/notice.ts";
 import { Signal } from "../parts/signal.ts";
 import type { Settings } from "../settings.ts";
 import type { OwnData } from "./data.ts";
-import { Session } from "./session.ts";
+import { lockOf, Session } from "./session.ts";
 import { type Store, openStore } from "./storage.ts";
 
 export const COLORS = 8;
+
+/** A folder without a description is what a run left that never got a checkpoint, unless it is under way in another tab. */
+async function removeRemains(store: Store, id: string): Promise<void> {
+  const locks = await navigator.locks?.query();
+  if (locks?.held?.some(({ name }) => name === lockOf(id))) return;
+  await store.remove(id);
+}
 
 export class Registry {
   /** Runs came or went, another one is looked at, or one of them changed. */
@@ -36,6 +43,7 @@ export class Registry {
         try {
           const session = await Session.load(store, id);
           if (session) this.#add(session);
+          else await removeRemains(store, id);
         } catch (error) {
           notice("warning", `A run in the browser's storage cannot be read and is passed over: ${sentence(error)}`);
         }

@@ -4,7 +4,7 @@ import { type ClassifierRun, type LanguageModelRun, type Progress, type RunInfo,
 import { announce, notice, sentence } from "../parts/notice.ts";
 import { Signal } from "../parts/signal.ts";
 import { whole } from "../parts/format.ts";
-import { type Settings, classifierOptions, languageOptions } from "../settings.ts";
+import { type Settings, classifierOptions, languageOptions, presetNamed, presetsOf } from "../settings.ts";
 import { type OwnData, loadData, storeData } from "./data.ts";
 import { History } from "./history.ts";
 import { type Store, StorageFull } from "./storage.ts";
@@ -41,6 +41,11 @@ const RECOVERABLE: ReadonlySet<string> = new Set(["module", "device"]);
 const MAX_SAMPLES = 200;
 
 type Live = { kind: "language"; run: LanguageModelRun } | { kind: "digits"; run: ClassifierRun };
+
+/** The lock that a tab holds while it has a run open. */
+export function lockOf(id: string): string {
+  return `volta-run-${id}`;
+}
 
 const told = new Set<string>();
 
@@ -367,7 +372,7 @@ export class Session {
   async #lock(): Promise<boolean> {
     if (this.#release || !navigator.locks) return true;
     return new Promise((answer) => {
-      void navigator.locks.request(`volta-run-${this.id}`, { ifAvailable: true }, (lock) => {
+      void navigator.locks.request(lockOf(this.id), { ifAvailable: true }, (lock) => {
         answer(lock !== null);
         return lock ? new Promise<void>((release) => (this.#release = release)) : undefined;
       });
@@ -380,7 +385,12 @@ export class Session {
     if (!json) return undefined;
     const stored = JSON.parse(new TextDecoder().decode(json)) as Stored;
     if (stored.version !== 1) return undefined;
-    const session = new Session(id, stored.name, stored.settings, stored.color, store);
+    const { settings } = stored;
+    const [usual] = presetsOf(settings.kind);
+    if (!usual) throw new Error(`it is of an unknown kind, “${String(settings.kind)}”`);
+    // A setting that came later is as it usually is.
+    settings.values = { ...(presetNamed(settings.preset) ?? usual).values, ...settings.values };
+    const session = new Session(id, stored.name, settings, stored.color, store);
     session.status = "stored";
     session.created = stored.created;
     session.updated = stored.updated;

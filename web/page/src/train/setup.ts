@@ -51,6 +51,9 @@ export function setupPanel(app: App): HTMLElement {
     showProblems();
     if (start.disabled) return;
     const mine = ++asked;
+    // Whoever types a number is not asked about at every digit.
+    if (mine > 1) await new Promise((later) => setTimeout(later, 150));
+    if (mine !== asked) return;
     try {
       const settings = structuredClone(app.settings);
       const text = app.data.text?.text;
