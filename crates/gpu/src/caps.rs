@@ -62,6 +62,9 @@ impl Caps {
         workgroup_bytes: 16384,
     };
 
+    /// A browser's software adapter.
+    pub const SOFTWARE: Caps = Caps { serial_workgroups: true, ..Caps::MINIMAL };
+
     /// All that is made use of.
     pub const FULL: Caps = Caps {
         f16: true,

@@ -3,9 +3,7 @@
 use super::adapter;
 use super::device_errors::{ErrorHints, Faults};
 use super::fault_injection::Injected;
-#[cfg(not(target_arch = "wasm32"))]
-use crate::caps::AdapterKind;
-use crate::caps::Caps;
+use crate::caps::{AdapterKind, Caps};
 use crate::codegen::storage_type::StorageType;
 use crate::lower::submission::CostModel;
 use crate::memory::pool::{Arena, Pool};

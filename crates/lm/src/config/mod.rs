@@ -1,4 +1,4 @@
-//! The configuration of `volta train`: one table of keys ([`keys`]), four sources ([`sources`]), later ones
+//! The configuration of `volta train`: one table of keys (`keys`), four sources (`sources`), later ones
 //! winning: defaults, a file, variables, flags. Everything that is wrong is said at once, before anything
 //! starts, with the key, the value, where it came from and what is allowed.
 
