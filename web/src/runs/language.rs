@@ -53,7 +53,7 @@ fn given(options: &JsValue) -> Vec<(&'static str, String)> {
     KEYS.iter().filter_map(|&(name, key)| Some((key, value(name)?))).collect()
 }
 
-fn pairs(values: &[(&'static str, String)]) -> Vec<(&'static str, &str)> {
+fn pairs<'v>(values: &'v [(&'static str, String)]) -> Vec<(&'static str, &'v str)> {
     values.iter().map(|(key, value)| (*key, value.as_str())).collect()
 }
 
@@ -201,7 +201,8 @@ impl Language {
         };
         let or_nothing = |x: Option<f64>| x.map_or(JsValue::UNDEFINED, JsValue::from);
         let config = self.run.config();
-        let tokens = (self.run.steps() - before) as usize * config.batch * config.accumulation * config.context;
+        let tokens =
+            (self.run.steps() - before) as usize * config.batch * config.accumulation * config.context;
         Ok(object([
             ("step", (metrics.step as f64).into()),
             ("steps", (metrics.steps as f64).into()),

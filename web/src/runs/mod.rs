@@ -13,8 +13,8 @@ use crate::error::{Thrown, argument, js};
 use crate::handles::{RUNS, WRITERS};
 use crate::object::{list, object};
 use classifier::Classifier;
-use language::{Language, Opened};
 use js_sys::{Float32Array, Promise, Uint8Array};
+use language::{Language, Opened};
 use volta::tab::promise;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -83,7 +83,8 @@ pub fn estimate_language_model(options: &JsValue) -> Thrown<JsValue> {
 #[wasm_bindgen]
 pub fn language_model_open(names: Vec<String>, files: js_sys::Array) -> Promise {
     promise(async move {
-        let files = names.into_iter().zip(files.iter().map(|bytes| Uint8Array::new(&bytes).to_vec())).collect();
+        let files =
+            names.into_iter().zip(files.iter().map(|bytes| Uint8Array::new(&bytes).to_vec())).collect();
         let (model, info) = Opened::new(files).map_err(js)?;
         let handle = RUNS.with_borrow_mut(|all| all.insert(AnyRun::Opened(model)));
         // Setting a property of a new object does not fail.
