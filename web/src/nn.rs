@@ -2,7 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::error::{Thrown, argument, js};
-use crate::handles::{LAYERS, hold, hold_result, operands, tensors};
+use crate::handles::{LAYERS, hold, hold_result, operands};
 use crate::object::{list, object};
 use volta::nn::{Item, Visitor};
 use volta::{

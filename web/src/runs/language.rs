@@ -53,7 +53,7 @@ fn given(options: &JsValue) -> Vec<(&'static str, String)> {
     KEYS.iter().filter_map(|&(name, key)| Some((key, value(name)?))).collect()
 }
 
-fn pairs(values: &[(&'static str, String)]) -> Vec<(&'static str, &str)> {
+fn pairs<'v>(values: &'v [(&'static str, String)]) -> Vec<(&'static str, &'v str)> {
     values.iter().map(|(key, value)| (*key, value.as_str())).collect()
 }
 
