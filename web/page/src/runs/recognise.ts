@@ -75,7 +75,6 @@ function noteIn(state: string | undefined, name: string): string | undefined {
     const { values } = JSON.parse(state) as { values?: Record<string, unknown> };
     const value = values?.[name];
     if (typeof value === "string") return value;
-    if (typeof value === "object" && value !== null) return Object.values(value).find((inner): inner is string => typeof inner === "string");
   } catch {
     // A damaged state: the package says so when it is opened.
   }
