@@ -22,7 +22,7 @@ use arguments::Arguments;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A test, as `#[test]` registers it.
 pub struct Test {
@@ -108,17 +108,18 @@ pub fn run() -> ExitCode {
                 loop {
                     let next = queue.lock().expect("no panic while the queue is held").next();
                     let Some((path, test)) = next else { return };
+                    let begun = Instant::now();
                     let outcome = one(&path, test, arguments);
-                    sender.send((path, outcome)).expect("the main thread listens");
+                    sender.send((path, outcome, begun.elapsed())).expect("the main thread listens");
                 }
             });
         }
         drop(sender);
-        for (path, outcome) in outcomes {
+        for (path, outcome, took) in outcomes {
             match outcome {
                 Outcome::Passed => {
                     passed += 1;
-                    println!("test {path} ... ok");
+                    println!("test {path} ... ok{}", seconds(took));
                 }
                 Outcome::Ignored(reason) => {
                     ignored += 1;
@@ -160,6 +161,11 @@ fn one(path: &str, test: &Test, arguments: &Arguments) -> Outcome {
         // What a thread leaves behind may panic as it ends.
         Err(_) => Outcome::Failed("it panicked as its thread ended".into()),
     }
+}
+
+/// How long a test took, where that is worth a look: those who make the tests faster begin there.
+fn seconds(took: Duration) -> String {
+    if took.as_secs() < 1 { String::new() } else { format!(" ({} s)", took.as_secs()) }
 }
 
 fn report(failures: &[(String, String)]) {
