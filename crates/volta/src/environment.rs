@@ -30,3 +30,13 @@ pub use volta_ir::environment::check;
 pub fn device() -> Result<Option<Device>> {
     Ok(volta_ir::environment::get()?.device.map(Device::from))
 }
+
+/// The part of an adapter's name that `VOLTA_ADAPTER` asks for, in lower case.
+///
+/// # Errors
+///
+/// Those of [`check`].
+#[track_caller]
+pub fn adapter() -> Result<Option<&'static str>> {
+    Ok(volta_ir::environment::get()?.adapter.as_deref())
+}

@@ -11,7 +11,7 @@ use crate::threads;
 use std::ops::Range;
 
 /// Largest C, in elements, that is worth computing in several copies.
-pub(super) const LARGEST: usize = 1 << 14;
+pub(super) const MAX_COPIED_ELEMENTS: usize = 1 << 14;
 
 /// Computes the job this way, if it suits; says whether it did.
 ///
@@ -25,7 +25,7 @@ pub(super) unsafe fn run<T: Accumulator, A: Source<T>, B: Source<T>>(
     let size = job.m * job.n;
     let blocks = job.k.div_ceil(kc);
     // Enough work per block to be worth a task, and enough blocks to go round.
-    if size > LARGEST || blocks < 4 || size.saturating_mul(job.k) < 1 << 20 {
+    if size > MAX_COPIED_ELEMENTS || blocks < 4 || size.saturating_mul(job.k) < 1 << 20 {
         return false;
     }
     // Threads take this many blocks between them before the results are added up.

@@ -16,8 +16,8 @@ use volta_ir::plan::kernel::{MapKernel, Slot, Step, Value};
 const COLUMNS: usize = 1024;
 const ROWS: usize = 32;
 /// Tiles side by side, and one under the other, at most: whoever asks for the largest reads a list for each.
-const MOST_ACROSS: usize = 64;
-const MOST_DOWN: usize = 32;
+const MAX_ACROSS: usize = 64;
+const MAX_DOWN: usize = 32;
 /// Rows of a tile at most, for the sake of workgroup memory, and tiles that keep most of a large GPU busy.
 const MAX_TILE_ROWS: usize = 512;
 const BUSY_TILES: usize = 96;
@@ -49,7 +49,7 @@ impl AbsMaxProducer {
             && rows * columns >= MIN_ELEMENTS
             && rows >= ROWS
             && columns >= COLUMNS
-            && columns.div_ceil(COLUMNS) <= MOST_ACROSS;
+            && columns.div_ceil(COLUMNS) <= MAX_ACROSS;
         if folds || !fits {
             return None;
         }
@@ -73,7 +73,7 @@ impl AbsMaxProducer {
     /// Rows and columns of a tile.
     fn tile(&self) -> [usize; 2] {
         let [rows, _] = self.shape();
-        [rows.div_ceil(MOST_DOWN).next_multiple_of(ROWS_PER_INVOCATION).max(ROWS), COLUMNS]
+        [rows.div_ceil(MAX_DOWN).next_multiple_of(ROWS_PER_INVOCATION).max(ROWS), COLUMNS]
     }
 
     /// Tiles one under the other, and side by side.

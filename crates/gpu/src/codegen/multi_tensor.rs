@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use volta_ir::plan::kernel::{Access, MapKernel, Slot, Step, Value};
 
 /// Programs of one dispatch at most.
-const MOST_TOGETHER: usize = 256;
+const MAX_TOGETHER: usize = 256;
 
 /// `kernels` in classes whose text is the same but for what is picked: `key` says what else of a kernel is in the text.
 /// Every class sees at most `most_slots` slots.
@@ -37,7 +37,7 @@ pub(super) fn classes<K: PartialEq>(
         // The last class of its key has room, if any has.
         let last = classes.iter_mut().rev().find(|class| class.key == key);
         match last {
-            Some(class) if class.kernels.len() < MOST_TOGETHER && class.with(kernel) <= most_slots => {
+            Some(class) if class.kernels.len() < MAX_TOGETHER && class.with(kernel) <= most_slots => {
                 class.slots.extend(kernel.slots());
                 class.kernels.push(kernel);
             }

@@ -15,7 +15,7 @@ const PLACES: [usize; 2] = [8, 4];
 const MIN_ELEMENTS: usize = 1 << 20;
 const TURNS: usize = 4;
 /// The most values that are computed by an invocation.
-const MOST_VALUES: usize = 256;
+const MAX_VALUES: usize = 256;
 
 /// For every value, whether it differs along a loop.
 pub(super) fn varies(kernel: &MapKernel, along: usize) -> Vec<bool> {
@@ -51,7 +51,7 @@ pub(super) fn lower(kernel: &MapKernel) -> Option<MapDispatch> {
     let gains = kernel.extents.len() > 1
         && kernel.iterations() >= MIN_ELEMENTS
         && units(kernel) >= TURNS * chunk
-        && values <= MOST_VALUES
+        && values <= MAX_VALUES
         && (0..varies.len()).any(of_rows);
     gains.then(|| write(kernel, &varies, places))
 }

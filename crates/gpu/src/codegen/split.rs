@@ -12,7 +12,7 @@ use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::{LoopLevel, Step};
 
 /// The most parts of a row that an invocation folds without a loop.
-const MOST_TURNS: usize = 32;
+const MAX_TURNS: usize = 32;
 
 impl Reduce<'_> {
     /// The dispatch in which several workgroups share a row: each leaves its part in scratch memory.
@@ -89,7 +89,7 @@ impl Reduce<'_> {
                         format!("sum{v} = {sum};")
                     };
                     let (parts, turns) = (team.parts as usize, splits.div_ceil(team.parts as usize));
-                    if turns <= MOST_TURNS {
+                    if turns <= MAX_TURNS {
                         // All loads before the first sum, so that they wait together.
                         for k in 0..turns {
                             let e = format!("min(part + {}u, {}u)", k * parts, splits - 1);

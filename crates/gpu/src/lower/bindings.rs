@@ -63,14 +63,14 @@ pub(super) struct PendingDispatch {
 
 impl Builder<'_> {
     /// The memory behind the names of a kernel's bindings.
-    pub(super) fn see(
+    pub(super) fn bound_memory(
         &self,
         kernel: &Kernel,
         bindings: &[Binding],
         scratch: &[(usize, usize)],
         windows: &VisibleChunks,
     ) -> Vec<BindingUse> {
-        let see = |b: &Binding| {
+        let bound = |b: &Binding| {
             let mut sources = self.sources(kernel, b.memory, scratch);
             let named = slot_of(kernel, b.memory);
             let window = windows.iter().find(|(slot, _)| named == Some(*slot));
@@ -82,7 +82,7 @@ impl Builder<'_> {
             let Binding { name, dtype, lane, width, reads, writes, .. } = *b;
             BindingUse { name: name.into(), dtype, lane, width, reads, writes, pieces, sources }
         };
-        bindings.iter().map(see).collect()
+        bindings.iter().map(bound).collect()
     }
 
     /// What a shader declares: names of one piece of memory share its bindings.

@@ -15,7 +15,7 @@ const BUILTINS: [(&str, &str); 5] = [
 ];
 
 /// Workgroups of a dispatch that is done in as many turns of one workgroup, at most.
-const MOST_TURNS: u64 = 4;
+const MAX_TURNS: u64 = 4;
 
 /// An array of workgroup memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +76,7 @@ impl<'a> Parts<'a> {
     /// Whether one workgroup can do it all: several turns of those that share nothing among their threads.
     pub fn is_for_one(&self) -> bool {
         self.groups == 1
-            || (self.groups <= MOST_TURNS
+            || (self.groups <= MAX_TURNS
                 && self.arrays.is_empty()
                 && [self.main, &self.functions].iter().all(|text| !text.contains("arrier(")))
     }

@@ -90,7 +90,7 @@ impl Geometry {
 }
 
 /// Channels under which a tap of its own for each step would leave most of the step empty.
-const FEW_CHANNELS: usize = 8;
+const MIN_CHANNELS_PER_TAP: usize = 8;
 
 pub(super) fn lower(
     kernel: &NativeKernel,
@@ -156,7 +156,7 @@ fn forward(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Lowere
     let offset = |k: usize| kernel.operands[k].offset as i64;
     let (m, taps, pixels) = (g.outputs, g.taps(), g.out_pixels());
     let depth = g.inputs * taps;
-    let by_tap = taps == 1 || g.inputs >= FEW_CHANNELS;
+    let by_tap = taps == 1 || g.inputs >= MIN_CHANNELS_PER_TAP;
     let items = Digits::line(g.groups, (g.inputs * g.in_pixels()) as i64);
     let a = if by_tap && taps > 1 {
         pack::weights(kernel, ConvKind::Forward, g, caps, before)

@@ -46,7 +46,7 @@ pub(super) struct Loader {
     pub declarations: String,
     /// Declares the units as they are stored, `NAME_value0` and on (and `NAME_next0`, the second four of an eight): what
     /// waits for memory stands here.
-    pub settle: String,
+    pub unpack: String,
 }
 
 impl Loader {
@@ -152,7 +152,7 @@ fn strided_loader(strided: &Strided, part: LoadTile) -> Loader {
     let ty = part.register(unit);
     let each = |f: &dyn Fn(usize) -> String| (0..spread.count()).map(f).collect::<String>();
     let declarations = each(&|j| format!("var {name}{j}: {ty};\n"));
-    let settle = each(&|j| match unit {
+    let unpack = each(&|j| match unit {
         Unit::EightK | Unit::EightLane => format!(
             "let {name}_value{j} = halves_of_words({name}{j}.xy);
 let {name}_next{j} = halves_of_words({name}{j}.zw);
@@ -166,7 +166,7 @@ let {name}_next{j} = halves_of_words({name}{j}.zw);
         halves.map(|units| at.clone() + &units.iter().map(read).collect::<String>())
     });
     let (fetch, guarded) = (at.clone() + &fetch, at + &guarded);
-    Loader { part, spread, width, setup, fetch, guarded, in_two, declarations, settle }
+    Loader { part, spread, width, setup, fetch, guarded, in_two, declarations, unpack }
 }
 
 /// Halves that are to be gathered for cooperative matrices come eight at a time, which takes half of the loads, if they

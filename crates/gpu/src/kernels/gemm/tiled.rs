@@ -218,7 +218,7 @@ fn swizzled(tile: &Tile, loader: &Loader) -> bool {
 fn deposit(loader: &Loader, memory: &Shared, row: usize) -> String {
     let name = loader.part.name;
     let (lanes, ks) = loader.spread.places();
-    let mut text = loader.settle.clone();
+    let mut text = loader.unpack.clone();
     for j in 0..loader.spread.count() {
         let at = |k: usize| {
             let added = (ks.added[j] + k) * row + lanes.added[j] / 4;

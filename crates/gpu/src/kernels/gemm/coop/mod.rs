@@ -33,7 +33,7 @@ const BLOCK: usize = 16;
 const PADDING: usize = 8;
 
 /// Results of an item under which even the smallest tile would be mostly empty.
-const SMALLEST: usize = 64 * 64;
+const MIN_RESULTS_PER_ITEM: usize = 64 * 64;
 
 /// Terms of split operands that are summed in cooperative matrices alone. These round towards zero, which
 /// adds up over thousands of terms: so such runs are added to the sums as plain numbers are, to nearest.
@@ -181,10 +181,10 @@ const TILES: [(CoopTile, f64); 13] = [
 ];
 
 /// Instructions of an epilogue that are much to do for every result.
-const MUCH: usize = 12;
+const LONG_EPILOGUE_INSTRUCTIONS: usize = 12;
 
 /// The speed of a product whose results few threads finish, with much to do for each.
-const FEW_FINISH: f64 = 0.85;
+const LONG_EPILOGUE_SPEED: f64 = 0.85;
 
 /// How much faster than plain arithmetic: so much dearer are memory and dispatches.
 const PACE: f64 = 5.0;
@@ -197,7 +197,7 @@ pub(super) fn is_supported(caps: &Caps) -> bool {
 /// The tiles that the adapter has room for, and their speed; none if it or the operands do not allow it.
 pub(super) fn tiles(product: &Product, caps: &Caps) -> Vec<(CoopTile, f64)> {
     let halves = product.a.dtype == DType::F16 && product.b.dtype == DType::F16;
-    let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < SMALLEST;
+    let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < MIN_RESULTS_PER_ITEM;
     if !halves || !is_supported(caps) || tiny {
         return Vec::new();
     }
@@ -212,9 +212,10 @@ pub(super) fn choose(
     epilogue: Option<&MapKernel>,
 ) -> Option<(CoopTile, usize)> {
     let tiles = tiles(product, caps);
-    let much = epilogue.is_some_and(|epilogue| epilogue.code.len() >= MUCH);
-    let pace =
-        |tile: &CoopTile| if much && tile.threads() < REGISTER_BOUND_THREADS { FEW_FINISH } else { 1.0 };
+    let much = epilogue.is_some_and(|epilogue| epilogue.code.len() >= LONG_EPILOGUE_INSTRUCTIONS);
+    let pace = |tile: &CoopTile| {
+        if much && tile.threads() < REGISTER_BOUND_THREADS { LONG_EPILOGUE_SPEED } else { 1.0 }
+    };
     let forms: Vec<Form> = tiles.iter().map(|(tile, speed)| tile.form(speed * pace(tile))).collect();
     let (_, (number, parts)) = best(&[product], &forms, PACE)?;
     Some((tiles[number].0.for_steps(product.steps.depth() / parts), parts))

@@ -60,7 +60,7 @@ let {name}_part = {name}_{along} % 4u;
     pub fn deposit(&self) -> String {
         let (name, spread) = (self.name(), &self.loader.spread);
         let (lanes, ks) = spread.places();
-        let mut text = self.loader.settle.clone();
+        let mut text = self.loader.unpack.clone();
         for j in 0..spread.count() {
             let at = self.at(lanes.added[j], ks.added[j]);
             if self.later {

@@ -18,7 +18,7 @@ const PARTS: usize = 16;
 const PART: usize = 512;
 
 /// Parts whose largest are on their way together.
-const TOGETHER: usize = 8;
+const PARTS_IN_FLIGHT: usize = 8;
 
 /// Workgroups under which twice as many parts are worth it.
 const BUSY_WORKGROUPS: usize = 128;
@@ -277,15 +277,16 @@ workgroupBarrier();
         };
         let (all, row) = (self.items * self.row(), self.row());
         let (quad, ty) = if self.unit == Unit::QuadLane { ("4", "vec4<i32>") } else { ("", "i32") };
-        let mut text = format!("var most: {ty};\nfor (var p = 0u; p < {parts}u; p += {TOGETHER}u) {{\n");
-        for j in 0..TOGETHER {
+        let mut text =
+            format!("var most: {ty};\nfor (var p = 0u; p < {parts}u; p += {PARTS_IN_FLIGHT}u) {{\n");
+        for j in 0..PARTS_IN_FLIGHT {
             let part = format!("min(p + {j}u, {}u)", parts - 1);
             let _ = writeln!(
                 text,
                 "    let part{j} = load{quad}_{name}({first}u + {part} * {all}u + item * {row}u + lane);"
             );
         }
-        for j in 0..TOGETHER {
+        for j in 0..PARTS_IN_FLIGHT {
             let _ = writeln!(text, "    most = max(most, part{j});");
         }
         text + "}\n"
