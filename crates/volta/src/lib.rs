@@ -4,7 +4,7 @@
 //! is pending into a *plan*: few, fused kernels and one memory layout. A plan is cached under the structure of
 //! the graph, so the second step only replays it.
 //!
-//! The layers, each using only those above it (a test in `layers.rs` holds that):
+//! The layers, each using only those above it (crates/testing/tests/repository/layers.rs holds that):
 //!
 //! | layer | holds |
 //! |---|---|
@@ -36,8 +36,6 @@ mod functional;
 pub mod gpu;
 mod graph;
 pub mod io;
-#[cfg(test)]
-mod layers;
 pub mod models;
 pub mod nn;
 pub mod optim;

@@ -1,8 +1,9 @@
 //! The layers inside of each crate, and a test that imports run down only. Between crates the compiler holds it.
 
+use super::sources;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Modules side by side, and whether they may know each other.
 type Layer = (bool, &'static [&'static str]);
@@ -77,22 +78,7 @@ const CRATES: [(&str, &[Layer]); 5] = [
 ];
 
 /// Files that stand outside: a crate's root, and those of tests.
-const OUTSIDE: [&str; 3] = ["lib", "layers", "snapshots"];
-
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of sources") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            found.push(path);
-        }
-    }
-}
+const OUTSIDE: [&str; 2] = ["lib", "snapshots"];
 
 /// The modules that a file is in, from its crate's root, the file's own last.
 fn modules(root: &Path, file: &Path) -> Vec<String> {
@@ -171,10 +157,8 @@ fn imports_run_down_only() {
             .enumerate()
             .flat_map(|(k, (_, modules))| modules.iter().map(move |m| (*m, k)))
             .collect();
-        let root = source(name);
-        let mut all = Vec::new();
-        files(&root, &mut all);
-        for file in all {
+        let root = sources::root().join("crates").join(name).join("src");
+        for file in sources::files(&root, "rs") {
             let modules = modules(&root, &file);
             let from = modules[0].as_str();
             if OUTSIDE.contains(&from) || is_test(&modules) {
