@@ -29,7 +29,12 @@ impl Builder<'_> {
     }
 
     /// A program that sees too many pieces of memory: in parts or, where that is not enough, in stages.
-    pub(super) fn add_crowded(&mut self, k: usize, kernel: &Kernel, map: &MapKernel) -> Result<()> {
+    pub(super) fn add_beyond_binding_limit(
+        &mut self,
+        k: usize,
+        kernel: &Kernel,
+        map: &MapKernel,
+    ) -> Result<()> {
         let LoweringTarget { caps, rules, .. } = self.target;
         match self.parts(map) {
             Ok(parts) => parts.into_iter().try_for_each(|part| {

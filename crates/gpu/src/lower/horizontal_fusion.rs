@@ -36,8 +36,8 @@ impl Builder<'_> {
     /// The kernels of a wave: those that can, together.
     pub(super) fn add_wave(&mut self, wave: Range<usize>) -> Result<()> {
         let plan = self.plan;
-        if let Some(crowd) = self.lower_concurrent_gemms(&plan.kernels[wave.clone()]) {
-            for (k, lowered) in wave.zip(crowd) {
+        if let Some(batch) = self.lower_concurrent_gemms(&plan.kernels[wave.clone()]) {
+            for (k, lowered) in wave.zip(batch) {
                 let kernel = &plan.kernels[k];
                 let added = self.add_lowered(k, kernel, lowered, &VisibleChunks::new());
                 added.map_err(|error| error.with_context(&describe(kernel)))?;

@@ -179,9 +179,10 @@ impl Builder<'_> {
         let named = |error: Error| error.with_context(&describe(kernel));
         self.check_count(kernel).map_err(named)?;
         match &kernel.body {
-            KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => {
-                maps.iter().try_for_each(|map| self.add_crowded(k, kernel, &map.simplified())).map_err(named)
-            }
+            KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => maps
+                .iter()
+                .try_for_each(|map| self.add_beyond_binding_limit(k, kernel, &map.simplified()))
+                .map_err(named),
             work => match (self.lowered(kernel, None), work) {
                 (None, KernelBody::Native(s)) => self.add_large(k, kernel, s).map_err(named),
                 (lowered, _) => {

@@ -1,4 +1,4 @@
-//! Reads that are foreseen. A small result that the host has read after one run of a plan is copied for it at the end of the
+//! Results that are copied before they are asked for. A small result that the host has read after one run of a plan is copied for it at the end of the
 //! next run, in the same submission: whoever looks at a loss in every step does not submit anything for that.
 
 use super::assertions::{self, Epoch};
@@ -82,7 +82,7 @@ impl ReadbackTracker {
     }
 }
 
-/// Runs in a row without a read, after which none is foreseen: some read now and then.
+/// Runs in a row without a read, after which none is copied ahead: some read now and then.
 pub const MAX_UNREAD_RUNS: u32 = 16;
 
 /// A copy of a result at the end of a run.
@@ -118,11 +118,11 @@ impl PrefetchedReadbacks {
         self.unread = if read.is_empty() { self.unread.saturating_add(1) } else { 0 };
         let is_free = |copy: &Copy| Arc::strong_count(&copy.to) == 1;
         let stay = self.all.is_empty() || (self.unread < MAX_UNREAD_RUNS && self.all.iter().all(is_free));
-        let foreseen = |output: &usize| self.all.iter().any(|copy| copy.output == *output);
+        let is_copied = |output: &usize| self.all.iter().any(|copy| copy.output == *output);
         let assertions = gpu.assertions.memory();
         let asserts_alike = self.all.is_empty() || self.assertions.is_some() == assertions.is_some();
         self.assertions = assertions.map(|piece| piece.buffer.clone());
-        if stay && asserts_alike && read.iter().all(foreseen) {
+        if stay && asserts_alike && read.iter().all(is_copied) {
             return same_words;
         }
         let mut wanted: SmallVec<[usize; 4]> = read.into();

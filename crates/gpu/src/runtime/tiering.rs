@@ -125,19 +125,19 @@ mod tests {
         let result = x.cumsum(0).exp().cumsum(0);
         realize_all(&[&result].map(Tensor::clone));
         let plan = with_last_plan(Plan::clone);
-        let lasting = TieredProgram {
+        let tiered = TieredProgram {
             many: Some(3),
             ..TieredProgram::new(context, &plan, false).expect("it is compiled")
         };
-        let before = lasting.program().dispatches();
+        let before = tiered.program().dispatches();
         for run in 0..8 {
             let compiled = counters().shaders_compiled;
             let Outcome { outputs, .. } =
-                lasting.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
+                tiered.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
             let bytes = now(transfer::read(outputs[0].clone(), DType::F32, 20)).expect("it is read");
             let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
             assert_eq!(values, result.to_vec::<f32>(), "run {run}");
-            assert_eq!(lasting.program().dispatches() < before, run >= 3, "run {run}");
+            assert_eq!(tiered.program().dispatches() < before, run >= 3, "run {run}");
             // Other tests compile shaders meanwhile.
             assert!(run != 3 || counters().shaders_compiled > compiled, "what was compiled is counted");
         }
