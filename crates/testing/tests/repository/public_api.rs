@@ -107,6 +107,13 @@ fn public_names() -> String {
     for file in ["device.rs", "dtype.rs", "error.rs", "shape.rs", "plan/report.rs"] {
         items(&sources::read(&ir.join(file)), &names, false, &mut found);
     }
+    // What the tables of ops make.
+    for table in ["op/unary.rs", "op/binary.rs"] {
+        let table = sources::read(&ir.join(table));
+        let rows = table.lines().map(str::trim).filter(|line| line.ends_with(';') && !line.starts_with("//"));
+        let words = rows.flat_map(|row| row.split([' ', ',']).filter(|word| word.starts_with("try_")));
+        found.extend(words.map(|method| format!("Tensor: op {method}")));
+    }
     let mut text =
         String::from("# The public names of the library: VOLTA_SNAPSHOTS=write records them anew.\n");
     found.iter().for_each(|item| text += &format!("{item}\n"));
