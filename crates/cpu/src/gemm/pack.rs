@@ -8,7 +8,7 @@ use super::kernel::{Kernel, Run};
 use std::ops::Range;
 
 /// Where panels are read from.
-pub(crate) trait Source<T: Accumulator>: Sync {
+pub(crate) trait PanelSource<T: Accumulator>: Sync {
     /// Writes the panels of the given lanes to `dst`, each `panel_stride` after the one before.
     ///
     /// # Safety
@@ -47,7 +47,7 @@ unsafe impl<E: Sync> Sync for Strided<E> {}
 // SAFETY: as above.
 unsafe impl<E: Sync> Send for Strided<E> {}
 
-impl<E: Element> Source<E::Acc> for Strided<E> {
+impl<E: Element> PanelSource<E::Acc> for Strided<E> {
     unsafe fn pack(
         &self,
         kernel: &Kernel<E::Acc>,

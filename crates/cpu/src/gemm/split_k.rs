@@ -4,7 +4,7 @@
 use super::blocked::Job;
 use super::buffer::with_scratch;
 use super::element::Accumulator;
-use super::pack::Source;
+use super::pack::PanelSource;
 use super::panels::Upcoming;
 use super::share::{Shared, part};
 use crate::threads;
@@ -17,7 +17,7 @@ pub(super) const MAX_COPIED_ELEMENTS: usize = 1 << 14;
 ///
 /// # Safety
 /// As for [`Job::run`].
-pub(super) unsafe fn run<T: Accumulator, A: Source<T>, B: Source<T>>(
+pub(super) unsafe fn run<T: Accumulator, A: PanelSource<T>, B: PanelSource<T>>(
     job: &Job<T, A, B>,
     kc: usize,
     done: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
@@ -86,7 +86,7 @@ struct From<'s, S> {
     start: usize,
 }
 
-impl<T: Accumulator, S: Source<T>> Source<T> for From<'_, S> {
+impl<T: Accumulator, S: PanelSource<T>> PanelSource<T> for From<'_, S> {
     unsafe fn pack(
         &self,
         kernel: &super::kernel::Kernel<T>,

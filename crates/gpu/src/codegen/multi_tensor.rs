@@ -2,7 +2,7 @@
 //! the workgroup's program, and the code that computes stands there once, however many programs there are.
 
 use super::Uniform;
-use super::code::{Arguments, Name, Place, Writer};
+use super::code::{Arguments, LoopPosition, Name, Writer};
 use crate::dispatch::ComputeType;
 use std::collections::BTreeSet;
 use volta_ir::plan::kernel::{Access, MapKernel, Slot, Step, Value};
@@ -121,14 +121,14 @@ impl Writer<'_> {
     /// Loads what the programs differ in, among `values`, at the place where the writer is.
     pub fn pick_here(&mut self, values: &[Value]) {
         let (indices, names) = (self.indices.clone(), self.names.clone());
-        let mut here = [Place { indices, names, mark: self.mark.clone() }];
+        let mut here = [LoopPosition { indices, names, mark: self.mark.clone() }];
         self.pick(values, &mut here);
         let [here] = here;
         self.names = here.names;
     }
 
     /// The same at several places: all loads of a program stand together, so that none waits for another.
-    pub fn pick(&mut self, values: &[Value], places: &mut [Place]) {
+    pub fn pick(&mut self, values: &[Value], places: &mut [LoopPosition]) {
         let values: Vec<Value> = values.iter().copied().filter(|&v| self.differs(v)).collect();
         if values.is_empty() {
             return;

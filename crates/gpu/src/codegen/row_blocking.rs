@@ -1,7 +1,7 @@
 //! Programs without reductions over long rows: an invocation computes several places of one row, whose loads wait
 //! together, and what is the same all along the row only once.
 
-use super::code::{Arguments, Place, Writer, innermost, split_index};
+use super::code::{Arguments, LoopPosition, Writer, innermost, split_index};
 use super::elementwise::{is_wide, uniforms};
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch};
@@ -89,7 +89,7 @@ fn write(kernel: &MapKernel, varies: &[bool], places: usize) -> MapDispatch {
         ));
         let mut indices = w.indices.clone();
         indices.push(format!("y_{c}"));
-        all.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
+        all.push(LoopPosition { indices, names: w.names.clone(), mark: format!("_{c}") });
     }
     for v in (0..varies.len()).filter(|&v| varies[v]) {
         all.iter_mut().for_each(|place| place.visit(&mut w, |w| w.compute(v)));

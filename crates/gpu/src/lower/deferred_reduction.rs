@@ -71,7 +71,7 @@ impl Builder<'_> {
 mod tests {
     use crate::caps::Caps;
     use crate::lower::selections::Selections;
-    use crate::lower::{CompileMode, DispatchSpec, Source, lower_plan};
+    use crate::lower::{BindingSource, CompileMode, DispatchSpec, lower_plan};
     use crate::snapshots::{rules, target, validate};
     use volta::with_last_plan;
     use volta::{Device, default_device, with_device};
@@ -164,8 +164,8 @@ mod tests {
         let lowered = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
         let product = plan.kernels.iter().position(|k| k.kind() == "matmul").expect("it runs");
         let passes: Vec<&DispatchSpec> = lowered.specs.iter().filter(|d| d.kernels == [product]).collect();
-        let scratch_slots = |source: &Source| match source {
-            Source::Arena { block, start, .. } if block % rules.region_period() == rules.regions => {
+        let scratch_slots = |source: &BindingSource| match source {
+            BindingSource::Arena { block, start, .. } if block % rules.region_period() == rules.regions => {
                 Some((*block, *start))
             }
             _ => None,

@@ -26,7 +26,7 @@ use crate::dispatch::Dispatch;
 use crate::kernels::select;
 use crate::lower::selections::Selections;
 use absmax_fusion::AbsMaxMatrix;
-pub(super) use bindings::Source;
+pub(super) use bindings::BindingSource;
 use bindings::{BindingUse, PendingDispatch, seen_by};
 use deferred_reduction::DeferredReductions;
 use prologue_epilogue::write_programs;
@@ -79,7 +79,7 @@ pub(super) enum CompileMode {
 
 /// What is known of a dispatch before its shader is compiled.
 pub(super) struct DispatchSpec {
-    pub sources: Vec<Source>,
+    pub sources: Vec<BindingSource>,
     pub groups: [u32; 2],
     /// Bytes of uniform memory from an offset.
     pub uniforms: Option<(u64, u64)>,
@@ -440,7 +440,7 @@ impl Builder<'_> {
         body: &str,
         uniforms: &[Uniform],
         seen: &[BindingUse],
-    ) -> (String, Vec<bool>, Vec<Source>) {
+    ) -> (String, Vec<bool>, Vec<BindingSource>) {
         let (declared, accessors, sources) = self.declare(seen);
         let frame = Frame {
             declared: &declared,
@@ -455,7 +455,7 @@ impl Builder<'_> {
         let (text, mut sources) = (frame.source(body), sources);
         if asserts(body) {
             writable.push(true);
-            sources.push(Source::FailedAssertion);
+            sources.push(BindingSource::FailedAssertion);
         }
         (text, writable, sources)
     }
@@ -464,7 +464,7 @@ impl Builder<'_> {
         &mut self,
         kernels: Vec<usize>,
         shader: Shader,
-        sources: Vec<Source>,
+        sources: Vec<BindingSource>,
         groups: [u32; 2],
         uniforms: &[Uniform],
     ) {
@@ -502,7 +502,7 @@ impl Builder<'_> {
                     what: "guards".into(),
                     kernel: "guards".into(),
                 };
-                self.push(Vec::new(), shader, vec![source, Source::Guard], groups, &uniforms);
+                self.push(Vec::new(), shader, vec![source, BindingSource::Guard], groups, &uniforms);
             }
         }
     }

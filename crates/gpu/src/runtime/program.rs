@@ -13,7 +13,7 @@ use crate::codegen::Uniform;
 use crate::device::idle_queue::IdleWork;
 use crate::lower::selections::Selections;
 use crate::lower::{
-    CompileMode, DispatchSpec, LoweredPlan, LoweringTarget, Source, describe_plan, lower_plan,
+    BindingSource, CompileMode, DispatchSpec, LoweredPlan, LoweringTarget, describe_plan, lower_plan,
 };
 use crate::memory::pool::{GpuBuffer, PooledBuffer};
 use crate::memory::readback_prefetch::ReadbackTracker;
@@ -435,12 +435,12 @@ impl GpuProgram {
         outputs: &[Storage],
         blocks: &[Option<PooledBuffer>],
     ) -> wgpu::BindGroup {
-        let piece = |source: &Source| match *source {
-            Source::Input(k, p) => &GpuBuffer::of(&*inputs[k]).pieces[p],
-            Source::Output(k, p) => &GpuBuffer::of(&*outputs[k]).pieces[p],
-            Source::Arena { block, .. } => blocks[block].as_ref().expect("reserved"),
-            Source::Guard => &self.guard.as_ref().expect("made for checks").memory,
-            Source::FailedAssertion => self.context.assertions.memory().expect("expected"),
+        let piece = |source: &BindingSource| match *source {
+            BindingSource::Input(k, p) => &GpuBuffer::of(&*inputs[k]).pieces[p],
+            BindingSource::Output(k, p) => &GpuBuffer::of(&*outputs[k]).pieces[p],
+            BindingSource::Arena { block, .. } => blocks[block].as_ref().expect("reserved"),
+            BindingSource::Guard => &self.guard.as_ref().expect("made for checks").memory,
+            BindingSource::FailedAssertion => self.context.assertions.memory().expect("expected"),
         };
         let ids: SmallVec<[u64; 12]> = ready.spec.sources.iter().map(|s| piece(s).id).collect();
         let mut remembered = ready.remembered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -450,7 +450,9 @@ impl GpuProgram {
         let mut entries: Vec<wgpu::BindGroupEntry> = Vec::with_capacity(ids.len() + 1);
         for (k, source) in ready.spec.sources.iter().enumerate() {
             let (offset, size) = match *source {
-                Source::Arena { start, bytes, .. } => (start as u64, wgpu::BufferSize::new(bytes as u64)),
+                BindingSource::Arena { start, bytes, .. } => {
+                    (start as u64, wgpu::BufferSize::new(bytes as u64))
+                }
                 _ => (0, None),
             };
             let binding = wgpu::BufferBinding { buffer: &piece(source).buffer, offset, size };

@@ -3,7 +3,7 @@
 use super::derivatives::Gradients;
 use super::{BackwardOptions, enable_grad, is_grad_enabled, try_grad};
 use crate::error::Result;
-use crate::op::attention::Place;
+use crate::op::attention::PackedGradient;
 use crate::op::{NativeOp, Op};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -21,7 +21,7 @@ fn shares(e: &Extents, q: &Tensor, packed: &Tensor) -> Result<Tensor> {
 }
 
 /// The gradient of q, k or v in the flat gradients.
-fn gradient_at(flat: &Tensor, place: &Place) -> Result<Tensor> {
+fn gradient_at(flat: &Tensor, place: &PackedGradient) -> Result<Tensor> {
     let shared = unpack(flat, place.start, place.shared())?;
     shared.try_select(2, place.which as isize)?.try_transpose(1, 2)
 }
@@ -38,7 +38,7 @@ pub(super) fn gradients(
     let mask = sources.get(3);
     let e = Extents::of(q, k, v);
     let mask_count = mask.map_or(0, |m| if m.is_tracked() { e.heads() * e.queries * e.keys } else { 0 });
-    let places = Place::of([q, k, v].map(Tensor::shape));
+    let places = PackedGradient::of([q, k, v].map(Tensor::shape));
     let behind = places[2].end();
     // Nobody sees the log-sum-exp: the gradient is that of the rows.
     let mut g = e.result(g)?;
@@ -99,7 +99,7 @@ pub(super) fn second_gradients(
         };
         let first = try_grad(&[&forward], &all, Some(&[&flowing]), once)?;
         // What `g` says of each; the mask's may be missing.
-        let places = Place::of(std::array::from_fn(|k| inputs[k].shape()));
+        let places = PackedGradient::of(std::array::from_fn(|k| inputs[k].shape()));
         let behind = places[2].end();
         let mut total = g.constant(0.0, Shape::of(&[]), g.dtype());
         for (k, (x, d)) in inputs.iter().zip(first).enumerate() {

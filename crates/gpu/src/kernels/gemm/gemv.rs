@@ -1,7 +1,7 @@
 //! Products in which one side has few lanes, such as a matrix with a vector: the other side is read once, as
 //! fast as memory allows, and there is nothing to gain from workgroup memory but the sum over threads.
 
-use super::product::{Layout, Product, Source, Strided, output};
+use super::product::{GemmOperand, OperandLayout, Product, Strided, output};
 use super::split_k;
 use super::thread_mapping::Unit;
 use super::wgsl::{indented, main, sum, times, unsigned};
@@ -19,10 +19,10 @@ pub(super) const LANES: usize = 4;
 /// Reads in flight a thread.
 const READS_IN_FLIGHT: usize = 4;
 
-fn strided(source: &Source) -> &Strided {
+fn strided(source: &GemmOperand) -> &Strided {
     match &source.layout {
-        Layout::Strided(strided) => strided,
-        Layout::Window(_) => unreachable!("windows have kernels of their own"),
+        OperandLayout::Strided(strided) => strided,
+        OperandLayout::Window(_) => unreachable!("windows have kernels of their own"),
     }
 }
 

@@ -4,7 +4,7 @@
 //! beyond the last read the last one again, since nobody looks at what becomes of them; ks beyond the last
 //! are zero.
 
-use super::product::{Layout, Source, Strided};
+use super::product::{GemmOperand, OperandLayout, Strided};
 use super::thread_mapping::{ACROSS, Order, Places, ThreadMapping, Unit};
 use super::wgsl::{scalar, sum, times, unsigned};
 use crate::dispatch::{Binding, ComputeType};
@@ -50,14 +50,14 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    pub fn new(source: &Source, part: LoadTile) -> Loader {
+    pub fn new(source: &GemmOperand, part: LoadTile) -> Loader {
         match &source.layout {
-            Layout::Strided(strided) => strided_loader(strided, part),
-            Layout::Window(window) => window.loader(part),
+            OperandLayout::Strided(strided) => strided_loader(strided, part),
+            OperandLayout::Window(window) => window.loader(part),
         }
     }
 
-    pub fn binding(&self, source: &Source) -> Binding {
+    pub fn binding(&self, source: &GemmOperand) -> Binding {
         source.binding(self.part.name, self.part.lane, self.width)
     }
 }

@@ -7,7 +7,7 @@ mod k_loop;
 mod shared_tile;
 
 use super::load::{LoadTile, Loader, REGISTER_BOUND_THREADS};
-use super::product::{Layout, Product, Source, output};
+use super::product::{GemmOperand, OperandLayout, Product, output};
 use super::scales::Scales;
 use super::split_k;
 use super::split_on_load;
@@ -18,7 +18,7 @@ use super::write::Writer;
 use crate::caps::Caps;
 use crate::dispatch::{ComputeType, Dispatch, Lowered};
 use epilogue::Stage;
-use shared_tile::Place;
+use shared_tile::SharedTile;
 use std::fmt::Write;
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::MapKernel;
@@ -285,7 +285,7 @@ pub(super) fn lower(
         (Writer::partial(product), split_k::binding(&mut lowered, &product.results(), parts))
     };
     let groups = cut.groups(product);
-    let places = [Place::new(&a, terms.later(0)), Place::new(&b, terms.later(1))];
+    let places = [SharedTile::new(&a, terms.later(0)), SharedTile::new(&b, terms.later(1))];
     let quads = places.each_ref().map(|place| tile.buffers * place.quads);
     let stage = tile.stage(8 * (quads[0] + quads[1]), caps).expect("the tile fits");
     let memory = format!(
@@ -312,9 +312,9 @@ var<workgroup> results: array<vec4<f32>, {}>;
 }
 
 /// Reads operand `number`.
-fn loader(source: &Source, part: LoadTile, terms: &OperandType, number: usize) -> Loader {
+fn loader(source: &GemmOperand, part: LoadTile, terms: &OperandType, number: usize) -> Loader {
     match (terms, &source.layout) {
-        (OperandType::Split(split), Layout::Strided(strided)) if split.later[number] => {
+        (OperandType::Split(split), OperandLayout::Strided(strided)) if split.later[number] => {
             let part = LoadTile { lane: ComputeType::F32, tile: [part.tile[0], part.tile[1] / 2], ..part };
             let first = if number == 0 { &split.scales.rows } else { &split.scales.columns };
             split_on_load::loader(strided, part, split.terms, first)
@@ -327,7 +327,7 @@ fn body(
     product: &Product,
     tile: &CoopTile,
     cut: &TileGrid,
-    places: &[Place; 2],
+    places: &[SharedTile; 2],
     writer: &Writer,
     stage: &Stage,
     terms: &OperandType,

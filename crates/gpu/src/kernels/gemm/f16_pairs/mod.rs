@@ -6,7 +6,7 @@
 
 mod splitter;
 
-use super::product::{Product, Source};
+use super::product::{GemmOperand, Product};
 use super::scales::Scales;
 use super::wgsl::main;
 use crate::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
@@ -62,7 +62,7 @@ pub(super) fn split(
     depth: usize,
     later: [bool; 2],
     lowered: &mut Lowered,
-) -> ([Source; 2], Scales) {
+) -> ([GemmOperand; 2], Scales) {
     let both = splitters(product, depth, later).expect("the operands are strided");
     let [a, b] = &both;
     let first = lowered.scratch.len();

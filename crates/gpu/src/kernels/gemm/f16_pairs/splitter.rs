@@ -1,7 +1,7 @@
 //! An operand that is split, and the functions that do it.
 
 use crate::dispatch::{AbsMax, Binding, ComputeType, Memory};
-use crate::kernels::gemm::product::{Layout, Source, Strided};
+use crate::kernels::gemm::product::{GemmOperand, OperandLayout, Strided};
 use crate::kernels::gemm::scales;
 use crate::kernels::gemm::thread_mapping::Unit;
 use crate::kernels::gemm::wgsl::{Digits, indented, sum, times, unsigned};
@@ -42,7 +42,7 @@ pub(super) struct OperandSplitter<'s> {
     pub(super) name: &'static str,
     pub(super) packed: &'static str,
     noted: &'static str,
-    source: &'s Source,
+    source: &'s GemmOperand,
     strided: &'s Strided,
     /// Items of its own: one where all share it.
     pub(super) items: usize,
@@ -62,14 +62,14 @@ pub(super) struct OperandSplitter<'s> {
 impl<'s> OperandSplitter<'s> {
     pub(super) fn new(
         [name, packed, noted]: [&'static str; 3],
-        source: &'s Source,
+        source: &'s GemmOperand,
         items: usize,
         lanes: usize,
         k: usize,
         depth: usize,
         later: bool,
     ) -> Option<OperandSplitter<'s>> {
-        let Layout::Strided(strided) = &source.layout else { return None };
+        let OperandLayout::Strided(strided) = &source.layout else { return None };
         let items = if strided.items.stride() == Some(0) { 1 } else { items };
         let (unit, wide, threads, k_first) = if strided.quads_along_k(lanes) {
             (Unit::QuadK, true, [8, 32], true)
@@ -463,20 +463,20 @@ if (lane >= {}u) {{ return; }}
     }
 
     /// What was made, as an operand.
-    pub(super) fn made(&self, scratch: usize, items: usize) -> Source {
+    pub(super) fn made(&self, scratch: usize, items: usize) -> GemmOperand {
         if self.variant == Way::Later {
             return self.source.clone();
         }
         let (twice, lanes) = (2 * self.padded() as i64, self.lanes as i64);
         let (lane, k) = if self.unit == Unit::QuadLane { (1, lanes) } else { (twice, 1) };
         let item = if self.items == 1 { 0 } else { twice * lanes };
-        let layout = Layout::Strided(Strided {
+        let layout = OperandLayout::Strided(Strided {
             offset: 0,
             items: Digits::line(items, item),
             lane,
             k: Digits::line(twice as usize, k),
         });
-        Source { memory: Memory::Scratch(scratch), dtype: DType::F16, layout, largest: None }
+        GemmOperand { memory: Memory::Scratch(scratch), dtype: DType::F16, layout, largest: None }
     }
 
     /// Where the scales of an item begin, after those before.
