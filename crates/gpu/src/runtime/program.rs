@@ -261,8 +261,9 @@ impl GpuProgram {
         let observed = (is_profiled() || self.guard.is_some()).then(|| plan.clone());
         let (program, inputs, outputs) = (self.clone(), inputs.to_vec(), outputs.to_vec());
         let (arguments, origin) = (arguments.to_vec(), volta_ir::call::current());
-        let needs: Vec<_> = self.dispatches.ready.iter().map(|ready| ready.pipeline.clone()).collect();
-        let is_compiled = move || needs.iter().all(|pipeline: &Arc<Pipeline>| pipeline.is_known());
+        let needs: Vec<Arc<super::pipeline::Pipeline>> =
+            self.dispatches.ready.iter().map(|ready| ready.pipeline.clone()).collect();
+        let is_compiled = move || needs.iter().all(|pipeline| pipeline.is_known());
         self.context.work.when(is_compiled, move || {
             let valid = inputs.iter().try_for_each(|input| GpuBuffer::of(&**input).check());
             let begun = Cell::new(false);
