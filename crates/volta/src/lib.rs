@@ -19,7 +19,10 @@
 //! | `autograd` | gradients as more nodes, by a table of derivatives |
 //! | `functional` | losses |
 //! | `state` | what is saved |
-//! | `data` `io` `nn` `optim` `text` | datasets and loaders; files; layers; optimizers; tokenizers |
+//! | `nn` `optim` | layers; optimizers |
+//! | `io` | files |
+//! | `data` | datasets and loaders |
+//! | `text` | tokenizers |
 //! | `models` `train` | whole networks; the training loop |
 
 // `#[derive(Module)]` names this crate by its name, here too.
