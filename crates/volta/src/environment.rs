@@ -16,6 +16,11 @@
 //! | `VOLTA_TIER_UP_RUNS` | after how many runs a plan is compiled again, optimized | a whole number |
 //!
 //! An empty variable is as good as none. A variable's old name is read too, for one release, with a note on standard error.
+//!
+//! ```
+//! volta::environment::check()?; // what is wrong is known before anything is done
+//! # Ok::<(), volta::Error>(())
+//! ```
 
 use crate::device::Device;
 use crate::error::Result;

@@ -24,6 +24,14 @@
 //! | `data` | datasets and loaders |
 //! | `text` | tokenizers |
 //! | `models` `train` | whole networks; the training loop |
+//!
+//! ```
+//! use volta::Tensor;
+//!
+//! let x = Tensor::vector(&[1.0, 2.0, 3.0]).requires_grad(true);
+//! (&x * &x).sum().backward();
+//! assert_eq!(x.grad().unwrap().to_vec::<f32>(), [2.0, 4.0, 6.0]);
+//! ```
 
 // `#[derive(Module)]` names this crate by its name, here too.
 extern crate self as volta;
