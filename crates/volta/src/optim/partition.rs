@@ -97,7 +97,7 @@ impl ExprPartition {
             }
             _ => {
                 sources.push(self.source(k));
-                FormulaStep::ExprSource(sources.len() - 1)
+                FormulaStep::Source(sources.len() - 1)
             }
         };
         steps.push(step);
