@@ -11,4 +11,5 @@ pub(super) mod preencode;
 pub(super) mod profile;
 pub(super) mod program;
 pub(super) mod tiering;
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a tab cannot wait for what it measures"))]
 pub(super) mod tuning_cache;
