@@ -35,7 +35,7 @@ pub(super) fn run(kernel: &NativeKernel, epilogue: Option<&Map>, bind: Bindings)
     if count == 0 {
         return Ok(());
     }
-    // Two-byte floats are computed in f32 and rounded once.
+    // 16-bit floats are computed in f32 and rounded once.
     let halves = output.dtype.is_half();
     let wide = if halves { Some(HostBuffer::new(count * 4)?) } else { None };
     let target = wide.as_ref().map_or(bind.slots[output.slot].0, |w| w.as_ptr());

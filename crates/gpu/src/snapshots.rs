@@ -140,7 +140,7 @@ fn product(dtype: DType, n: usize) {
     a.matmul(&b).realize();
 }
 
-/// Its sums are cut into parts, and two steps are taken a turn.
+/// Its sums are cut into parts, and two steps are taken an iteration.
 fn long_product(dtype: DType) {
     let [a, b] = [[768, 4096], [4096, 3072]].map(|size| numbers(size).to_dtype(dtype).realize().clone());
     a.matmul(&b).realize();

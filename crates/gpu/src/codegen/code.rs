@@ -66,7 +66,7 @@ pub(super) fn innermost(kernel: &MapKernel) -> usize {
     kernel.extents.len().saturating_sub(1)
 }
 
-/// One of several places of the loops that are written about by turns.
+/// One of several positions in the loops whose instructions are interleaved.
 pub(super) struct LoopPosition {
     pub indices: Vec<String>,
     pub names: Vec<Option<Name>>,

@@ -13,7 +13,7 @@ use volta_ir::plan::kernel::{LoopLevel, MapKernel, Step, Value, runs_along_rows}
 const MAX_KEPT: usize = 96;
 /// The most copies of the code that an unrolled row may have, in instructions.
 const MAX_UNROLLED: usize = 480;
-/// The most values that a turn of the loop along a row computes.
+/// The most values that an iteration of the loop along a row computes.
 const MAX_TOGETHER: usize = 240;
 /// Invocations that keep a large GPU busy, those of large teams for few rows, which wait for memory longer, and those that
 /// share rows with other workgroups, which have less to do each.
@@ -48,7 +48,7 @@ pub(super) struct ReduceSchedule {
     pub wide: bool,
     /// How often the members of a team go on to the next part of their row; none if in a loop.
     pub unrolled: Option<usize>,
-    /// Places of a row that a turn of the loop takes, so that their loads wait for memory together.
+    /// Places of a row that an iteration of the loop takes, so that their loads wait for memory together.
     pub together: usize,
     /// Workgroups that share a row.
     pub splits: usize,
@@ -117,15 +117,15 @@ impl ReduceSchedule {
         // A part of a row should still be worth a workgroup.
         let splits = if single && whole.is_none() && !alone {
             // What reads much for every element waits long enough.
-            let turns = match (columns, four_rows) {
+            let iterations = match (columns, four_rows) {
                 (true, false) => 16,
                 (true, true) => 8,
                 (false, _) => 4 / loads.clamp(1, 4),
             };
-            let worth = steps / (turns * parts as usize);
+            let worth = steps / (iterations * parts as usize);
             let splits =
                 (BUSY_INVOCATIONS_OF_SPLIT_ROWS / (groups * group as usize).max(1)).min(worth).clamp(1, 256);
-            // A second dispatch takes longer than a few more turns of the first.
+            // A second dispatch takes longer than a few more iterations of the first.
             if splits < MIN_PARTS_TO_SPLIT && rows * width <= MIN_ELEMENTS_TO_SPLIT { 1 } else { splits }
         } else {
             1
@@ -136,8 +136,8 @@ impl ReduceSchedule {
         let most = if kept == 0 && stages > 1 { MAX_KEPT / lanes } else { MAX_UNROLLED };
         let unroll = width > 0 && chunks * kept * lanes <= MAX_KEPT && chunks * full.len() <= most;
         let unrolled = (unroll && splits == 1 && !(alone && chunks > SHORT_ROW)).then_some(chunks);
-        let turns = chunks / splits;
-        let fits = |&n: &usize| n <= turns && n * full.len() * lanes <= MAX_TOGETHER;
+        let iterations = chunks / splits;
+        let fits = |&n: &usize| n <= iterations && n * full.len() * lanes <= MAX_TOGETHER;
         let together = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
         ReduceSchedule { rows, width, team, rows_at_once, columns, wide, unrolled, together, splits }
     }
@@ -204,7 +204,7 @@ pub(super) fn most_members(kernels: &[MapKernel], caps: &Caps) -> u32 {
 }
 
 /// Members that fold a column, and columns or fours of them side by side, for columns that a large workgroup folds in a few
-/// turns: a second dispatch for parts of them would take longer than these.
+/// iterations: a second dispatch for parts of them would take longer than these.
 fn at_once(group: u32, units: usize, steps: usize, elements: usize, values: usize) -> Option<(u32, usize)> {
     /// Elements of all columns, values that a member computes, and elements and steps that need no more than a small workgroup.
     const MAX_ELEMENTS: usize = 1 << 20;

@@ -11,7 +11,7 @@ use volta_ir::plan::view::{Affine, Check};
 
 /// Places of a row that an invocation computes, if each is one element, or four neighbours.
 const PLACES: [usize; 2] = [8, 4];
-/// Elements that are worth it, and turns of a workgroup along one row.
+/// Elements that are worth it, and iterations of a workgroup along one row.
 const MIN_ELEMENTS: usize = 1 << 20;
 const TURNS: usize = 4;
 /// The most values that are computed by an invocation.
@@ -60,11 +60,11 @@ fn write(kernel: &MapKernel, varies: &[bool], places: usize) -> MapDispatch {
     let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
     let (wide, along) = (is_wide(kernel), innermost(kernel));
     let (count, chunk) = (units(kernel), GROUP as usize * places);
-    let turns = count.div_ceil(chunk);
+    let iterations = count.div_ceil(chunk);
     let rows = &kernel.extents[..along];
-    let groups = rows.iter().product::<usize>() * turns;
+    let groups = rows.iter().product::<usize>() * iterations;
     let mut text = String::new();
-    let indices = split_index(&mut text, &format!("(group / {turns}u)"), rows, "x");
+    let indices = split_index(&mut text, &format!("(group / {iterations}u)"), rows, "x");
     let mut w = Writer {
         kernel,
         slots: &mut slots,
@@ -83,7 +83,7 @@ fn write(kernel: &MapKernel, varies: &[bool], places: usize) -> MapDispatch {
     for c in 0..places {
         let behind = c * GROUP as usize;
         w.line(format!(
-            "let e_{c} = (group % {turns}u) * {chunk}u + {behind}u + lane;\nlet y_{c} = min(e_{c}, {}u){};",
+            "let e_{c} = (group % {iterations}u) * {chunk}u + {behind}u + lane;\nlet y_{c} = min(e_{c}, {}u){};",
             count - 1,
             if wide { " * 4u" } else { "" }
         ));

@@ -82,7 +82,7 @@ fn large_products() {
     with_gradients(&a.matmul(&b), &[&a, &b]);
 }
 
-/// Those whose sums are long enough for two steps a turn, and are cut into parts that are not all as long.
+/// Those whose sums are long enough for two steps an iteration, and are cut into parts that are not all as long.
 fn long_products(dtype: DType) {
     let (a, b) = (random(&[300, 2112], dtype), random(&[2112, 210], dtype));
     a.matmul(&b).realize();

@@ -49,8 +49,8 @@ pub(super) fn steps(
         OperandType::Halves => multiply(tile, places),
         OperandType::Split(_) => multiply_split(tile, places),
     };
-    let turns = AccumulationPasses { straight: tile.straight, twice: cut.even, buffers: tile.buffers };
-    pipeline(turns, [a.quads, b.quads], own, &fetch, &multiply, &deposit)
+    let iterations = AccumulationPasses { straight: tile.straight, twice: cut.even, buffers: tile.buffers };
+    pipeline(iterations, [a.quads, b.quads], own, &fetch, &multiply, &deposit)
 }
 
 /// One step out of workgroup memory.
@@ -93,8 +93,8 @@ fn multiply_split(tile: &CoopTile, [a, b]: &[SharedTile; 2]) -> String {
             }
         }
     }
-    let (turns, add) = ((RUN / depth).max(1), indented(&add_runs(tile, true), 1));
-    let _ = write!(text, "if ((now - first) % {turns}u == {}u) {{\n{add}}}\n", turns - 1);
+    let (iterations, add) = ((RUN / depth).max(1), indented(&add_runs(tile, true), 1));
+    let _ = write!(text, "if ((now - first) % {iterations}u == {}u) {{\n{add}}}\n", iterations - 1);
     text
 }
 

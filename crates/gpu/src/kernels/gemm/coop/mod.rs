@@ -72,7 +72,7 @@ impl CoopTile {
         CoopTile { straight: depth >= 16 * self.k, ..self }
     }
 
-    /// Whether to take two steps a turn. Drivers unroll a loop of known length by themselves, which that of a part has not;
+    /// Whether to take two steps an iteration. Drivers unroll a loop of known length by themselves, which that of a part has not;
     /// but not where threads have few registers each.
     fn unrolled(&self, parts: usize) -> bool {
         self.straight && (parts > 1 || self.threads() >= REGISTER_BOUND_THREADS)

@@ -151,11 +151,11 @@ impl<'s> OperandSplitter<'s> {
     }
 
     /// Turns of a workgroup that looks for the largest, and parts of a lane.
-    pub(super) fn turns(&self) -> (usize, usize) {
+    pub(super) fn iterations(&self) -> (usize, usize) {
         let few = self.items * self.lane_tiles() * PARTS < BUSY_WORKGROUPS;
         let parts = (self.k / PART).clamp(1, if few { 2 * PARTS } else { PARTS });
-        let turns = self.k.div_ceil(parts).div_ceil(self.tile()[1]).next_multiple_of(UNITS);
-        (turns, self.k.div_ceil(turns * self.tile()[1]))
+        let iterations = self.k.div_ceil(parts).div_ceil(self.tile()[1]).next_multiple_of(UNITS);
+        (iterations, self.k.div_ceil(iterations * self.tile()[1]))
     }
 
     /// Declares `item`, `part`, `lane`, `k_thread`, and `base`, where the lane begins.
@@ -209,13 +209,13 @@ let base = {};
     /// The function that finds the largest magnitudes, as the bits of numbers: these are in order, and what
     /// is not finite is above all else.
     pub(super) fn largest(&self, first: usize) -> String {
-        let ((turns, parts), [along_lanes, along_k]) = (self.turns(), self.threads);
+        let ((iterations, parts), [along_lanes, along_k]) = (self.iterations(), self.threads);
         let wide = self.tile()[1];
         let mut text = self.begin(parts);
         let mut turn = String::new();
         for j in 0..UNITS {
             let at = sum(&[
-                format!("part * {}u", turns * wide),
+                format!("part * {}u", iterations * wide),
                 format!("(turn + {j}u) * {wide}u"),
                 times("k_thread", self.unit.depth() as i64),
             ]);
@@ -228,7 +228,7 @@ let base = {};
         let _ = write!(
             text,
             "var most: vec4<i32>;
-for (var turn = 0u; turn < {turns}u; turn += {UNITS}u) {{
+for (var turn = 0u; turn < {iterations}u; turn += {UNITS}u) {{
 {}}}
 found[k_thread * {along_lanes}u + lane_thread] = most;
 workgroupBarrier();
@@ -273,7 +273,7 @@ workgroupBarrier();
     fn most(&self, first: usize) -> String {
         let (name, first, parts) = match self.source.largest {
             Some(known) => (self.noted, 0, known.parts),
-            None => ("largest", first, self.turns().1),
+            None => ("largest", first, self.iterations().1),
         };
         let (all, row) = (self.items * self.row(), self.row());
         let (quad, ty) = if self.unit == Unit::QuadLane { ("4", "vec4<i32>") } else { ("", "i32") };
