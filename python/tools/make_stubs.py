@@ -41,6 +41,9 @@ _Device: TypeAlias = "device"
 
 __version__: str
 
+# The methods of tensors that one table makes: they are functions, too.
+_ELEMENTWISE: list[str]
+
 # The native halves of volta.nn, volta.optim and volta.files, and of volta.amp and volta.profiler.
 _nn: Any
 _optim: Any

@@ -2,18 +2,16 @@
 
 import functools
 
-from ._volta import Tensor, cat
+from ._volta import _ELEMENTWISE, Tensor, cat
 
-# Methods that PyTorch has as functions as well.
-_METHODS = """
-abs add all allclose amax amin any argmax argmin argsort bmm broadcast_to ceil chunk clamp clone cos
-cosine_similarity cumprod cumsum detach diff div dot elu eq equal erf erfc exp exp2 expm1 expand_as flatten flip floor
-floor_divide gather ge gelu gt hardsigmoid hardswish hardtanh index_add index_select isclose isfinite isinf isnan leaky_relu le
-log log1p log2 log_softmax logical_and logical_not logical_or logical_xor logsigmoid logsumexp lt masked_fill
-masked_select matmul max maximum mean median min minimum mish mm movedim mul mv narrow ne neg nonzero norm normalize
-numel one_hot outer pad permute pow prelu prod ravel reciprocal relu relu6 remainder repeat_interleave reshape roll
-round rsqrt rsub scatter_add select sigmoid sign silu sin softmax softplus softsign sort split sqrt square squeeze std
-sub sum t tan tanh tile topk transpose tril triu true_divide trunc unbind unflatten unsqueeze var
+# Methods that PyTorch has as functions as well; those of the tables of elementwise ops are known.
+_METHODS = _ELEMENTWISE + """
+add all allclose amax amin any argmax argmin argsort bmm broadcast_to chunk clamp clone cosine_similarity
+cumprod cumsum detach diff div dot elu equal expand_as flatten flip gather gelu hardtanh index_add
+index_select isclose isfinite isinf isnan leaky_relu log_softmax logsumexp masked_fill masked_select matmul
+max mean median min mm movedim mv narrow nonzero norm normalize numel one_hot outer pad permute pow prelu prod
+ravel repeat_interleave reshape roll rsub scatter_add select softmax softplus sort split squeeze std sub sum t
+tile topk transpose tril triu unbind unflatten unsqueeze var
 """.split()
 
 # PyTorch's second names: methods and functions.

@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use std::ops::Range;
 use volta_ir::dtype::DType;
 use volta_ir::error::Result;
-use volta_ir::op::attention::Place;
+use volta_ir::op::attention::PackedGradient;
 use volta_ir::op::{ConvAttrs, ConvKind, NativeOp};
 use volta_ir::plan::kernel::{NativeKernel, Operand};
 
@@ -35,7 +35,7 @@ pub(super) fn run(kernel: &NativeKernel, epilogue: Option<&Map>, bind: Bindings)
     if count == 0 {
         return Ok(());
     }
-    // Two-byte floats are computed in f32 and rounded once.
+    // 16-bit floats are computed in f32 and rounded once.
     let halves = output.dtype.is_half();
     let wide = if halves { Some(HostBuffer::new(count * 4)?) } else { None };
     let target = wide.as_ref().map_or(bind.slots[output.slot].0, |w| w.as_ptr());
@@ -317,7 +317,7 @@ fn result_rows<T>(data: *const T, s: &AttentionShape) -> Rows<T> {
 }
 
 /// The rows of a gradient: those of all heads side by side, of all that share them.
-fn gradient_rows<T>(data: *const T, place: &Place) -> Rows<T> {
+fn gradient_rows<T>(data: *const T, place: &PackedGradient) -> Rows<T> {
     let head = place.width as isize;
     let row = head * place.across() as isize;
     Rows { data, batch: row * place.rows as isize, head, row, col: 1 }
@@ -327,7 +327,7 @@ fn attend_back(kernel: &NativeKernel, causal: bool, scale: f64, bind: Bindings) 
     let s = attention_shape(kernel, causal, scale);
     let o = &kernel.operands;
     let count = s.batch * s.heads * s.queries * s.value_width;
-    let places = Place::of([0, 1, 2].map(|k| o[k].shape));
+    let places = PackedGradient::of([0, 1, 2].map(|k| o[k].shape));
     let mask = places[2].end();
     by_type!(kernel.output.dtype, T => {
         let out = bind.slots[kernel.output.slot].0.cast::<T>();

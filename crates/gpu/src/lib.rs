@@ -1,18 +1,19 @@
 //! The executor on GPUs, through WebGPU: Vulkan, Metal, DirectX 12, and the browser.
 //!
-//! A plan's way to the device, by folder:
+//! A plan's way to the device, by folder. Each uses only those above it:
 //!
 //! | folder | does |
 //! |---|---|
-//! | `device` | finds adapters, opens one, reports its errors; injects faults for tests |
-//! | `memory` | buffers and their pool, transfers, read-backs that are prefetched, how types are stored |
 //! | `caps` `dispatch` | what an adapter can do; what a dispatch is |
-//! | `lower` | turns a plan into dispatches: chooses kernels, fuses small ones side by side or in series, binds memory |
-//! | `chunking` | splits kernels whose tensors exceed the limits of a binding |
 //! | `codegen` | generates WGSL from fused loops; links the functions that shaders use |
 //! | `kernels` | hand-written templates: products and convolutions, attention, indexing and sorting |
+//! | `chunking` | splits kernels whose tensors exceed the limits of a binding |
+//! | `lower` | turns a plan into dispatches: chooses kernels, fuses small ones side by side or in series, binds memory |
+//! | `device` | finds adapters, opens one, reports its errors, keeps its work in order |
+//! | `memory` | buffers and their pool, transfers, read-backs that are prefetched, assertions that failed |
 //! | `runtime` | compiles pipelines, binds memory, submits; caches on disk, profiles, guards, recompiles plans that run often |
 //! | `tune` | measures variants of a kernel and keeps the fastest |
+//! | `fault_injection` | faults on demand, for tests |
 //! | `raw` | a device, buffers and tensors without the engine |
 
 mod caps;
@@ -20,6 +21,7 @@ mod chunking;
 mod codegen;
 mod device;
 mod dispatch;
+mod fault_injection;
 mod kernels;
 mod lower;
 mod memory;
@@ -35,24 +37,24 @@ pub use caps::AdapterKind;
 pub use device::adapter::adapters;
 pub use device::adapter::{Adapter, PowerPreference, adapters_async, set_power_preference};
 #[cfg(target_arch = "wasm32")]
-pub use runtime::work_queue::on_compile;
+pub use device::work_queue::on_compile;
 #[cfg(not(target_arch = "wasm32"))]
 pub use tune::tune;
 pub use tune::{Tuned, Tuning};
 
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
-pub use device::fault_injection::encode_ahead;
+pub use fault_injection::encode_ahead;
 #[doc(hidden)]
-pub use device::fault_injection::{
+pub use fault_injection::{
     device_bytes, devices_opened, fail_next_map, fail_next_run, has_prefetched_copy, limit_memory,
     lose_device, report_out_of_memory, spoil_next_shader,
 };
 #[doc(hidden)]
-pub use memory::readback_prefetch::PATIENCE as READBACK_PATIENCE;
+pub use memory::readback_prefetch::MAX_UNREAD_RUNS;
 
-use device::context::Context;
 pub use raw::{GpuBuffer, GpuDevice, GpuTensor, shaders};
+use runtime::context::Context;
 use runtime::tiering::TieredProgram;
 use std::sync::Arc;
 use volta_ir::buffer::Storage;
@@ -64,18 +66,18 @@ use volta_ir::plan::memory::DeviceLimits;
 
 /// Opens `gpu:index`, if it is not open.
 pub fn connect(index: usize) -> Result<()> {
-    device::context::open(index).map(drop)
+    runtime::context::open(index).map(drop)
 }
 
 /// Opens `gpu:index` where opening waits for the browser; natively a device opens when it is first used.
 pub async fn open(index: usize) -> Result<()> {
     volta_ir::environment::check()?;
-    device::context::open_async(index).await.map(drop)
+    runtime::context::open_async(index).await.map(drop)
 }
 
 /// The GPUs that are open, and were not lost.
 pub fn in_use() -> Vec<usize> {
-    let all = device::context::all_opened();
+    let all = runtime::context::all_opened();
     all.iter().filter(|context| !context.is_lost()).map(|context| context.index).collect()
 }
 
@@ -107,13 +109,13 @@ pub fn executor(index: usize) -> Result<&'static dyn Executor> {
 
 impl Executor for Gpu {
     fn rules(&self) -> Result<DeviceLimits> {
-        Ok(device::context::open(self.0)?.rules)
+        Ok(runtime::context::open(self.0)?.rules)
     }
 
     fn generation(&self) -> Result<u64> {
-        let context = device::context::open(self.0)?;
+        let context = runtime::context::open(self.0)?;
         // Programs that were made before something was tuned are not what would be made now.
-        let revision = context.kept().revision;
+        let revision = context.tuned().revision;
         Ok(context.generation << 32 | revision)
     }
 
@@ -122,11 +124,11 @@ impl Executor for Gpu {
     }
 
     fn has_fast_attention(&self) -> bool {
-        device::context::open(self.0).map_or(true, |context| !context.caps.serial_workgroups)
+        runtime::context::open(self.0).map_or(true, |context| !context.caps.serial_workgroups)
     }
 
     fn unsupported_reason(&self, dtype: DType) -> Option<String> {
-        let context = device::context::open(self.0).ok()?;
+        let context = runtime::context::open(self.0).ok()?;
         let why = match dtype {
             DType::F64 => "use f32, or compute on the CPU",
             DType::I64 if !context.caps.i64 => "use i32",
@@ -136,7 +138,7 @@ impl Executor for Gpu {
     }
 
     fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage> {
-        memory::transfer::upload(&device::context::open(self.0)?, dtype, bytes)
+        memory::transfer::upload(&runtime::context::open(self.0)?.memory, dtype, bytes)
     }
 
     fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
@@ -144,18 +146,18 @@ impl Executor for Gpu {
     }
 
     fn memory(&self) -> Result<Option<u64>> {
-        Ok(device::context::open(self.0)?.memory)
+        Ok(runtime::context::open(self.0)?.total_bytes)
     }
 
     fn synchronize(&self) -> Waiting {
-        match device::context::open(self.0) {
-            Ok(context) => Box::pin(memory::transfer::synchronize(&context)),
+        match runtime::context::open(self.0) {
+            Ok(context) => Box::pin(memory::transfer::synchronize(&context.memory)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 
     fn prepare(&self, plan: &Plan, guarded: bool) -> Result<Box<dyn Program>> {
-        let context: Arc<Context> = device::context::open(self.0)?;
+        let context: Arc<Context> = runtime::context::open(self.0)?;
         Ok(Box::new(TieredProgram::new(context, plan, guarded)?))
     }
 }

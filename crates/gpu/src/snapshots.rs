@@ -91,8 +91,8 @@ pub(super) fn target<'a>(
 
 /// The shaders of a plan for such an adapter.
 pub(super) fn shaders_of(plan: &Plan, caps: &Caps, usage: CompileMode) -> Vec<Shader> {
-    let assembly = lower_plan(plan, &target(caps, &rules(), &Selections::default()), usage);
-    assembly.expect("the plan has shaders").shaders
+    let lowered = lower_plan(plan, &target(caps, &rules(), &Selections::default()), usage);
+    lowered.expect("the plan has shaders").shaders
 }
 
 /// The same of attention alone, with halves for operands and result, which the CPU does not use.
@@ -140,7 +140,7 @@ fn product(dtype: DType, n: usize) {
     a.matmul(&b).realize();
 }
 
-/// Its sums are cut into parts, and two steps are taken a turn.
+/// Its sums are cut into parts, and two steps are taken an iteration.
 fn long_product(dtype: DType) {
     let [a, b] = [[768, 4096], [4096, 3072]].map(|size| numbers(size).to_dtype(dtype).realize().clone());
     a.matmul(&b).realize();

@@ -62,7 +62,7 @@ impl DType {
         matches!(self, DType::I32 | DType::I64 | DType::U8 | DType::U32)
     }
 
-    /// Two-byte floats, computed in f32 and rounded after every op.
+    /// 16-bit floats, computed in f32 and rounded after every op.
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
     }

@@ -1,9 +1,9 @@
-//! The environment variables that Volta reads; `volta::environment` lists them. All are checked once.
+//! The environment variables that Volta reads; `docs/variables.md` lists them. All are checked once, and read nowhere else.
 
 use crate::device::DeviceId;
 use crate::error::{Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// More threads than any processor has; a system that starts many times as many may run out of memory maps, which ends the
@@ -22,6 +22,12 @@ pub struct Environment {
     pub adapter: Option<String>,
     pub threads: Option<usize>,
     pub guards: bool,
+    /// Where sets of data are looked for first, and put.
+    pub data: Option<PathBuf>,
+    /// Where compiled kernels, and what was tuned, are kept.
+    pub kernel_cache: Option<PathBuf>,
+    /// Volta's folder among the user's caches.
+    pub user_cache: Option<PathBuf>,
     /// Without a slash at its end.
     pub mirror: Option<String>,
     pub webgpu_limits: bool,
@@ -70,10 +76,14 @@ impl Environment {
     /// What `variable` gives for each name; everything that is wrong with it, a line each.
     fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Environment, String> {
         let mut reader = Reader { variable, problems: Vec::new() };
-        // Folders are asked for where they are used; they may be made there.
-        reader.folder("VOLTA_DATA", "a folder", |_| false);
-        reader.folder("VOLTA_CACHE", "a folder, or off", |value| value == "off");
+        let user_cache = reader.user_cache();
         let environment = Environment {
+            data: reader.folder("VOLTA_DATA", "a folder", |_| false),
+            kernel_cache: match reader.folder("VOLTA_CACHE", "a folder, or off", |value| value == "off") {
+                Some(off) if off.as_os_str() == "off" => None,
+                folder => folder.or_else(|| user_cache.clone()),
+            },
+            user_cache,
             device: reader.value("VOLTA_DEVICE", "cpu, gpu or gpu:N", |text| text.parse().ok()),
             adapter: reader
                 .value("VOLTA_ADAPTER", "a part of an adapter's name", |text| Some(text.to_lowercase())),
@@ -126,13 +136,28 @@ impl<F: Fn(&str) -> Option<OsString>> Reader<F> {
         (self.variable)(name).filter(|value| !value.is_empty())
     }
 
-    /// A variable that names a folder, there or not, unless it is one of a few words: what is there and is none is a problem.
-    fn folder(&mut self, name: &str, allowed: &str, is_word: impl FnOnce(&OsStr) -> bool) {
-        let Some(value) = self.raw(name) else { return };
+    /// A variable that names a folder, there or not, or is one of a few words: what is there and no folder is a problem.
+    fn folder(&mut self, name: &str, allowed: &str, is_word: impl FnOnce(&OsStr) -> bool) -> Option<PathBuf> {
+        let value = self.raw(name)?;
         let path = Path::new(&value);
         if !is_word(&value) && path.exists() && !path.is_dir() {
             self.problem(name, &value, allowed);
         }
+        Some(value.into())
+    }
+
+    /// `volta` in the folder where the system keeps a user's caches.
+    fn user_cache(&self) -> Option<PathBuf> {
+        let folder = |name: &str| self.raw(name).map(PathBuf::from);
+        let home = |below: &str| folder("HOME").map(|home| home.join(below));
+        let caches = if cfg!(windows) {
+            folder("LOCALAPPDATA")
+        } else if cfg!(target_os = "macos") {
+            home("Library/Caches")
+        } else {
+            folder("XDG_CACHE_HOME").or_else(|| home(".cache"))
+        };
+        caches.map(|caches| caches.join("volta"))
     }
 
     fn problem(&mut self, name: &str, value: &OsStr, allowed: &str) {
@@ -193,6 +218,7 @@ mod tests {
             block_bytes: Some(4096),
             max_dispatch_ms: Some(0.5),
             tier_up_runs: Some(0),
+            ..Environment::default()
         };
         assert_eq!(said, Ok(expected));
     }
@@ -244,6 +270,18 @@ mod tests {
         for name in ["VOLTA_CACHE", "VOLTA_DATA"] {
             let said = read(&[(name, file)]).unwrap_err();
             assert!(said.contains(name) && said.contains("a folder"), "{said}");
+        }
+    }
+
+    #[test]
+    fn kernels_are_kept_where_it_was_asked_for_or_among_the_users_caches() {
+        let kept = |variables: &[(&str, &str)]| read(variables).unwrap().kernel_cache;
+        assert_eq!(kept(&[("VOLTA_CACHE", "off"), ("HOME", "/h")]), None);
+        assert_eq!(kept(&[("VOLTA_CACHE", "/c"), ("HOME", "/h")]), Some("/c".into()));
+        assert_eq!(kept(&[]), None);
+        if cfg!(target_os = "linux") {
+            assert_eq!(kept(&[("VOLTA_CACHE", ""), ("HOME", "/h")]), Some("/h/.cache/volta".into()));
+            assert_eq!(kept(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]), Some("/x/volta".into()));
         }
     }
 

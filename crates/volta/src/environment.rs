@@ -16,6 +16,11 @@
 //! | `VOLTA_TIER_UP_RUNS` | after how many runs a plan is compiled again, optimized | a whole number |
 //!
 //! An empty variable is as good as none. A variable's old name is read too, for one release, with a note on standard error.
+//!
+//! ```
+//! volta::environment::check()?; // what is wrong is known before anything is done
+//! # Ok::<(), volta::Error>(())
+//! ```
 
 use crate::device::Device;
 use crate::error::Result;
@@ -29,4 +34,14 @@ pub use volta_ir::environment::check;
 #[track_caller]
 pub fn device() -> Result<Option<Device>> {
     Ok(volta_ir::environment::get()?.device.map(Device::from))
+}
+
+/// The part of an adapter's name that `VOLTA_ADAPTER` asks for, in lower case.
+///
+/// # Errors
+///
+/// Those of [`check`].
+#[track_caller]
+pub fn adapter() -> Result<Option<&'static str>> {
+    Ok(volta_ir::environment::get()?.adapter.as_deref())
 }

@@ -4,7 +4,7 @@
 //! is pending into a *plan*: few, fused kernels and one memory layout. A plan is cached under the structure of
 //! the graph, so the second step only replays it.
 //!
-//! The layers, each using only those above it (a test in `layers.rs` holds that):
+//! The layers, each using only those above it (crates/testing/tests/repository/layers.rs holds that):
 //!
 //! | layer | holds |
 //! |---|---|
@@ -15,10 +15,23 @@
 //! | `telemetry` | counters, profiles, traces |
 //! | `cpu` `gpu` | two executors of plans |
 //! | `engine` | captures, compiles, caches and runs plans |
-//! | `tensor` `autograd` | what users hold; gradients as more nodes, by a table of derivatives |
+//! | `tensor` | what users hold |
+//! | `autograd` | gradients as more nodes, by a table of derivatives |
+//! | `functional` | losses |
 //! | `state` | what is saved |
-//! | `data` `io` `nn` `optim` `text` | datasets and loaders; files; layers; optimizers; tokenizers |
+//! | `nn` `optim` | layers; optimizers |
+//! | `io` | files |
+//! | `data` | datasets and loaders |
+//! | `text` | tokenizers |
 //! | `models` `train` | whole networks; the training loop |
+//!
+//! ```
+//! use volta::Tensor;
+//!
+//! let x = Tensor::vector(&[1.0, 2.0, 3.0]).requires_grad(true);
+//! (&x * &x).sum().backward();
+//! assert_eq!(x.grad().unwrap().to_vec::<f32>(), [2.0, 4.0, 6.0]);
+//! ```
 
 // `#[derive(Module)]` names this crate by its name, here too.
 extern crate self as volta;
@@ -29,12 +42,11 @@ mod default_device;
 mod device;
 mod engine;
 pub mod environment;
+mod functional;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod graph;
 pub mod io;
-#[cfg(test)]
-mod layers;
 pub mod models;
 pub mod nn;
 pub mod optim;
@@ -65,6 +77,22 @@ pub use engine::{
     guards_enabled, last_plan, plan_only, set_guards, synchronize, synchronize_async, with_fusion,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use functional::{
+    BceOptions, CosineEmbeddingOptions, CrossEntropyOptions, KlDivOptions, LinearCrossEntropyOptions,
+    NllOptions, Reduction, TripletMarginOptions, bce_loss, bce_loss_with, bce_with_logits,
+    bce_with_logits_with, cosine_embedding_loss, cosine_embedding_loss_with, cross_entropy,
+    cross_entropy_with, huber_loss, huber_loss_with, kl_div, kl_div_with, l1_loss, l1_loss_with,
+    linear_cross_entropy, linear_cross_entropy_with, mse_loss, mse_loss_with, nll_loss, nll_loss_with,
+    smooth_l1_loss, smooth_l1_loss_with, triplet_margin_loss, triplet_margin_loss_with,
+};
+pub use functional::{
+    try_bce_loss, try_bce_loss_with, try_bce_with_logits, try_bce_with_logits_with,
+    try_cosine_embedding_loss, try_cosine_embedding_loss_with, try_cross_entropy, try_cross_entropy_with,
+    try_huber_loss, try_huber_loss_with, try_kl_div, try_kl_div_with, try_l1_loss, try_l1_loss_with,
+    try_linear_cross_entropy, try_linear_cross_entropy_with, try_mse_loss, try_mse_loss_with, try_nll_loss,
+    try_nll_loss_with, try_smooth_l1_loss, try_smooth_l1_loss_with, try_triplet_margin_loss,
+    try_triplet_margin_loss_with,
+};
 pub use half::{bf16, f16};
 pub use interrupt::interruptible;
 pub use io::{Checkpoint, NameMap, Weights};
@@ -91,27 +119,9 @@ pub use telemetry::plans_of;
 pub use telemetry::{
     Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, profile, reset_peak,
 };
-pub use tensor::measure_peak;
 pub use tensor::{
-    AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, HostMemory,
-    Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range,
-    Reduction, RngState, Tensor, TripletMarginOptions, assume_computed, autocast, manual_seed, realize_all,
-    try_realize_all, try_set_autocast,
-};
-pub use tensor::{
-    bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cosine_embedding_loss,
-    cosine_embedding_loss_with, cross_entropy, cross_entropy_with, huber_loss, huber_loss_with, kl_div,
-    kl_div_with, l1_loss, l1_loss_with, linear_cross_entropy, linear_cross_entropy_with, mse_loss,
-    mse_loss_with, nll_loss, nll_loss_with, smooth_l1_loss, smooth_l1_loss_with, triplet_margin_loss,
-    triplet_margin_loss_with,
-};
-pub use tensor::{
-    try_bce_loss, try_bce_loss_with, try_bce_with_logits, try_bce_with_logits_with,
-    try_cosine_embedding_loss, try_cosine_embedding_loss_with, try_cross_entropy, try_cross_entropy_with,
-    try_huber_loss, try_huber_loss_with, try_kl_div, try_kl_div_with, try_l1_loss, try_l1_loss_with,
-    try_linear_cross_entropy, try_linear_cross_entropy_with, try_mse_loss, try_mse_loss_with, try_nll_loss,
-    try_nll_loss_with, try_smooth_l1_loss, try_smooth_l1_loss_with, try_triplet_margin_loss,
-    try_triplet_margin_loss_with,
+    AttentionOptions, ConvOptions, HostMemory, Interpolation, Operand, PoolOptions, Range, RngState, Tensor,
+    assume_computed, autocast, manual_seed, measure_peak, realize_all, try_realize_all, try_set_autocast,
 };
 pub use volta_cpu::{set_threads, try_set_threads};
 

@@ -172,7 +172,7 @@ fn devices(py: Python<'_>) -> PyResult<Vec<(PyDevice, String)>> {
 /// Whether there is a GPU that tensors can be moved to. Software adapters count where `VOLTA_ADAPTER` names them.
 #[pyfunction]
 fn is_available(py: Python<'_>) -> PyResult<bool> {
-    let asked = std::env::var_os("VOLTA_ADAPTER").is_some();
+    let asked = run(py, || volta::environment::adapter().map(|name| name.is_some()))?;
     let counts = |a: &Adapter| a.index.is_some() && (asked || a.kind != AdapterKind::Software);
     Ok(adapters(py)?.iter().any(counts))
 }

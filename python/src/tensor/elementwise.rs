@@ -14,6 +14,9 @@ use volta::{DType, Device, Operand, Result, Scalar, Tensor};
 
 macro_rules! unary {
     ($($(#[doc = $doc:literal])* $name:ident $in_place:ident = $op:ident;)*) => {
+        /// Methods that are functions as well.
+        const UNARY: &[&str] = &[$(stringify!($name)),*];
+
         #[pymethods]
         impl PyTensor {$(
             $(#[doc = $doc])*
@@ -100,6 +103,9 @@ unary! {
 
 macro_rules! binary {
     ($($(#[doc = $doc:literal])* $name:ident = $op:ident;)*) => {
+        /// Methods that are functions as well.
+        const BINARY: &[&str] = &[$(stringify!($name)),*];
+
         #[pymethods]
         impl PyTensor {$(
             $(#[doc = $doc])*
@@ -141,6 +147,11 @@ binary! {
     logical_or = try_logical_or;
     /// Exactly one true (not zero).
     logical_xor = try_logical_xor;
+}
+
+/// The names of the methods in the tables above: `volta._functions` makes functions of them.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("_ELEMENTWISE", [UNARY, BINARY].concat())
 }
 
 /// `x` held between bounds that are numbers or tensors.

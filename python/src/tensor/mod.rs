@@ -204,6 +204,7 @@ impl PyTensor {
 /// Adds the classes and functions of tensors.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTensor>()?;
+    elementwise::register(module)?;
     dtype::register(module)?;
     device::register(module)?;
     create::register(module)?;

@@ -3,8 +3,8 @@
 use super::backward_space::{KEYS, QUERIES, Space};
 use super::backward_task::Task;
 use super::float::Float;
+use super::isa::WithLanes;
 use super::lanes::Lanes;
-use super::level::WithLanes;
 use super::scratch::spread;
 use super::{AttentionShape, Rows};
 

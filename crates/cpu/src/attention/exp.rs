@@ -34,8 +34,8 @@ pub(super) unsafe fn exp<L: Lanes>(x: L) -> L {
 
 #[cfg(test)]
 mod tests {
+    use super::super::isa::{Level, WithLanes};
     use super::super::lanes::LaneWork;
-    use super::super::level::{Level, WithLanes};
     use super::*;
 
     struct Each<T> {

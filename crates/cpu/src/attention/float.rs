@@ -6,7 +6,7 @@ use std::ops::{Add, Mul, Sub};
 use super::lanes::Lanes;
 
 /// The most lanes of any vector type.
-pub(super) const LONGEST: usize = 16;
+pub(super) const MAX_LANES: usize = 16;
 
 /// `f32` or `f64`.
 pub(crate) trait Float:
@@ -51,7 +51,7 @@ pub(crate) trait Float:
 
     /// +inf, then -inf, as many of each as the longest vector has lanes: loads from
     /// inside are bounds that keep the first lanes and drop the others.
-    const EDGE: &'static [Self; 2 * LONGEST];
+    const EDGE: &'static [Self; 2 * MAX_LANES];
 
     fn from_f64(x: f64) -> Self;
     fn exp(self) -> Self;
@@ -84,10 +84,10 @@ macro_rules! float {
             const NEG_LN2_LOW: Self = -$ln2_low;
             const ROUNDER: Self = 1.5 * (1u64 << $bits) as $t;
             const EXP_POLYNOMIAL: &'static [Self] = &$polynomial;
-            const EDGE: &'static [Self; 2 * LONGEST] = &{
-                let mut edge = [<$t>::INFINITY; 2 * LONGEST];
-                let mut i = LONGEST;
-                while i < 2 * LONGEST {
+            const EDGE: &'static [Self; 2 * MAX_LANES] = &{
+                let mut edge = [<$t>::INFINITY; 2 * MAX_LANES];
+                let mut i = MAX_LANES;
+                while i < 2 * MAX_LANES {
                     edge[i] = <$t>::NEG_INFINITY;
                     i += 1;
                 }

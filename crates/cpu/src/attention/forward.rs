@@ -1,8 +1,8 @@
 //! The forward pass: for a block of queries, one sweep over the blocks of keys.
 
 use super::float::Float;
+use super::isa::WithLanes;
 use super::lanes::{LaneWork, Lanes};
-use super::level::WithLanes;
 use super::pack::{Grid, Packed, Panels, pack_rows, packed_len, padded, panel_width, panels_len};
 use super::product::{Product, Trim};
 use super::scratch::{Scratch, spread};

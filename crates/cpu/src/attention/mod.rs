@@ -16,8 +16,8 @@ mod backward_task;
 mod exp;
 mod float;
 mod forward;
+mod isa;
 mod lanes;
-mod level;
 mod pack;
 mod product;
 mod scratch;
@@ -31,7 +31,7 @@ mod x86;
 use backward::Backward;
 pub(crate) use float::Float;
 use forward::Forward;
-use level::Level;
+use isa::Level;
 use pack::Grid;
 
 use super::threads;

@@ -173,7 +173,7 @@ fn after(position: usize, offset: isize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::level::{Level, WithLanes};
+    use super::super::isa::{Level, WithLanes};
     use super::super::pack::{Grid, Panels, padded, panels_len};
     use super::*;
 

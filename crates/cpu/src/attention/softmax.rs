@@ -1,7 +1,7 @@
 //! The element-wise half of attention: scores to probabilities, and to their gradient.
 
 use super::exp::exp;
-use super::float::{Float, LONGEST};
+use super::float::{Float, MAX_LANES};
 use super::lanes::{LaneWork, Lanes};
 use super::pack::Grid;
 
@@ -62,10 +62,10 @@ impl<T: Float> Block<T> {
 unsafe fn cut<L: Lanes>(scores: *mut L::Elem, seen: usize) {
     let rest = seen % L::N;
     if rest > 0 {
-        // SAFETY: the caller's contract; the edge has LONGEST >= N bounds of each kind.
+        // SAFETY: the caller's contract; the edge has MAX_LANES >= N bounds of each kind.
         unsafe {
             let p = scores.add(seen - rest);
-            let bound = L::load(L::Elem::EDGE.as_ptr().add(LONGEST - rest));
+            let bound = L::load(L::Elem::EDGE.as_ptr().add(MAX_LANES - rest));
             L::load(p).min(bound).store(p);
         }
     }

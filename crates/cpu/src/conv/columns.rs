@@ -2,7 +2,7 @@
 
 use crate::gemm::Accumulator;
 use crate::gemm::kernel::{Kernel, Run};
-use crate::gemm::pack::{Source, Strided, WIDEST, runs_of};
+use crate::gemm::pack::{PanelSource, Strided, WIDEST, runs_of};
 use std::ops::Range;
 
 /// An operand whose element (lane, p) stands at `data[lanes(lane) + steps[p]]`, where lanes form runs
@@ -17,7 +17,7 @@ pub(super) struct Gathered<'s, T> {
 // SAFETY: only ever read, from memory that outlives the product.
 unsafe impl<T: Sync> Sync for Gathered<'_, T> {}
 
-impl<T: Accumulator> Source<T> for Gathered<'_, T> {
+impl<T: Accumulator> PanelSource<T> for Gathered<'_, T> {
     unsafe fn pack(
         &self,
         kernel: &Kernel<T>,
@@ -54,7 +54,7 @@ pub(super) struct Grads<T> {
 // SAFETY: only ever read, from memory that outlives the product.
 unsafe impl<T: Sync> Sync for Grads<T> {}
 
-impl<T: Accumulator> Source<T> for Grads<T> {
+impl<T: Accumulator> PanelSource<T> for Grads<T> {
     unsafe fn pack(
         &self,
         kernel: &Kernel<T>,

@@ -6,7 +6,7 @@ use super::{ConvShape, Means, depthwise};
 use crate::gemm::Accumulator;
 use crate::gemm::blocked::Job;
 use crate::gemm::buffer::with_scratch;
-use crate::gemm::pack::{Source, Strided};
+use crate::gemm::pack::{PanelSource, Strided};
 use crate::gemm::panels::Upcoming;
 use crate::gemm::share::{Shared, part};
 use std::ops::Range;
@@ -161,7 +161,7 @@ impl Plan {
     }
 }
 
-fn job<T: Accumulator, L: Source<T>, R: Source<T>>(
+fn job<T: Accumulator, L: PanelSource<T>, R: PanelSource<T>>(
     means: Means<T>,
     (m, n, k): (usize, usize, usize),
     a: L,

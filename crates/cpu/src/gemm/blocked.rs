@@ -7,7 +7,7 @@
 use super::buffer::with_scratch;
 use super::element::Accumulator;
 use super::kernel::Kernel;
-use super::pack::Source;
+use super::pack::PanelSource;
 use super::panels::{Columns, Panels, Upcoming, multiply};
 use super::plan::{A, B};
 use super::share::{Shared, part};
@@ -52,7 +52,7 @@ struct Packing<'s, S> {
     lanes: usize,
 }
 
-impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
+impl<T: Accumulator, L: PanelSource<T>, R: PanelSource<T>> Job<T, L, R> {
     /// Computes C, reporting every finished region.
     ///
     /// # Safety
@@ -245,7 +245,7 @@ impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
     }
 
     /// Packs an operand for the depth `ks`, block by block, on all threads.
-    unsafe fn pack_all<S: Source<T>>(
+    unsafe fn pack_all<S: PanelSource<T>>(
         &self,
         operand: &Packing<'_, S>,
         ks: Range<usize>,
@@ -277,7 +277,7 @@ impl<S> Packing<'_, S> {
         depth: Range<usize>,
         dst: *mut T,
     ) where
-        S: Source<T>,
+        S: PanelSource<T>,
     {
         let at = dst.wrapping_add(lanes.start * ks.len() + depth.start * self.width);
         let lanes = self.origin + lanes.start..self.origin + lanes.end;

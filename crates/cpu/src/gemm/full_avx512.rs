@@ -5,7 +5,7 @@
 //! misses would hold up the panels' own lines.
 
 use super::kernel::Tile;
-use super::kernel_avx512::{AHEAD, MR};
+use super::kernel_avx512::{MR, PREFETCH_STEPS};
 use std::arch::x86_64::*;
 
 /// Steps of k that are done together.
@@ -34,10 +34,10 @@ macro_rules! full {
                 macro_rules! step {
                     ($u:expr) => {
                         for v in 0..2 {
-                            let line = b.wrapping_add((AHEAD as usize + $u) * NR + v * LANES);
+                            let line = b.wrapping_add((PREFETCH_STEPS as usize + $u) * NR + v * LANES);
                             _mm_prefetch::<_MM_HINT_T0>(line.cast());
                         }
-                        let line = a.wrapping_add((AHEAD as usize + $u) * MR);
+                        let line = a.wrapping_add((PREFETCH_STEPS as usize + $u) * MR);
                         _mm_prefetch::<_MM_HINT_T0>(line.cast());
                         if EVERY_STEP || $u == 0 {
                             _mm_prefetch::<_MM_HINT_T1>(soon.cast());
@@ -52,7 +52,7 @@ macro_rules! full {
                         }
                     };
                 }
-                macro_rules! turn {
+                macro_rules! round {
                     () => {
                         step!(0);
                         step!(1);
@@ -62,18 +62,18 @@ macro_rules! full {
                         b = b.add(STEPS * NR);
                     };
                 }
-                // A row of C is fetched with each of the first turns.
-                let turns = t.k / STEPS;
+                // A row of C is fetched with each of the first rounds.
+                let rounds = t.k / STEPS;
                 let mut row = t.c;
-                for _ in 0..turns.min(MR) {
+                for _ in 0..rounds.min(MR) {
                     for v in 0..2 {
                         _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(v * LANES).cast());
                     }
                     row = row.wrapping_add(t.ldc);
-                    turn!();
+                    round!();
                 }
-                for _ in MR..turns {
-                    turn!();
+                for _ in MR..rounds {
+                    round!();
                 }
                 for _ in 0..t.k % STEPS {
                     step!(0);

@@ -11,9 +11,9 @@ pub(super) fn supported() -> bool {
 
 pub(super) const MR: usize = 14;
 /// Steps of k that are fetched ahead.
-pub(super) const AHEAD: isize = 16;
+pub(super) const PREFETCH_STEPS: isize = 16;
 /// The same for a matrix in place, whose rows may compete for the same few lines of the cache.
-const AHEAD_IN_PLACE: isize = 8;
+const PREFETCH_STEPS_IN_PLACE: isize = 8;
 /// Rows of A that are addressed from one pointer.
 const GROUP: usize = 4;
 const GROUPS: usize = MR.div_ceil(GROUP);
@@ -160,7 +160,7 @@ macro_rules! tile {
                     for p in 0..t.k {
                         // Panels are read front to back, from the L2 cache.
                         if HOW == PACKED || HOW == COPIED {
-                            let ahead = if HOW == COPIED { AHEAD_IN_PLACE } else { AHEAD };
+                            let ahead = if HOW == COPIED { PREFETCH_STEPS_IN_PLACE } else { PREFETCH_STEPS };
                             for v in 0..VECTORS {
                                 let line = b.wrapping_offset(ahead * t.b_row);
                                 let line = line.wrapping_add(v * LANES);
@@ -168,7 +168,7 @@ macro_rules! tile {
                             }
                         }
                         if HOW != STRIDED {
-                            let line = a[0].wrapping_offset(AHEAD * MR as isize);
+                            let line = a[0].wrapping_offset(PREFETCH_STEPS * MR as isize);
                             _mm_prefetch::<_MM_HINT_T0>(line.cast());
                         }
                         if HOW == GATHERED {

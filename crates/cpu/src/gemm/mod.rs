@@ -190,7 +190,7 @@ fn independent_parts<E: Element>(
     let small = work < 16 * TASK;
     let cheap = lanes / parts >= LANES && (work <= MIN_SHARED_MULTIPLY_ADDS || other <= SMALL_OPERAND);
     // A small C of great depth is better split along k.
-    let deep = p.m * p.n <= split_k::LARGEST && p.k >= 4 * kernel.kc;
+    let deep = p.m * p.n <= split_k::MAX_COPIED_ELEMENTS && p.k >= 4 * kernel.kc;
     (parts > 1 && !deep && (small || cheap)).then_some((parts, by_rows))
 }
 

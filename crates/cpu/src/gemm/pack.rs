@@ -8,7 +8,7 @@ use super::kernel::{Kernel, Run};
 use std::ops::Range;
 
 /// Where panels are read from.
-pub(crate) trait Source<T: Accumulator>: Sync {
+pub(crate) trait PanelSource<T: Accumulator>: Sync {
     /// Writes the panels of the given lanes to `dst`, each `panel_stride` after the one before.
     ///
     /// # Safety
@@ -47,7 +47,7 @@ unsafe impl<E: Sync> Sync for Strided<E> {}
 // SAFETY: as above.
 unsafe impl<E: Sync> Send for Strided<E> {}
 
-impl<E: Element> Source<E::Acc> for Strided<E> {
+impl<E: Element> PanelSource<E::Acc> for Strided<E> {
     unsafe fn pack(
         &self,
         kernel: &Kernel<E::Acc>,
@@ -114,7 +114,7 @@ unsafe fn copy<E: Element, const WIDTH: usize>(
     for p in 0..k {
         let row = src.wrapping_offset(p as isize * k_stride).cast::<[E; WIDTH]>();
         let to = dst.wrapping_add(p * WIDTH);
-        let ahead = row.cast::<E>().wrapping_offset(AHEAD * k_stride);
+        let ahead = row.cast::<E>().wrapping_offset(PREFETCH_ROWS * k_stride);
         for panel in 0..panels {
             for line in 0..(WIDTH * size_of::<E>()).div_ceil(64) {
                 prefetch(ahead.wrapping_add(panel * WIDTH + line * (64 / size_of::<E>())));
@@ -130,7 +130,7 @@ unsafe fn copy<E: Element, const WIDTH: usize>(
 
 /// Rows that are fetched ahead of the one being copied: each starts in a page of its own, where the
 /// hardware does not yet know that it will be read on.
-const AHEAD: isize = 4;
+const PREFETCH_ROWS: isize = 4;
 
 /// Asks for the cache line at an address, which need not be readable.
 #[inline(always)]

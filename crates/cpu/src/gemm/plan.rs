@@ -3,7 +3,7 @@
 use super::blocked::Job;
 use super::element::Accumulator;
 use super::kernel::{Gather, Run};
-use super::pack::{Source, WIDEST, runs_of};
+use super::pack::{PanelSource, WIDEST, runs_of};
 use super::panels::Panels;
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub(super) enum B<T> {
 // SAFETY: only ever read.
 unsafe impl<T: Sync> Sync for B<T> {}
 
-impl<T: Accumulator, L: Source<T>, R: Source<T>> Job<T, L, R> {
+impl<T: Accumulator, L: PanelSource<T>, R: PanelSource<T>> Job<T, L, R> {
     /// The depth of a block: blocks are equal but for the last, and whole cache lines, which suits
     /// the transpositions.
     pub(super) fn depth(&self) -> usize {

@@ -4,20 +4,20 @@
 use super::blocked::Job;
 use super::buffer::with_scratch;
 use super::element::Accumulator;
-use super::pack::Source;
+use super::pack::PanelSource;
 use super::panels::Upcoming;
 use super::share::{Shared, part};
 use crate::threads;
 use std::ops::Range;
 
 /// Largest C, in elements, that is worth computing in several copies.
-pub(super) const LARGEST: usize = 1 << 14;
+pub(super) const MAX_COPIED_ELEMENTS: usize = 1 << 14;
 
 /// Computes the job this way, if it suits; says whether it did.
 ///
 /// # Safety
 /// As for [`Job::run`].
-pub(super) unsafe fn run<T: Accumulator, A: Source<T>, B: Source<T>>(
+pub(super) unsafe fn run<T: Accumulator, A: PanelSource<T>, B: PanelSource<T>>(
     job: &Job<T, A, B>,
     kc: usize,
     done: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
@@ -25,7 +25,7 @@ pub(super) unsafe fn run<T: Accumulator, A: Source<T>, B: Source<T>>(
     let size = job.m * job.n;
     let blocks = job.k.div_ceil(kc);
     // Enough work per block to be worth a task, and enough blocks to go round.
-    if size > LARGEST || blocks < 4 || size.saturating_mul(job.k) < 1 << 20 {
+    if size > MAX_COPIED_ELEMENTS || blocks < 4 || size.saturating_mul(job.k) < 1 << 20 {
         return false;
     }
     // Threads take this many blocks between them before the results are added up.
@@ -86,7 +86,7 @@ struct From<'s, S> {
     start: usize,
 }
 
-impl<T: Accumulator, S: Source<T>> Source<T> for From<'_, S> {
+impl<T: Accumulator, S: PanelSource<T>> PanelSource<T> for From<'_, S> {
     unsafe fn pack(
         &self,
         kernel: &super::kernel::Kernel<T>,

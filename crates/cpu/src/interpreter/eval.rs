@@ -398,7 +398,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Two-byte floats are rounded after every op.
+    /// 16-bit floats are rounded after every op.
     pub(super) fn round(&mut self, v: Value, n: usize) {
         match self.low.code[v].dtype {
             DType::F16 => vector::round_f16(self.lanes_mut(v, n)),

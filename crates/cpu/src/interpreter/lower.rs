@@ -13,9 +13,9 @@ use volta_ir::plan::view::Affine;
 /// Lanes that are computed at a time: small enough for the first cache, large enough to hide the dispatch.
 pub(super) const CHUNK: usize = 2048;
 /// The same for stages that leave nothing in registers: a row and what is made of it just fit the first cache.
-const LONG_CHUNK: usize = 2 * CHUNK;
+const LONG_ROW_CHUNK: usize = 2 * CHUNK;
 /// Rows up to this long keep what several stages need.
-const LONGEST_CACHED_ROW: usize = 1 << 16;
+const MAX_CACHED_ROW: usize = 1 << 16;
 
 /// How the loops become lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Lowered {
         let keep_all = walk == Walk::Flat || (walk == Walk::Rows && width <= CHUNK);
         let long_rows = walk == Walk::Rows && width > CHUNK;
         let (joint, reads) = superinstructions::find(&code, long_rows);
-        let kept_row = choose_kept_rows(&code, &reads, &stage, long_rows && width <= LONGEST_CACHED_ROW);
+        let kept_row = choose_kept_rows(&code, &reads, &stage, long_rows && width <= MAX_CACHED_ROW);
         let kept = |v: Value| keep_all || kept_row[v].is_some();
         let stages = split(&code, &stores, &reads, &stage, &kept);
         let stages_afresh = split(&code, &stores, &reads, &stage, &|_| walk == Walk::Flat);
@@ -155,7 +155,7 @@ impl Lowered {
         self.find_waiting();
         let needs_register = |&v: &Value| !self.has_own_place(v);
         if !self.stages.iter().flat_map(|s| &s.full).any(needs_register) {
-            self.row_chunk = LONG_CHUNK;
+            self.row_chunk = LONG_ROW_CHUNK;
         }
     }
 
@@ -228,9 +228,9 @@ fn find_rows(
     stores: &mut [Store],
 ) -> bool {
     /// Shorter rows are not worth the trouble.
-    const SHORTEST: usize = 16;
+    const MIN_COPIED_ROW: usize = 16;
     let Some((&width, before)) = outer.split_last() else { return false };
-    if before.is_empty() || width < SHORTEST {
+    if before.is_empty() || width < MIN_COPIED_ROW {
         return false;
     }
     let last = before.len();

@@ -17,7 +17,6 @@ mod exp;
 mod float_binary;
 mod half;
 pub(crate) mod isa;
-mod joint;
 mod log;
 mod pow;
 mod random;
@@ -25,6 +24,7 @@ mod reduce;
 mod rem;
 mod select;
 mod short_rows;
+mod superinstructions;
 mod trig;
 mod unary;
 
@@ -34,11 +34,11 @@ pub(crate) use convert::{Cast, convert, to_bool};
 pub(crate) use copy::copy_strided;
 pub(crate) use element::LaneElement;
 pub(crate) use half::{load_bf16, load_f16, round_bf16, round_f16, store_bf16, store_f16};
-pub(crate) use joint::{exp_shifted, rescale, shifted_scaled, sum_products, sum_squares};
 pub(crate) use random::threefry_block;
 pub(crate) use reduce::{accumulate, arg_reduce, count_nonfinite, reduce};
 pub(crate) use select::{mul_add, select};
 pub(crate) use short_rows::{broadcast_segments, reduce_segments};
+pub(crate) use superinstructions::{exp_shifted, rescale, shifted_scaled, sum_products, sum_squares};
 pub(crate) use unary::unary;
 
 /// An input of a block operation: a block of its own, or one value for all lanes.

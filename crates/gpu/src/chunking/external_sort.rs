@@ -18,24 +18,24 @@ use volta_ir::shape::Shape;
 const SEEN: usize = 4;
 
 /// The most elements of a type that a kernel sorts at once in memory of its own.
-pub(crate) fn longest(dtype: DType, rules: &DeviceLimits) -> usize {
+pub(crate) fn max_sortable_length(dtype: DType, rules: &DeviceLimits) -> usize {
     let pieces = (rules.slots / SEEN).max(1);
     let elements = pieces * (rules.block / dtype.size().max(4));
     (elements / (2 * CHUNK_ALIGNMENT) * 2 * CHUNK_ALIGNMENT).max(2 * CHUNK_ALIGNMENT)
 }
 
 /// The positions that put the single line of `x` in order, into the single line of `output`, by kernels that sort at most
-/// `longest` elements. Slots are added from `first` on.
+/// `max_sortable_length` elements. Slots are added from `first` on.
 pub(crate) fn lower_external_sort(
     x: &Operand,
     output: &Operand,
     axis: usize,
     descending: bool,
-    longest: usize,
+    max_sortable_length: usize,
     first: Slot,
 ) -> KernelSequence {
     let (x, output) = (line(x, axis), line(output, axis));
-    let blocks = blocks(x.shape[0], longest / 2);
+    let blocks = blocks(x.shape[0], max_sortable_length / 2);
     let most = blocks.windows(2).map(|pair| pair[1].end - pair[0].start).max().unwrap_or(0);
     // Values as far as they are in order; and of two blocks their values, their positions, and the order of those.
     let values = Operand { slot: first, ..x.alone() };
@@ -141,8 +141,8 @@ mod tests {
     fn a_kernel_sorts_as_much_as_it_sees() {
         let sizes = DType::ALL.map(DType::size);
         let rules = DeviceLimits { slots: 8, block: 4096, sizes, ..crate::snapshots::rules() };
-        assert_eq!(longest(DType::F32, &rules), 2048);
-        assert_eq!(longest(DType::F16, &rules), 2048);
-        assert_eq!(longest(DType::I64, &rules), 1024);
+        assert_eq!(max_sortable_length(DType::F32, &rules), 2048);
+        assert_eq!(max_sortable_length(DType::F16, &rules), 2048);
+        assert_eq!(max_sortable_length(DType::I64, &rules), 1024);
     }
 }

@@ -96,15 +96,15 @@ impl SubKernel {
     }
 
     /// It in passes, each of which has about as much of the sums.
-    fn in_turns(&self, cut: &SplitAxis, turns: usize) -> Vec<SubKernel> {
-        let each = cut.count.div_ceil(turns);
-        let turns = cut.count.div_ceil(each);
-        let turn = |turn: usize| SubKernel {
-            pass: turn,
-            accumulation_passes: turns,
-            ..self.part(cut, turn * each..((turn + 1) * each).min(cut.count))
+    fn in_passes(&self, cut: &SplitAxis, passes: usize) -> Vec<SubKernel> {
+        let each = cut.count.div_ceil(passes);
+        let passes = cut.count.div_ceil(each);
+        let pass = |pass: usize| SubKernel {
+            pass: pass,
+            accumulation_passes: passes,
+            ..self.part(cut, pass * each..((pass + 1) * each).min(cut.count))
         };
-        (0..turns).map(turn).collect()
+        (0..passes).map(pass).collect()
     }
 
     /// Parts of which none costs more than `most`, or else one that cannot be cut so far.
@@ -115,7 +115,7 @@ impl SubKernel {
     ) -> Result<Vec<SubKernel>, Box<SubKernel>> {
         let smallest = self.smallest();
         // Or else it would be cut into crumbs first.
-        if cost(&smallest) > most && smallest.turns_that_fit(most, cost).is_none() {
+        if cost(&smallest) > most && smallest.passes_that_fit(most, cost).is_none() {
             return Err(Box::new(smallest));
         }
         self.cut_down(most, cost)
@@ -145,9 +145,9 @@ impl SubKernel {
         let best = halves.map(|halves| (dearer(&halves), halves)).min_by_key(|(cost, _)| *cost);
         // What is summed is cut where cutting the results gains nothing.
         if best.as_ref().is_none_or(|(cost, _)| *cost >= now)
-            && let Some(turns) = self.turns_that_fit(most, cost)
+            && let Some(passes) = self.passes_that_fit(most, cost)
         {
-            return Ok(turns);
+            return Ok(passes);
         }
         let Some((_, halves)) = best else { return Err(Box::new(self.clone())) };
         let mut parts = Vec::new();
@@ -158,13 +158,13 @@ impl SubKernel {
     }
 
     /// The fewest passes that fit, about.
-    fn turns_that_fit(&self, most: usize, cost: &impl Fn(&SubKernel) -> usize) -> Option<Vec<SubKernel>> {
+    fn passes_that_fit(&self, most: usize, cost: &impl Fn(&SubKernel) -> usize) -> Option<Vec<SubKernel>> {
         let sums = self.split_axes().into_iter().filter(|cut| cut.output.is_none());
-        let in_turns = |cut: SplitAxis| {
+        let in_passes = |cut: SplitAxis| {
             let counts = (1..).map(|power| 1usize << power).take_while(move |&n| n < 2 * cut.count);
-            counts.map(move |turns| self.in_turns(&cut, turns))
+            counts.map(move |passes| self.in_passes(&cut, passes))
         };
-        sums.flat_map(in_turns).find(|turns| turns.iter().all(|turn| cost(turn) <= most))
+        sums.flat_map(in_passes).find(|passes| passes.iter().all(|pass| cost(pass) <= most))
     }
 
     /// The pieces it sees.
@@ -421,11 +421,11 @@ mod tests {
         let cost = |part: &SubKernel| loops::number(&part.windows(&Hundreds));
         let parts = SubKernel::whole(kernel).fitting(most, &cost).expect("it can be cut");
         let mut computed = vec![0; kernel.output.shape.numel()];
-        let mut turn = 0;
+        let mut pass = 0;
         for part in &parts {
             assert!(cost(part) <= most, "{part:?}");
-            assert_eq!(part.pass, turn, "turns follow each other");
-            turn = (turn + 1) % part.accumulation_passes;
+            assert_eq!(part.pass, pass, "passes follow each other");
+            pass = (pass + 1) % part.accumulation_passes;
             let output = &part.kernel.output;
             for i in 0..output.shape.numel() {
                 let (mut rest, mut at) = (i, output.offset);
@@ -436,7 +436,7 @@ mod tests {
                 computed[at as usize] += usize::from(part.pass == 0);
             }
         }
-        assert_eq!(turn, 0, "the last turn is there");
+        assert_eq!(pass, 0, "the last pass is there");
         assert!(computed.iter().all(|&times| times == 1));
         parts
     }

@@ -1,4 +1,4 @@
-//! Tensors in more pieces of memory than a dispatch may see: programs over loops are cut along their rows, until every
+//! Tensors in more pieces of memory than a dispatch may add_range: programs over loops are cut along their rows, until every
 //! part sees few enough.
 
 use std::collections::BTreeSet;
@@ -37,21 +37,21 @@ pub(crate) fn add_range(
 /// The pieces that a program sees.
 pub(crate) fn windows(map: &MapKernel, pieces: &impl ChunkLayout) -> VisibleChunks {
     let mut windows: VisibleChunks = Vec::new();
-    let mut see = |Access { slot, position }: &Access, further: isize| {
+    let mut add_range = |Access { slot, position }: &Access, further: isize| {
         let (low, high) = position.reach(&map.extents);
         let ends = (position.offset + low + further.min(0), position.offset + high + further.max(0));
         add_range(&mut windows, *slot, ends, pieces);
     };
     for instruction in &map.code {
         match &instruction.step {
-            Step::Load { access, .. } => see(access, 0),
+            Step::Load { access, .. } => add_range(access, 0),
             Step::Gather { access, stride, extent, .. } => {
-                see(access, stride * (extent.max(&1) - 1) as isize);
+                add_range(access, stride * (extent.max(&1) - 1) as isize);
             }
             _ => {}
         }
     }
-    map.stores.iter().for_each(|store| see(&store.access, 0));
+    map.stores.iter().for_each(|store| add_range(&store.access, 0));
     windows
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn middle(extent: usize) -> usize {
     }
 }
 
-/// The program in parts that see at most `most` pieces each; none if even a single row sees more.
+/// The program in parts that add_range at most `most` pieces each; none if even a single row sees more.
 pub(crate) fn fitting(map: &MapKernel, most: usize, pieces: &impl ChunkLayout) -> Option<Vec<MapKernel>> {
     let parts = cut_down(map, most, pieces)?;
     if parts.len() == 1 { Some(parts) } else { Some(parts.iter().flat_map(without_overhang).collect()) }

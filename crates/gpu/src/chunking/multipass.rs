@@ -194,7 +194,7 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
         let numel = self.map.extents[..loops].iter().product();
         let slot = self.first + self.sequence.slots.len();
         let position = flat(&self.map.extents[..loops], all);
-        let turn = |range: &Range<usize>| {
+        let pass = |range: &Range<usize>| {
             let mut more = More::after(&self.map);
             let found = more.look_up(&self.map, v, table, range);
             let known = more.push(load(slot, position.clone()), dtype, rank);
@@ -208,10 +208,10 @@ impl<P: ChunkLayout> MultiPass<'_, P> {
             self.program(loops, loops, more, stores)
         };
         let rows: Chunk = std::iter::once(0..table.extent).collect();
-        let turns = cut_down(rows, |range| self.fits(&turn(&range[0])), |_| 0)?;
-        let turns: Vec<MapKernel> = turns.iter().map(|range| turn(&range[0])).collect();
+        let passes = cut_down(rows, |range| self.fits(&pass(&range[0])), |_| 0)?;
+        let passes: Vec<MapKernel> = passes.iter().map(|range| pass(&range[0])).collect();
         self.add_slot(dtype, numel);
-        turns.into_iter().for_each(|turn| self.push(turn));
+        passes.into_iter().for_each(|pass| self.push(pass));
         self.replace(v, slot, position);
         Some(())
     }

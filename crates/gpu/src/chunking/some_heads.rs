@@ -3,7 +3,7 @@
 use super::staging::{self, ExtractedKernel};
 use crate::kernels::attention::{is_forward, problem};
 use std::ops::Range;
-use volta_ir::op::attention::Place;
+use volta_ir::op::attention::PackedGradient;
 use volta_ir::plan::kernel::{NativeKernel, Operand};
 use volta_ir::shape::Shape;
 
@@ -49,7 +49,7 @@ pub(super) fn detached(whole: &NativeKernel, [batch, heads]: [Range<usize>; 2]) 
     let results = if is_forward(whole) {
         result(&whole.output)
     } else {
-        let places = Place::of([0, 1, 2].map(|k| whole.operands[k].shape));
+        let places = PackedGradient::of([0, 1, 2].map(|k| whole.operands[k].shape));
         // Those that share rows are one view.
         let firsts = places.iter().filter(|place| place.which == 0);
         let mut all: Vec<Operand> =

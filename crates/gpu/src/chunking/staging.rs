@@ -154,9 +154,9 @@ impl StagedKernel {
         let output = &self.views[1][0];
         // With every element as often as it is seen.
         let x = Operand { shape: output.shape, ..self.views[0][0].clone() };
-        let longest = external_sort::longest(x.dtype, rules);
-        let is_long = x.shape[axis] == x.shape.numel() && x.shape[axis] > longest;
-        is_long.then(|| external_sort::lower_external_sort(&x, output, axis, descending, longest, first))
+        let max_length = external_sort::max_sortable_length(x.dtype, rules);
+        let is_long = x.shape[axis] == x.shape.numel() && x.shape[axis] > max_length;
+        is_long.then(|| external_sort::lower_external_sort(&x, output, axis, descending, max_length, first))
     }
 
     /// What its copies take, at four bytes an element or more.

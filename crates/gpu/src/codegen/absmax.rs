@@ -2,7 +2,7 @@
 //! need them: they would have to read all of it once more. A workgroup computes a tile; invocations keep the largest
 //! of their columns, and subgroups find those of rows.
 
-use super::code::{Arguments, Name, Place, Writer};
+use super::code::{Arguments, LoopPosition, Name, Writer};
 use super::elementwise::{is_wide, uniforms};
 use super::row_blocking::varies;
 use super::slots::Slots;
@@ -16,8 +16,8 @@ use volta_ir::plan::kernel::{MapKernel, Slot, Step, Value};
 const COLUMNS: usize = 1024;
 const ROWS: usize = 32;
 /// Tiles side by side, and one under the other, at most: whoever asks for the largest reads a list for each.
-const MOST_ACROSS: usize = 64;
-const MOST_DOWN: usize = 32;
+const MAX_ACROSS: usize = 64;
+const MAX_DOWN: usize = 32;
 /// Rows of a tile at most, for the sake of workgroup memory, and tiles that keep most of a large GPU busy.
 const MAX_TILE_ROWS: usize = 512;
 const BUSY_TILES: usize = 96;
@@ -49,7 +49,7 @@ impl AbsMaxProducer {
             && rows * columns >= MIN_ELEMENTS
             && rows >= ROWS
             && columns >= COLUMNS
-            && columns.div_ceil(COLUMNS) <= MOST_ACROSS;
+            && columns.div_ceil(COLUMNS) <= MAX_ACROSS;
         if folds || !fits {
             return None;
         }
@@ -73,7 +73,7 @@ impl AbsMaxProducer {
     /// Rows and columns of a tile.
     fn tile(&self) -> [usize; 2] {
         let [rows, _] = self.shape();
-        [rows.div_ceil(MOST_DOWN).next_multiple_of(ROWS_PER_INVOCATION).max(ROWS), COLUMNS]
+        [rows.div_ceil(MAX_DOWN).next_multiple_of(ROWS_PER_INVOCATION).max(ROWS), COLUMNS]
     }
 
     /// Tiles one under the other, and side by side.
@@ -158,18 +158,22 @@ let first = group / {across}u * {tall}u;
             let varies = varies(kernel, 1);
             (0..varies.len()).partition(|&v| varies[v])
         };
-        let mut all: Vec<(usize, usize, Place)> = Vec::new();
+        let mut all: Vec<(usize, usize, LoopPosition)> = Vec::new();
         for j in 0..ROWS_PER_INVOCATION {
             let (after, last) = (ROWS_PER_INVOCATION + j, tall - 1);
             let _ = writeln!(head, "let next_{j} = min(first + {j}u, {}u);", rows - 1);
             w.line(format!("let r_{j} = first + turn + {j}u;\nlet x_{j} = min(r_{j}, {}u);", rows - 1));
             w.line(format!("let next_{j} = min(first + min(turn + {after}u, {last}u), {}u);", rows - 1));
             let (indices, names) = (vec![format!("x_{j}")], vec![None; kernel.code.len()]);
-            let mut row = Place { indices, names, mark: format!("_{j}") };
+            let mut row = LoopPosition { indices, names, mark: format!("_{j}") };
             row.visit(&mut w, |w| same.iter().for_each(|&v| w.compute(v)));
             for c in 0..places {
                 let indices = vec![format!("x_{j}"), format!("y_{c}")];
-                all.push((j, c, Place { indices, names: row.names.clone(), mark: format!("_{j}_{c}") }));
+                all.push((
+                    j,
+                    c,
+                    LoopPosition { indices, names: row.names.clone(), mark: format!("_{j}_{c}") },
+                ));
             }
         }
         w.wide = wide;
@@ -199,7 +203,7 @@ let first = group / {across}u * {tall}u;
     }
 
     /// Stores what was computed at the places, of a row and a column each, and finds how large it is.
-    fn measure(&self, w: &mut Writer, all: &mut [(usize, usize, Place)], of_rows: bool) {
+    fn measure(&self, w: &mut Writer, all: &mut [(usize, usize, LoopPosition)], of_rows: bool) {
         let (kernel, (wide, places), [rows, columns]) = (&self.kernel, self.share(), self.shape());
         let (matrix, ty) = (kernel.stores[self.store].value, ComputeType::I32.name(wide));
         // What others compute is none of its business: where results replace what is read, it may be gone.

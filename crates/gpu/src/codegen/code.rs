@@ -66,17 +66,17 @@ pub(super) fn innermost(kernel: &MapKernel) -> usize {
     kernel.extents.len().saturating_sub(1)
 }
 
-/// One of several places of the loops that are written about by turns.
-pub(super) struct Place {
+/// One of several positions in the loops whose instructions are interleaved.
+pub(super) struct LoopPosition {
     pub indices: Vec<String>,
     pub names: Vec<Option<Name>>,
     pub mark: String,
 }
 
-impl Place {
+impl LoopPosition {
     /// Writes something at this place.
     pub fn visit(&mut self, w: &mut Writer, write: impl FnOnce(&mut Writer)) {
-        let swap = |place: &mut Place, w: &mut Writer| {
+        let swap = |place: &mut LoopPosition, w: &mut Writer| {
             std::mem::swap(&mut place.indices, &mut w.indices);
             std::mem::swap(&mut place.names, &mut w.names);
             std::mem::swap(&mut place.mark, &mut w.mark);
@@ -437,7 +437,7 @@ impl Writer<'_> {
 }
 
 /// Stores value `v` of two places of which the second one has the next four: as eight at once, if they lie so.
-pub(super) fn store_two(w: &mut Writer, places: &mut [Place; 2], v: Value, access: &Access) {
+pub(super) fn store_two(w: &mut Writer, places: &mut [LoopPosition; 2], v: Value, access: &Access) {
     if w.kernel.code[v].dtype != DType::F16 || !access.is_straight_along(w.along, 8) {
         places.iter_mut().for_each(|place| place.visit(w, |w| w.store(v, access)));
         return;

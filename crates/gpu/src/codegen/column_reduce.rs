@@ -33,7 +33,7 @@ struct FusedColumnReduce<'a> {
     rows: Reduce<'a>,
     columns: Vec<Reduce<'a>>,
     /// How often a workgroup goes on to further rows.
-    turns: usize,
+    iterations: usize,
     blocks: usize,
 }
 
@@ -51,12 +51,12 @@ impl<'a> FusedColumnReduce<'a> {
             return None;
         }
         let groups = rows.row_groups();
-        let turns = groups.div_ceil(BLOCKS);
-        let blocks = groups.div_ceil(turns);
+        let iterations = groups.div_ceil(BLOCKS);
+        let blocks = groups.div_ceil(iterations);
         // They share a last dispatch, and so its workgroups and what these have in common.
         let members = most_members(columns, caps);
         let column = |kernel| Reduce::with(kernel, ReduceSchedule::of_parts(kernel, caps, members, blocks));
-        Some(FusedColumnReduce { columns: columns.iter().map(column).collect(), rows, turns, blocks })
+        Some(FusedColumnReduce { columns: columns.iter().map(column).collect(), rows, iterations, blocks })
     }
 
     fn lower(&self) -> MapLowered {
@@ -81,7 +81,7 @@ impl<'a> FusedColumnReduce<'a> {
     /// The dispatch that walks over rows.
     fn pass(&self) -> MapDispatch {
         let (mut shader, mut shared) = (Shader::default(), Shared::default());
-        let (rows, turns) = (&self.rows, self.turns);
+        let (rows, iterations) = (&self.rows, self.iterations);
         let mut w = rows.writer(&mut shader, String::new());
         rows.by_rank(LoopLevel::Uniform).into_iter().for_each(|v| w.compute(v));
         let mut names: Vec<_> = self.columns.iter().map(|c| vec![None; c.kernel.code.len()]).collect();
@@ -96,8 +96,8 @@ impl<'a> FusedColumnReduce<'a> {
             let lane = ComputeType::of(dtype).name(true);
             w.line(format!("var fold{k}_{v}_{c}: {lane} = {lane}({});", expr::identity(op, dtype)));
         }
-        w.line(format!("for (var turn = 0u; turn < {turns}u; turn++) {{"));
-        rows.place(&mut w, &format!("(group * {turns}u + turn)"));
+        w.line(format!("for (var turn = 0u; turn < {iterations}u; turn++) {{"));
+        rows.place(&mut w, &format!("(group * {iterations}u + turn)"));
         for s in 0..rows.stages {
             rows.row_values(&mut w, s);
             rows.stage(&mut w, &mut shared, s, None);
@@ -145,7 +145,7 @@ impl<'a> FusedColumnReduce<'a> {
         let (rows, column) = (&self.rows, &self.columns[k]);
         let ReduceSchedule { width, team, .. } = rows.layout;
         let along = split_index(&mut w.text, "row", &column.kernel.extents[1..], &format!("z{k}_"));
-        let all_live = rows.layout.rows.is_multiple_of(rows.layout.rows_at_once * self.turns);
+        let all_live = rows.layout.rows.is_multiple_of(rows.layout.rows_at_once * self.iterations);
         let varies = varies(column.kernel, 0);
         let mut of_row = uniform.to_vec();
         self.visit(w, k, &mut of_row, format!("_k{k}"), |w| {

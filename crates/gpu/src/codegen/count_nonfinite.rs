@@ -27,7 +27,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) nwg: vec3
 ";
 
 /// Workgroups that count together.
-const MOST_GROUPS: usize = 1024;
+const MAX_GROUPS: usize = 1024;
 
 /// The exponents of a word's elements: none are looked at where the type has none.
 pub(crate) fn masks(dtype: DType, f16: bool) -> [u32; 2] {
@@ -44,5 +44,5 @@ pub(crate) fn masks(dtype: DType, f16: bool) -> [u32; 2] {
 
 /// Workgroups for so many elements.
 pub(crate) fn groups(count: usize) -> u32 {
-    count.div_ceil(1024).clamp(1, MOST_GROUPS) as u32
+    count.div_ceil(1024).clamp(1, MAX_GROUPS) as u32
 }

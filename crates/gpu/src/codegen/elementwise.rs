@@ -1,6 +1,6 @@
 //! Programs without reductions: every invocation computes one element, or four neighbours, or several of these.
 
-use super::code::{Arguments, Place, Writer, innermost, split_index};
+use super::code::{Arguments, LoopPosition, Writer, innermost, split_index};
 use super::multi_tensor::{self, Table};
 use super::row_blocking;
 use super::slots::Slots;
@@ -102,7 +102,7 @@ fn program(kernel: &MapKernel, slots: &mut Slots, arguments: &mut Arguments, cou
                     "let j_{c} = i + {c}u * {threads}u;\nlet near_{c} = min(j_{c}, {count}u - 1u);"
                 ));
                 let indices = indices(kernel, &mut w.text, &format!("near_{c}"), &format!("x_{c}_"));
-                places.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
+                places.push(LoopPosition { indices, names: w.names.clone(), mark: format!("_{c}") });
             }
             for v in all {
                 places.iter_mut().for_each(|place| place.visit(&mut w, |w| w.compute(v)));

@@ -1,7 +1,7 @@
 //! What runs on a product's elements as soon as they are finished: `finish`, `finish4` for four neighbours, and `finish8`
 //! for eight halves.
 
-use super::code::{Arguments, Name, Place, Writer, innermost, split_index, store_two};
+use super::code::{Arguments, LoopPosition, Name, Writer, innermost, split_index, store_two};
 use super::expression::rounded;
 use super::slots::Slots;
 use crate::dispatch::ComputeType;
@@ -94,9 +94,9 @@ fn program(
             *index = next;
         }
         let mark = if k > 0 { format!("_{k}") } else { String::new() };
-        Place { indices, names: vec![None; kernel.code.len()], mark }
+        LoopPosition { indices, names: vec![None; kernel.code.len()], mark }
     });
-    let mut places: Vec<Place> = places.collect();
+    let mut places: Vec<LoopPosition> = places.collect();
     let mut w = Writer {
         kernel,
         slots,
@@ -120,7 +120,7 @@ fn program(
         }
     }
     for store in &kernel.stores {
-        if let Ok(two) = <&mut [Place; 2]>::try_from(&mut places[..]) {
+        if let Ok(two) = <&mut [LoopPosition; 2]>::try_from(&mut places[..]) {
             store_two(&mut w, two, store.value, &store.access);
         } else {
             places[0].visit(&mut w, |w| w.store(store.value, &store.access));

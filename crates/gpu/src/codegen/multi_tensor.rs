@@ -2,13 +2,13 @@
 //! the workgroup's program, and the code that computes stands there once, however many programs there are.
 
 use super::Uniform;
-use super::code::{Arguments, Name, Place, Writer};
+use super::code::{Arguments, LoopPosition, Name, Writer};
 use crate::dispatch::ComputeType;
 use std::collections::BTreeSet;
 use volta_ir::plan::kernel::{Access, MapKernel, Slot, Step, Value};
 
 /// Programs of one dispatch at most.
-const MOST_TOGETHER: usize = 256;
+const MAX_TOGETHER: usize = 256;
 
 /// `kernels` in classes whose text is the same but for what is picked: `key` says what else of a kernel is in the text.
 /// Every class sees at most `most_slots` slots.
@@ -37,7 +37,7 @@ pub(super) fn classes<K: PartialEq>(
         // The last class of its key has room, if any has.
         let last = classes.iter_mut().rev().find(|class| class.key == key);
         match last {
-            Some(class) if class.kernels.len() < MOST_TOGETHER && class.with(kernel) <= most_slots => {
+            Some(class) if class.kernels.len() < MAX_TOGETHER && class.with(kernel) <= most_slots => {
                 class.slots.extend(kernel.slots());
                 class.kernels.push(kernel);
             }
@@ -121,14 +121,14 @@ impl Writer<'_> {
     /// Loads what the programs differ in, among `values`, at the place where the writer is.
     pub fn pick_here(&mut self, values: &[Value]) {
         let (indices, names) = (self.indices.clone(), self.names.clone());
-        let mut here = [Place { indices, names, mark: self.mark.clone() }];
+        let mut here = [LoopPosition { indices, names, mark: self.mark.clone() }];
         self.pick(values, &mut here);
         let [here] = here;
         self.names = here.names;
     }
 
     /// The same at several places: all loads of a program stand together, so that none waits for another.
-    pub fn pick(&mut self, values: &[Value], places: &mut [Place]) {
+    pub fn pick(&mut self, values: &[Value], places: &mut [LoopPosition]) {
         let values: Vec<Value> = values.iter().copied().filter(|&v| self.differs(v)).collect();
         if values.is_empty() {
             return;

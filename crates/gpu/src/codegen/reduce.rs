@@ -2,7 +2,7 @@
 //! next one knows. Few long rows are split among workgroups, whose parts a second dispatch folds; sums over all
 //! rows are folded by a last one.
 
-use super::code::{Arguments, Name, Place, Writer, split_index};
+use super::code::{Arguments, LoopPosition, Name, Writer, split_index};
 use super::elementwise::uniforms;
 use super::expression as expr;
 use super::reduce_schedule::ReduceSchedule;
@@ -424,7 +424,7 @@ impl<'a> Reduce<'a> {
             w.line(format!("let e_{c} = e + {}u;", c * stride));
             let mut indices = rows.clone();
             indices.extend(split_index(&mut w.text, &format!("e_{c}"), inner, &format!("y_{c}_{s}_")));
-            places.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
+            places.push(LoopPosition { indices, names: w.names.clone(), mark: format!("_{c}") });
         }
         w.wide = self.layout.wide;
         let values = self.full_values(s, false);
@@ -441,7 +441,7 @@ impl<'a> Reduce<'a> {
         }
         for &v in folds.iter().filter(|v| self.rider(**v).is_some()) {
             let [x] = self.kernel.code[v].step.operands()[..] else { unreachable!("a maximum of one value") };
-            let term = |place: &mut Place| {
+            let term = |place: &mut LoopPosition| {
                 let mut term = String::new();
                 place.visit(w, |w| term = w.operand(x, self.layout.wide));
                 term

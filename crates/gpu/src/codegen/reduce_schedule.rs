@@ -10,11 +10,11 @@ use std::slice::from_ref;
 use volta_ir::plan::kernel::{LoopLevel, MapKernel, Step, Value, runs_along_rows};
 
 /// The most values of a row that an invocation keeps between stages.
-const MOST_KEPT: usize = 96;
+const MAX_KEPT: usize = 96;
 /// The most copies of the code that an unrolled row may have, in instructions.
-const MOST_UNROLLED: usize = 480;
-/// The most values that a turn of the loop along a row computes.
-const MOST_TOGETHER: usize = 240;
+const MAX_UNROLLED: usize = 480;
+/// The most values that an iteration of the loop along a row computes.
+const MAX_TOGETHER: usize = 240;
 /// Invocations that keep a large GPU busy, those of large teams for few rows, which wait for memory longer, and those that
 /// share rows with other workgroups, which have less to do each.
 const BUSY_INVOCATIONS: usize = 1 << 16;
@@ -24,7 +24,7 @@ const BUSY_INVOCATIONS_OF_SPLIT_ROWS: usize = 1 << 18;
 const MIN_PARTS_TO_SPLIT: usize = 4;
 const MIN_ELEMENTS_TO_SPLIT: usize = 1 << 16;
 /// Loads for every element for which a single row is shared out rather than folded by one large team.
-const MUCH: usize = 8;
+const MIN_LOADS_TO_SHARE: usize = 8;
 
 /// Invocations of a workgroup that runs them one after the other: few, so that there are workgroups for all cores. And steps of
 /// a row up to which such an invocation does without a loop: compilers take as long as the text is.
@@ -48,7 +48,7 @@ pub(super) struct ReduceSchedule {
     pub wide: bool,
     /// How often the members of a team go on to the next part of their row; none if in a loop.
     pub unrolled: Option<usize>,
-    /// Places of a row that a turn of the loop takes, so that their loads wait for memory together.
+    /// Places of a row that an iteration of the loop takes, so that their loads wait for memory together.
     pub together: usize,
     /// Workgroups that share a row.
     pub splits: usize,
@@ -88,9 +88,9 @@ impl ReduceSchedule {
             let large = 1 << caps.invocations.min(1024).ilog2();
             let before_last = full.iter().filter(|&&v| stage[v] + 1 < stages).count();
             // Large teams for few rows, and where all of a row is kept in registers only so.
-            let holds = steps.div_ceil(large as usize) * before_last * lanes <= MOST_KEPT;
+            let holds = steps.div_ceil(large as usize) * before_last * lanes <= MAX_KEPT;
             let min_rows_unsplit = rows * (GROUP as usize) < BUSY_INVOCATIONS_OF_LARGE_GROUPS;
-            let shared_out = single && rows == 1 && loads >= MUCH;
+            let shared_out = single && rows == 1 && loads >= MIN_LOADS_TO_SHARE;
             let most = if steps > 8 * GROUP as usize && (holds || min_rows_unsplit) && !shared_out {
                 large
             } else {
@@ -117,15 +117,15 @@ impl ReduceSchedule {
         // A part of a row should still be worth a workgroup.
         let splits = if single && whole.is_none() && !alone {
             // What reads much for every element waits long enough.
-            let turns = match (columns, four_rows) {
+            let iterations = match (columns, four_rows) {
                 (true, false) => 16,
                 (true, true) => 8,
                 (false, _) => 4 / loads.clamp(1, 4),
             };
-            let worth = steps / (turns * parts as usize);
+            let worth = steps / (iterations * parts as usize);
             let splits =
                 (BUSY_INVOCATIONS_OF_SPLIT_ROWS / (groups * group as usize).max(1)).min(worth).clamp(1, 256);
-            // A second dispatch takes longer than a few more turns of the first.
+            // A second dispatch takes longer than a few more iterations of the first.
             if splits < MIN_PARTS_TO_SPLIT && rows * width <= MIN_ELEMENTS_TO_SPLIT { 1 } else { splits }
         } else {
             1
@@ -133,11 +133,11 @@ impl ReduceSchedule {
         let chunks = steps.div_ceil(parts as usize);
         let kept = read_later(kernel, stage);
         // What folds a row and forgets it needs a loop rather than registers.
-        let most = if kept == 0 && stages > 1 { MOST_KEPT / lanes } else { MOST_UNROLLED };
-        let unroll = width > 0 && chunks * kept * lanes <= MOST_KEPT && chunks * full.len() <= most;
+        let most = if kept == 0 && stages > 1 { MAX_KEPT / lanes } else { MAX_UNROLLED };
+        let unroll = width > 0 && chunks * kept * lanes <= MAX_KEPT && chunks * full.len() <= most;
         let unrolled = (unroll && splits == 1 && !(alone && chunks > SHORT_ROW)).then_some(chunks);
-        let turns = chunks / splits;
-        let fits = |&n: &usize| n <= turns && n * full.len() * lanes <= MOST_TOGETHER;
+        let iterations = chunks / splits;
+        let fits = |&n: &usize| n <= iterations && n * full.len() * lanes <= MAX_TOGETHER;
         let together = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
         ReduceSchedule { rows, width, team, rows_at_once, columns, wide, unrolled, together, splits }
     }
@@ -148,7 +148,7 @@ impl ReduceSchedule {
         let subgroup = caps.subgroup.filter(|size| GROUP.is_multiple_of(*size));
         let team = ThreadGroup { parts: GROUP, stride: 1, group: GROUP, subgroup, four_rows: false };
         let full = kernel.code.iter().filter(|i| i.rank == LoopLevel::Full).count();
-        let together = [4, 2].into_iter().find(|n| n * full * 4 <= MOST_TOGETHER).unwrap_or(1);
+        let together = [4, 2].into_iter().find(|n| n * full * 4 <= MAX_TOGETHER).unwrap_or(1);
         ReduceSchedule {
             rows: 1,
             width: kernel.iterations(),
@@ -204,7 +204,7 @@ pub(super) fn most_members(kernels: &[MapKernel], caps: &Caps) -> u32 {
 }
 
 /// Members that fold a column, and columns or fours of them side by side, for columns that a large workgroup folds in a few
-/// turns: a second dispatch for parts of them would take longer than these.
+/// iterations: a second dispatch for parts of them would take longer than these.
 fn at_once(group: u32, units: usize, steps: usize, elements: usize, values: usize) -> Option<(u32, usize)> {
     /// Elements of all columns, values that a member computes, and elements and steps that need no more than a small workgroup.
     const MAX_ELEMENTS: usize = 1 << 20;

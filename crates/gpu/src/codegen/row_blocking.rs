@@ -1,7 +1,7 @@
 //! Programs without reductions over long rows: an invocation computes several places of one row, whose loads wait
 //! together, and what is the same all along the row only once.
 
-use super::code::{Arguments, Place, Writer, innermost, split_index};
+use super::code::{Arguments, LoopPosition, Writer, innermost, split_index};
 use super::elementwise::{is_wide, uniforms};
 use super::slots::Slots;
 use super::{BUILTINS, GROUP, MapDispatch};
@@ -11,11 +11,11 @@ use volta_ir::plan::view::{Affine, Check};
 
 /// Places of a row that an invocation computes, if each is one element, or four neighbours.
 const PLACES: [usize; 2] = [8, 4];
-/// Elements that are worth it, and turns of a workgroup along one row.
+/// Elements that are worth it, and iterations of a workgroup along one row.
 const MIN_ELEMENTS: usize = 1 << 20;
 const TURNS: usize = 4;
 /// The most values that are computed by an invocation.
-const MOST_VALUES: usize = 256;
+const MAX_VALUES: usize = 256;
 
 /// For every value, whether it differs along a loop.
 pub(super) fn varies(kernel: &MapKernel, along: usize) -> Vec<bool> {
@@ -51,7 +51,7 @@ pub(super) fn lower(kernel: &MapKernel) -> Option<MapDispatch> {
     let gains = kernel.extents.len() > 1
         && kernel.iterations() >= MIN_ELEMENTS
         && units(kernel) >= TURNS * chunk
-        && values <= MOST_VALUES
+        && values <= MAX_VALUES
         && (0..varies.len()).any(of_rows);
     gains.then(|| write(kernel, &varies, places))
 }
@@ -60,11 +60,11 @@ fn write(kernel: &MapKernel, varies: &[bool], places: usize) -> MapDispatch {
     let (mut slots, mut arguments) = (Slots::default(), Arguments::default());
     let (wide, along) = (is_wide(kernel), innermost(kernel));
     let (count, chunk) = (units(kernel), GROUP as usize * places);
-    let turns = count.div_ceil(chunk);
+    let iterations = count.div_ceil(chunk);
     let rows = &kernel.extents[..along];
-    let groups = rows.iter().product::<usize>() * turns;
+    let groups = rows.iter().product::<usize>() * iterations;
     let mut text = String::new();
-    let indices = split_index(&mut text, &format!("(group / {turns}u)"), rows, "x");
+    let indices = split_index(&mut text, &format!("(group / {iterations}u)"), rows, "x");
     let mut w = Writer {
         kernel,
         slots: &mut slots,
@@ -83,13 +83,13 @@ fn write(kernel: &MapKernel, varies: &[bool], places: usize) -> MapDispatch {
     for c in 0..places {
         let behind = c * GROUP as usize;
         w.line(format!(
-            "let e_{c} = (group % {turns}u) * {chunk}u + {behind}u + lane;\nlet y_{c} = min(e_{c}, {}u){};",
+            "let e_{c} = (group % {iterations}u) * {chunk}u + {behind}u + lane;\nlet y_{c} = min(e_{c}, {}u){};",
             count - 1,
             if wide { " * 4u" } else { "" }
         ));
         let mut indices = w.indices.clone();
         indices.push(format!("y_{c}"));
-        all.push(Place { indices, names: w.names.clone(), mark: format!("_{c}") });
+        all.push(LoopPosition { indices, names: w.names.clone(), mark: format!("_{c}") });
     }
     for v in (0..varies.len()).filter(|&v| varies[v]) {
         all.iter_mut().for_each(|place| place.visit(&mut w, |w| w.compute(v)));

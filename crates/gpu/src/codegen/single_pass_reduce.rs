@@ -4,7 +4,7 @@
 //! grows, the sum so far shrinks accordingly. The sum in which one class at most counts, as cross entropy picks it, looks
 //! at that class alone.
 
-use super::code::{Name, Place, Writer, bounded};
+use super::code::{LoopPosition, Name, Writer, bounded};
 use super::expression as expr;
 use super::reduce::Reduce;
 use super::thread_group::Shared;
@@ -199,7 +199,7 @@ impl Reduce<'_> {
     fn value_at(&self, w: &mut Writer, of: Value, place: &str, mark: &str) -> String {
         let mut indices = w.indices.clone();
         indices.push(place.to_string());
-        let mut there = Place { indices, names: w.names.clone(), mark: mark.to_string() };
+        let mut there = LoopPosition { indices, names: w.names.clone(), mark: mark.to_string() };
         let wanted = self.full_values_behind(&[of]);
         there.visit(w, |w| wanted.into_iter().for_each(|v| w.compute(v)));
         there.names[of].as_ref().map(|name| name.text.clone()).unwrap_or_else(|| w.operand(of, false))

@@ -12,7 +12,7 @@ use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::{LoopLevel, Step};
 
 /// The most parts of a row that an invocation folds without a loop.
-const MOST_TURNS: usize = 32;
+const MAX_ITERATIONS: usize = 32;
 
 impl Reduce<'_> {
     /// The dispatch in which several workgroups share a row: each leaves its part in scratch memory.
@@ -88,14 +88,14 @@ impl Reduce<'_> {
                         let sum = expr::combine(*op, &format!("sum{v}"), part, dtype, team.four_rows);
                         format!("sum{v} = {sum};")
                     };
-                    let (parts, turns) = (team.parts as usize, splits.div_ceil(team.parts as usize));
-                    if turns <= MOST_TURNS {
+                    let (parts, iterations) = (team.parts as usize, splits.div_ceil(team.parts as usize));
+                    if iterations <= MAX_ITERATIONS {
                         // All loads before the first sum, so that they wait together.
-                        for k in 0..turns {
+                        for k in 0..iterations {
                             let e = format!("min(part + {}u, {}u)", k * parts, splits - 1);
                             w.line(format!("let part{v}_{k} = {};", load(&e)));
                         }
-                        for k in 0..turns {
+                        for k in 0..iterations {
                             let line = add(&format!("part{v}_{k}"));
                             let whole = (k + 1) * parts <= splits;
                             let guard = format!("if (part + {}u < {splits}u) {{ {line} }}", k * parts);

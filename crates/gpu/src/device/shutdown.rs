@@ -2,13 +2,21 @@
 //! work: a software adapter, for one, compiles shaders while they run. So a thread waits for what it has submitted before it
 //! ends. For the thread that ends the program, too, that comes before anything that C's `atexit` was told of.
 
-use super::context;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a thread that is over waits for a device. One in software compiles shaders meanwhile, on cores that others may be
 /// using, and a program that ends before that crashes.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_WITH_SOFTWARE: Duration = Duration::from_secs(600);
+
+/// Every device that was opened, and whether it is one in software.
+static OPENED: Mutex<Vec<(wgpu::Device, bool)>> = Mutex::new(Vec::new());
+
+/// Has threads that end wait for this device, too.
+pub(super) fn register(device: &wgpu::Device, is_software: bool) {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), is_software));
+}
 
 thread_local! {
     static LEAVING: Leaving = const { Leaving };
@@ -21,11 +29,12 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         // What belongs to this thread may be gone by now, also what wgpu has there: another one waits.
         let waiting = std::thread::Builder::new().spawn(|| {
-            for context in context::all_opened() {
-                let patience = if context.is_software { PATIENCE_WITH_SOFTWARE } else { PATIENCE };
+            let opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            for (device, is_software) in opened {
+                let patience = if is_software { PATIENCE_WITH_SOFTWARE } else { PATIENCE };
                 let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(patience) };
                 // A device that is lost, or takes longer, is left alone.
-                let _ = context.device.poll(wait);
+                let _ = device.poll(wait);
             }
         });
         // Without threads there is nobody to wait.

@@ -1,7 +1,7 @@
 //! Kernels that see more pieces of memory than a dispatch may: in parts, in stages or with copies, each of which sees few
 //! enough.
 
-use super::{Builder, LoweringTarget, ScratchSlot, Source, write_programs};
+use super::{BindingSource, Builder, LoweringTarget, ScratchSlot, write_programs};
 use crate::chunking::kernel_split::SubKernel;
 use crate::chunking::loops::{self, ChunkLayout, VisibleChunks};
 use crate::chunking::multipass;
@@ -29,7 +29,12 @@ impl Builder<'_> {
     }
 
     /// A program that sees too many pieces of memory: in parts or, where that is not enough, in stages.
-    pub(super) fn add_crowded(&mut self, k: usize, kernel: &Kernel, map: &MapKernel) -> Result<()> {
+    pub(super) fn add_beyond_binding_limit(
+        &mut self,
+        k: usize,
+        kernel: &Kernel,
+        map: &MapKernel,
+    ) -> Result<()> {
         let LoweringTarget { caps, rules, .. } = self.target;
         match self.parts(map) {
             Ok(parts) => parts.into_iter().try_for_each(|part| {
@@ -131,7 +136,7 @@ impl Builder<'_> {
     /// Whether nothing is read after something else was written in its place.
     fn keeps_what_it_reads(&self, sequence: &KernelSequence) -> bool {
         let own = |slot: &Slot| *slot < self.slots();
-        let mut written: Vec<Source> = Vec::new();
+        let mut written: Vec<BindingSource> = Vec::new();
         sequence.works.iter().all(|work| {
             let KernelBody::Map(maps) = work else { return false };
             let read = maps.iter().flat_map(|m| m.reads().map(|a| a.slot)).filter(own);

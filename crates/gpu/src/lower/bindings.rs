@@ -13,7 +13,7 @@ use volta_ir::plan::memory::Place;
 
 /// Where a binding's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum BindingSource {
     Input(usize, usize),
     Output(usize, usize),
     /// A block of the arena, and the bytes in it.
@@ -39,7 +39,7 @@ pub(super) struct BindingUse {
     pub writes: bool,
     /// The numbers of the pieces that are seen, and where they are.
     pub pieces: Vec<usize>,
-    pub sources: Vec<Source>,
+    pub sources: Vec<BindingSource>,
 }
 
 impl BindingUse {
@@ -63,14 +63,14 @@ pub(super) struct PendingDispatch {
 
 impl Builder<'_> {
     /// The memory behind the names of a kernel's bindings.
-    pub(super) fn see(
+    pub(super) fn bound_memory(
         &self,
         kernel: &Kernel,
         bindings: &[Binding],
         scratch: &[(usize, usize)],
         windows: &VisibleChunks,
     ) -> Vec<BindingUse> {
-        let see = |b: &Binding| {
+        let bound = |b: &Binding| {
             let mut sources = self.sources(kernel, b.memory, scratch);
             let named = slot_of(kernel, b.memory);
             let window = windows.iter().find(|(slot, _)| named == Some(*slot));
@@ -82,12 +82,12 @@ impl Builder<'_> {
             let Binding { name, dtype, lane, width, reads, writes, .. } = *b;
             BindingUse { name: name.into(), dtype, lane, width, reads, writes, pieces, sources }
         };
-        bindings.iter().map(see).collect()
+        bindings.iter().map(bound).collect()
     }
 
     /// What a shader declares: names of one piece of memory share its bindings.
-    pub(super) fn declare(&self, seen: &[BindingUse]) -> (Vec<Declared>, Vec<Accessor>, Vec<Source>) {
-        let mut declared: Vec<(Declared, Vec<Source>)> = Vec::new();
+    pub(super) fn declare(&self, seen: &[BindingUse]) -> (Vec<Declared>, Vec<Accessor>, Vec<BindingSource>) {
+        let mut declared: Vec<(Declared, Vec<BindingSource>)> = Vec::new();
         let mut accessors = Vec::new();
         for BindingUse { name, dtype, lane, width, reads, writes, pieces, sources } in seen {
             let stored = StorageType::of(*dtype, self.target.caps.f16);
@@ -116,13 +116,14 @@ impl Builder<'_> {
             .filter(|(d, _)| d.writable)
             .flat_map(|(_, s)| s.iter().filter_map(block))
             .collect();
-        let shared = |sources: &[Source]| sources.iter().filter_map(block).any(|b| written.contains(&b));
+        let shared =
+            |sources: &[BindingSource]| sources.iter().filter_map(block).any(|b| written.contains(&b));
         declared.iter_mut().filter(|(_, s)| shared(s)).for_each(|(d, _)| d.writable = true);
         let sources = declared.iter().flat_map(|(_, s)| s.clone()).collect();
         (declared.into_iter().map(|(d, _)| d).collect(), accessors, sources)
     }
 
-    fn sources(&self, kernel: &Kernel, memory: Memory, scratch: &[(usize, usize)]) -> Vec<Source> {
+    fn sources(&self, kernel: &Kernel, memory: Memory, scratch: &[(usize, usize)]) -> Vec<BindingSource> {
         match (memory, slot_of(kernel, memory)) {
             (_, Some(slot)) => self.slot_sources(slot),
             (Memory::Scratch(n), _) => self.scratch(scratch[n].0, scratch[n].1),
@@ -130,7 +131,7 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn slot_sources(&self, slot: Slot) -> Vec<Source> {
+    pub(super) fn slot_sources(&self, slot: Slot) -> Vec<BindingSource> {
         if let Some(slice) = self.slice(slot) {
             return self.scratch(slice.at, slice.bytes);
         }
@@ -138,29 +139,29 @@ impl Builder<'_> {
         let pieces = self.count(slot);
         match self.plan.layout.places[slot] {
             Place::Nowhere => unreachable!("slot {slot} has no memory"),
-            Place::Input(k) => (0..pieces).map(|p| Source::Input(k, p)).collect(),
+            Place::Input(k) => (0..pieces).map(|p| BindingSource::Input(k, p)).collect(),
             Place::Output(k) => match self.plan.layout.outputs[k].over {
                 // It is the same memory under two names.
-                Some(input) => (0..pieces).map(|p| Source::Input(input, p)).collect(),
-                None => (0..pieces).map(|p| Source::Output(k, p)).collect(),
+                Some(input) => (0..pieces).map(|p| BindingSource::Input(input, p)).collect(),
+                None => (0..pieces).map(|p| BindingSource::Output(k, p)).collect(),
             },
             Place::Arena(at) => self.arena(at, bytes),
         }
     }
 
-    fn scratch(&self, at: usize, bytes: usize) -> Vec<Source> {
+    fn scratch(&self, at: usize, bytes: usize) -> Vec<BindingSource> {
         let rules = self.target.rules;
         self.arena(rules.address(rules.regions, at), bytes)
     }
 
-    fn arena(&self, at: usize, bytes: usize) -> Vec<Source> {
+    fn arena(&self, at: usize, bytes: usize) -> Vec<BindingSource> {
         let rules = self.target.rules;
         let (mut block, mut start) = (at / rules.block, at % rules.block);
         let mut rest = bytes.max(1).next_multiple_of(rules.alignment);
         let mut pieces = Vec::new();
         while rest > 0 {
             let bytes = rest.min(rules.block - start);
-            pieces.push(Source::Arena { block, start, bytes });
+            pieces.push(BindingSource::Arena { block, start, bytes });
             rest -= bytes;
             (block, start) = (block + rules.region_period(), 0);
         }
@@ -177,19 +178,19 @@ pub(super) fn seen_by<'s>(shares: impl IntoIterator<Item = &'s PendingDispatch>)
 }
 
 /// Whether two pieces of memory have bytes in common.
-pub(super) fn overlap(a: &Source, b: &Source) -> bool {
+pub(super) fn overlap(a: &BindingSource, b: &BindingSource) -> bool {
     match (a, b) {
         (
-            Source::Arena { block, start, bytes },
-            Source::Arena { block: other, start: first, bytes: more },
+            BindingSource::Arena { block, start, bytes },
+            BindingSource::Arena { block: other, start: first, bytes: more },
         ) => block == other && start < &(first + more) && first < &(start + bytes),
         _ => a == b,
     }
 }
 
 /// The block of the arena that it is in.
-pub(super) fn block(source: &Source) -> Option<usize> {
-    if let Source::Arena { block, .. } = source { Some(*block) } else { None }
+pub(super) fn block(source: &BindingSource) -> Option<usize> {
+    if let BindingSource::Arena { block, .. } = source { Some(*block) } else { None }
 }
 
 /// The slot of the plan that a kernel's memory is, if it is one.

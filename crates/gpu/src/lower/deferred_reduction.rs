@@ -9,7 +9,7 @@ use crate::dispatch::{Dispatch, Memory};
 use volta_ir::error::Result;
 
 /// Bytes of parts that may wait for their sum. Kernels that have more memory of their own find it free.
-const MOST_HELD: usize = 8 << 20;
+const MAX_HELD: usize = 8 << 20;
 
 /// Dispatches that wait, and where the memory ends that they read.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Builder<'_> {
         self.add_late_before(&share.seen)?;
         self.late.shares.push(share);
         self.late.end = self.late.end.max(scratch.end);
-        if self.late.end > self.aside_end() + MOST_HELD { self.flush_deferred() } else { Ok(()) }
+        if self.late.end > self.aside_end() + MAX_HELD { self.flush_deferred() } else { Ok(()) }
     }
 
     /// Whether it sums what the dispatches before it, which have all been added, wrote to memory of their own, and reads nothing
@@ -46,7 +46,7 @@ impl Builder<'_> {
 
     /// Makes room for a kernel with so much memory of its own.
     pub(super) fn make_room(&mut self, scratch: &[u64]) -> Result<()> {
-        if scratch.iter().sum::<u64>() as usize > MOST_HELD { self.flush_deferred() } else { Ok(()) }
+        if scratch.iter().sum::<u64>() as usize > MAX_HELD { self.flush_deferred() } else { Ok(()) }
     }
 
     /// Adds what a dispatch that sees this memory has to find done.
@@ -71,7 +71,7 @@ impl Builder<'_> {
 mod tests {
     use crate::caps::Caps;
     use crate::lower::selections::Selections;
-    use crate::lower::{CompileMode, DispatchSpec, Source, lower_plan};
+    use crate::lower::{BindingSource, CompileMode, DispatchSpec, lower_plan};
     use crate::snapshots::{rules, target, validate};
     use volta::with_last_plan;
     use volta::{Device, default_device, with_device};
@@ -84,11 +84,11 @@ mod tests {
         plan.kernels.iter_mut().enumerate().for_each(|(k, kernel)| kernel.wave = k);
         let (rules, selections) = (rules(), Selections::default());
         let target = target(&Caps::FULL, &rules, &selections);
-        let assembly = lower_plan(&plan, &target, usage).expect("the plan has shaders");
-        for shader in &assembly.shaders {
+        let lowered = lower_plan(&plan, &target, usage).expect("the plan has shaders");
+        for shader in &lowered.shaders {
             validate(&shader.source, naga::valid::Capabilities::all());
         }
-        assembly.specs.into_iter().map(|spec| spec.kernels).collect()
+        lowered.specs.into_iter().map(|spec| spec.kernels).collect()
     }
 
     fn columns(shape: [usize; 2]) -> Tensor {
@@ -161,18 +161,18 @@ mod tests {
         let rules = DeviceLimits { block: 1 << 18, slots: 8, ..rules() };
         let selections = Selections::default();
         let target = target(&Caps::MINIMAL, &rules, &selections);
-        let assembly = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
+        let lowered = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
         let product = plan.kernels.iter().position(|k| k.kind() == "matmul").expect("it runs");
-        let turns: Vec<&DispatchSpec> = assembly.specs.iter().filter(|d| d.kernels == [product]).collect();
-        let scratch_slots = |source: &Source| match source {
-            Source::Arena { block, start, .. } if block % rules.region_period() == rules.regions => {
+        let passes: Vec<&DispatchSpec> = lowered.specs.iter().filter(|d| d.kernels == [product]).collect();
+        let scratch_slots = |source: &BindingSource| match source {
+            BindingSource::Arena { block, start, .. } if block % rules.region_period() == rules.regions => {
                 Some((*block, *start))
             }
             _ => None,
         };
         let mut places: Vec<_> =
-            turns.iter().filter_map(|turn| turn.sources.iter().find_map(scratch_slots)).collect();
-        assert!(places.len() > 1, "{} dispatches", turns.len());
+            passes.iter().filter_map(|pass| pass.sources.iter().find_map(scratch_slots)).collect();
+        assert!(places.len() > 1, "{} dispatches", passes.len());
         places.dedup();
         assert_eq!(places.len(), 1, "{places:?}");
     }

@@ -4,7 +4,7 @@
 use super::bindings::block;
 use super::wgsl_concat::{Parts, joint_body, shared_bytes};
 use super::{
-    BindingUse, Builder, LoweringTarget, MAX_SHADER_BYTES, MOST_GROUPS, PendingDispatch, Scratch, describe,
+    BindingUse, Builder, LoweringTarget, MAX_GROUPS, MAX_SHADER_BYTES, PendingDispatch, Scratch, describe,
     write_programs,
 };
 use crate::caps::COMPUTE_UNITS;
@@ -20,10 +20,10 @@ use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel};
 const BUSY_WORKGROUPS: u64 = 1024;
 
 /// Bytes of a shader's text at most where products are of one variant.
-const MOST_TEXT_IN_ONE_WAY: usize = 64_000;
+const MAX_TEXT_IN_ONE_WAY: usize = 64_000;
 
 /// Bytes of their own memory that kernels have side by side; one alone may have more.
-const MOST_SCRATCH: usize = 32 << 20;
+const MAX_SCRATCH: usize = 32 << 20;
 
 /// A kernel that can share its dispatches.
 struct Candidate {
@@ -34,10 +34,10 @@ struct Candidate {
 
 impl Builder<'_> {
     /// The kernels of a wave: those that can, together.
-    pub(super) fn add_wave(&mut self, turn: Range<usize>) -> Result<()> {
+    pub(super) fn add_wave(&mut self, wave: Range<usize>) -> Result<()> {
         let plan = self.plan;
-        if let Some(crowd) = self.lower_concurrent_gemms(&plan.kernels[turn.clone()]) {
-            for (k, lowered) in turn.zip(crowd) {
+        if let Some(batch) = self.lower_concurrent_gemms(&plan.kernels[wave.clone()]) {
+            for (k, lowered) in wave.zip(batch) {
                 let kernel = &plan.kernels[k];
                 let added = self.add_lowered(k, kernel, lowered, &VisibleChunks::new());
                 added.map_err(|error| error.with_context(&describe(kernel)))?;
@@ -45,11 +45,11 @@ impl Builder<'_> {
             return Ok(());
         }
         let mut members: Vec<Candidate> = Vec::new();
-        let mut together = self.lower_together(&plan.kernels[turn.clone()]).map(Vec::into_iter);
-        let variants = self.coscheduled_variants(&plan.kernels[turn.clone()]);
+        let mut together = self.lower_together(&plan.kernels[wave.clone()]).map(Vec::into_iter);
+        let variants = self.coscheduled_variants(&plan.kernels[wave.clone()]);
         let in_one_way = together.is_some() || variants.iter().any(Option::is_some);
-        let most_text = if in_one_way { MOST_TEXT_IN_ONE_WAY } else { MAX_SHADER_BYTES };
-        for (k, variant) in turn.zip(variants) {
+        let most_text = if in_one_way { MAX_TEXT_IN_ONE_WAY } else { MAX_SHADER_BYTES };
+        for (k, variant) in wave.zip(variants) {
             let lowered = match &mut together {
                 Some(all) => all.next(),
                 None => {
@@ -64,7 +64,7 @@ impl Builder<'_> {
             self.make_room(&lowered.scratch)?;
             let first = members.last().map_or(0, |member| member.scratch.end);
             let mut member = Candidate { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
-            let much = member.scratch.end - self.free_from() > MOST_SCRATCH;
+            let much = member.scratch.end - self.free_from() > MAX_SCRATCH;
             // What takes over memory that another one reads has to wait for it.
             if much || members.iter().any(|other| self.has_hazard(&member, other)) {
                 self.add_members(std::mem::take(&mut members), most_text)?;
@@ -135,7 +135,7 @@ impl Builder<'_> {
         let text: usize = lowered.iter().map(|l| l.dispatches[0].dispatch.body.len()).sum();
         let seen: usize =
             kernels.iter().zip(&lowered).map(|(k, l)| self.seen(k, l, &VisibleChunks::new())).sum();
-        let fits = scratch <= MOST_SCRATCH && text <= MOST_TEXT_IN_ONE_WAY && seen <= self.target.rules.slots;
+        let fits = scratch <= MAX_SCRATCH && text <= MAX_TEXT_IN_ONE_WAY && seen <= self.target.rules.slots;
         fits.then_some(lowered)
     }
 
@@ -150,7 +150,7 @@ impl Builder<'_> {
 
     fn see_all(&self, member: &Candidate, dispatch: &MapDispatch) -> Vec<BindingUse> {
         let kernel = &self.plan.kernels[member.k];
-        self.see(kernel, &dispatch.dispatch.bindings, &member.scratch.places, &VisibleChunks::new())
+        self.bound_memory(kernel, &dispatch.dispatch.bindings, &member.scratch.places, &VisibleChunks::new())
     }
 
     /// Kernels that do not meet, one dispatch of each at a time.
@@ -209,7 +209,7 @@ impl Builder<'_> {
             let Some(part) = Parts::of(&share.part.dispatch) else { continue };
             let alike = parts.first().is_none_or(|first| first.threads == part.threads);
             let few =
-                groups < BUSY_WORKGROUPS && groups + more <= MOST_GROUPS && text + body.len() <= most_text;
+                groups < BUSY_WORKGROUPS && groups + more <= MAX_GROUPS && text + body.len() <= most_text;
             // Nobody cuts a dispatch of several kernels.
             let longer = seconds + self.target.cost_model.seconds(&self.plan.kernels[share.k]);
             parts.push(part);
@@ -383,11 +383,11 @@ mod tests {
         let late = || x.cumsum(0).t().matmul(&y);
         let both = [early(), late()];
         realize_all(&both);
-        let turns = with_last_plan(|plan| {
+        let waves = with_last_plan(|plan| {
             let is_product = |kernel: &&Kernel| kernel.kind() == "matmul";
             plan.kernels.iter().filter(is_product).map(|kernel| kernel.wave).collect::<Vec<_>>()
         });
-        assert_eq!(turns, [1, 1]);
+        assert_eq!(waves, [1, 1]);
         for (together, alone) in both.iter().zip([early(), late()]) {
             assert_alike(together, &alone);
         }
@@ -459,10 +459,10 @@ mod tests {
     }
 
     /// The waves of a plan's products, by how many results they have.
-    fn turns_of_products() -> Vec<(usize, usize)> {
+    fn waves_of_products() -> Vec<(usize, usize)> {
         with_last_plan(|plan| {
             let products = plan.kernels.iter().filter_map(|k| Some((native_of(k)?, k.wave)));
-            let mut all: Vec<_> = products.map(|(s, turn)| (s.output.shape.numel(), turn)).collect();
+            let mut all: Vec<_> = products.map(|(s, wave)| (s.output.shape.numel(), wave)).collect();
             all.sort_unstable();
             all
         })
@@ -480,17 +480,17 @@ mod tests {
         let gradient = logits.exp();
         let (both, other) = ([of_x(&gradient), of_weight(&gradient)], of_x(&logits.neg()));
         realize_all(&[both[0].clone(), both[1].clone(), other]);
-        let turns = turns_of_products();
-        let [(_, one), (_, two), (_, of_weight_turn)] = turns[..] else { panic!("{turns:?}") };
-        assert!((one == of_weight_turn) != (two == of_weight_turn), "{turns:?}");
+        let waves = waves_of_products();
+        let [(_, one), (_, two), (_, of_weight_wave)] = waves[..] else { panic!("{waves:?}") };
+        assert!((one == of_weight_wave) != (two == of_weight_wave), "{waves:?}");
         let gradient = logits.exp().realize().clone();
         assert_alike(&both[0], &of_x(&gradient));
         assert_alike(&both[1], &of_weight(&gradient));
         // Chunks with large results run as they were written.
         let weight = made([160, 8200]);
         realize_all(&[x.matmul(&weight), (-&x).realize().matmul(&weight)]);
-        let turns = turns_of_products();
-        assert!(turns.len() == 2 && turns[0].1 != turns[1].1, "{turns:?}");
+        let waves = waves_of_products();
+        assert!(waves.len() == 2 && waves[0].1 != waves[1].1, "{waves:?}");
     }
 
     /// Where `VOLTA_DEVICE=gpu` picks a GPU: small products of one wave are what they are alone.
@@ -503,8 +503,8 @@ mod tests {
         let inputs: Vec<Tensor> = (0..5).map(|k| (&x * (k + 1) as f64).realize().clone()).collect();
         let all: Vec<Tensor> = inputs.iter().map(|x| x.t().matmul(&y)).collect();
         realize_all(&all);
-        let turns = turns_of_products();
-        assert!(turns.len() == 5 && turns.iter().all(|(_, turn)| *turn == turns[0].1), "{turns:?}");
+        let waves = waves_of_products();
+        assert!(waves.len() == 5 && waves.iter().all(|(_, wave)| *wave == waves[0].1), "{waves:?}");
         for k in [0, 4] {
             assert_alike(&all[k], &inputs[k].t().matmul(&y));
         }
@@ -526,13 +526,13 @@ mod tests {
         let gathered = (total.reshape([1, 1]).matmul(&Tensor::ones([1, 64])) * 2.0).sum();
         all.push(gathered);
         realize_all(&all);
-        let turns = with_last_plan(|plan| {
+        let waves = with_last_plan(|plan| {
             let is_sum = |kernel: &&Kernel| kernel.kind() == "reduce" && kernel.label.contains("max");
             plan.kernels.iter().filter(is_sum).map(|kernel| kernel.wave).collect::<Vec<_>>()
         });
         assert!(
-            turns.len() >= 8 && turns.windows(2).filter(|two| two[0] == two[1]).count() >= 6,
-            "{turns:?}"
+            waves.len() >= 8 && waves.windows(2).filter(|two| two[0] == two[1]).count() >= 6,
+            "{waves:?}"
         );
     }
 

@@ -26,7 +26,7 @@ use crate::dispatch::Dispatch;
 use crate::kernels::select;
 use crate::lower::selections::Selections;
 use absmax_fusion::AbsMaxMatrix;
-pub(super) use bindings::Source;
+pub(super) use bindings::BindingSource;
 use bindings::{BindingUse, PendingDispatch, seen_by};
 use deferred_reduction::DeferredReductions;
 use prologue_epilogue::write_programs;
@@ -40,14 +40,14 @@ use volta_ir::plan::memory::DeviceLimits;
 use wgsl_concat::Parts;
 
 /// Workgroups in one dimension of a dispatch.
-const MOST_GROUPS: u64 = 65_535;
+const MAX_GROUPS: u64 = 65_535;
 /// How a body counts workgroups.
 const NUMBER: &str = "wg.x + wg.y * nwg.x";
 /// A uniform binding starts at a multiple of this.
 const UNIFORM_ALIGNMENT: usize = 256;
 /// Slots that the programs of one dispatch use together: more make a shader slow to compile, and bindings have a limit of
 /// their own.
-const MOST_TOGETHER: usize = 768;
+const MAX_TOGETHER: usize = 768;
 
 /// Bindings of a dispatch for several kernels, and bytes of its shader's text, at most: of drivers, some take a second for
 /// twice as much.
@@ -79,7 +79,7 @@ pub(super) enum CompileMode {
 
 /// What is known of a dispatch before its shader is compiled.
 pub(super) struct DispatchSpec {
-    pub sources: Vec<Source>,
+    pub sources: Vec<BindingSource>,
     pub groups: [u32; 2],
     /// Bytes of uniform memory from an offset.
     pub uniforms: Option<(u64, u64)>,
@@ -179,9 +179,10 @@ impl Builder<'_> {
         let named = |error: Error| error.with_context(&describe(kernel));
         self.check_count(kernel).map_err(named)?;
         match &kernel.body {
-            KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => {
-                maps.iter().try_for_each(|map| self.add_crowded(k, kernel, &map.simplified())).map_err(named)
-            }
+            KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => maps
+                .iter()
+                .try_for_each(|map| self.add_beyond_binding_limit(k, kernel, &map.simplified()))
+                .map_err(named),
             work => match (self.lowered(kernel, None), work) {
                 (None, KernelBody::Native(s)) => self.add_large(k, kernel, s).map_err(named),
                 (lowered, _) => {
@@ -205,7 +206,7 @@ impl Builder<'_> {
                     Some(noted) => {
                         MapLowered { dispatches: vec![noted.program.lower(noted.lists)], scratch: Vec::new() }
                     }
-                    None => codegen::lower(maps, caps, rules.slots.min(MOST_TOGETHER)),
+                    None => codegen::lower(maps, caps, rules.slots.min(MAX_TOGETHER)),
                 })
             }
             KernelBody::Rows(maps) => Some(codegen::lower_rows(maps, caps)),
@@ -273,7 +274,7 @@ impl Builder<'_> {
     fn seen(&self, kernel: &Kernel, lowered: &MapLowered, windows: &VisibleChunks) -> usize {
         let scratch = self.place_scratch(&lowered.scratch, 0).places;
         let of = |d: &MapDispatch| {
-            self.declare(&self.see(kernel, &d.dispatch.bindings, &scratch, windows)).2.len()
+            self.declare(&self.bound_memory(kernel, &d.dispatch.bindings, &scratch, windows)).2.len()
         };
         lowered.dispatches.iter().map(of).max().unwrap_or(0)
     }
@@ -290,7 +291,7 @@ impl Builder<'_> {
         self.scratch_bytes = self.scratch_bytes.max(scratch.end);
         let last = lowered.dispatches.len().saturating_sub(1);
         for (number, part) in lowered.dispatches.into_iter().enumerate() {
-            let seen = self.see(kernel, &part.dispatch.bindings, &scratch.places, windows);
+            let seen = self.bound_memory(kernel, &part.dispatch.bindings, &scratch.places, windows);
             let share = PendingDispatch { k, part, seen };
             // Of a kernel in passes, all find the same memory.
             let may_be_late = number == last && windows.is_empty();
@@ -393,10 +394,10 @@ impl Builder<'_> {
         groups: u64,
     ) -> Result<()> {
         self.add_late_before(seen)?;
-        let at_a_time = self.workgroups_at_once(&kernels, body, groups);
+        let workgroups_per_dispatch = self.workgroups_at_once(&kernels, body, groups);
         let (mut body, mut uniforms) = (Cow::from(body), uniforms.to_vec());
         let known = uniforms.len();
-        if at_a_time < groups {
+        if workgroups_per_dispatch < groups {
             let word = if known.is_multiple_of(2) { "x" } else { "z" };
             body = body.replace(NUMBER, &format!("{NUMBER} + arguments[{}].{word}", known / 2)).into();
             uniforms.push(Uniform::Count(0));
@@ -406,13 +407,13 @@ impl Builder<'_> {
             return Err(self.too_many(writable.len(), "a kernel"));
         }
         let shader = Shader { source, writable, arguments: !uniforms.is_empty(), what, kernel };
-        for first in (0..groups).step_by(at_a_time as usize) {
+        for first in (0..groups).step_by(workgroups_per_dispatch as usize) {
             if let Some(number) = uniforms.get_mut(known) {
                 *number = Uniform::Count(first as u32);
             }
             // As few workgroups too many as there can be.
-            let some = at_a_time.min(groups - first);
-            let down = some.div_ceil(MOST_GROUPS);
+            let some = workgroups_per_dispatch.min(groups - first);
+            let down = some.div_ceil(MAX_GROUPS);
             let some = [some.div_ceil(down) as u32, down as u32];
             self.push(kernels.clone(), shader.clone(), sources.clone(), some, &uniforms);
         }
@@ -430,7 +431,7 @@ impl Builder<'_> {
             _ => groups,
         };
         // In one dimension, so that none runs twice: some write over what they read.
-        if some < groups { some.min(MOST_GROUPS) } else { groups.max(1) }
+        if some < groups { some.min(MAX_GROUPS) } else { groups.max(1) }
     }
 
     /// The shader around a body that sees this memory; with a flag and the memory of each of its bindings.
@@ -439,7 +440,7 @@ impl Builder<'_> {
         body: &str,
         uniforms: &[Uniform],
         seen: &[BindingUse],
-    ) -> (String, Vec<bool>, Vec<Source>) {
+    ) -> (String, Vec<bool>, Vec<BindingSource>) {
         let (declared, accessors, sources) = self.declare(seen);
         let frame = Frame {
             declared: &declared,
@@ -454,7 +455,7 @@ impl Builder<'_> {
         let (text, mut sources) = (frame.source(body), sources);
         if asserts(body) {
             writable.push(true);
-            sources.push(Source::FailedAssertion);
+            sources.push(BindingSource::FailedAssertion);
         }
         (text, writable, sources)
     }
@@ -463,7 +464,7 @@ impl Builder<'_> {
         &mut self,
         kernels: Vec<usize>,
         shader: Shader,
-        sources: Vec<Source>,
+        sources: Vec<BindingSource>,
         groups: [u32; 2],
         uniforms: &[Uniform],
     ) {
@@ -501,7 +502,7 @@ impl Builder<'_> {
                     what: "guards".into(),
                     kernel: "guards".into(),
                 };
-                self.push(Vec::new(), shader, vec![source, Source::Guard], groups, &uniforms);
+                self.push(Vec::new(), shader, vec![source, BindingSource::Guard], groups, &uniforms);
             }
         }
     }

@@ -10,7 +10,7 @@ use volta_ir::plan::kernel::{Kernel, KernelBody};
 const DEFAULT_MAX_DISPATCH_MS: f64 = 500.0;
 
 /// Dispatches that one is cut into, unless each would have too many workgroups.
-const MOST_PARTS: u64 = 64;
+const MAX_PARTS: u64 = 64;
 
 /// What a slow device of its kind does in a second.
 #[derive(Clone, Copy)]
@@ -48,7 +48,7 @@ impl CostModel {
     /// The workgroups of such a kernel that run at a time, of so many.
     pub fn workgroups_per_dispatch(self, kernel: &Kernel, groups: u64) -> u64 {
         let parts = (self.seconds(kernel) / self.time_budget).ceil().max(1.0) as u64;
-        groups.div_ceil(parts.min(MOST_PARTS))
+        groups.div_ceil(parts.min(MAX_PARTS))
     }
 }
 

@@ -14,8 +14,8 @@ const BUILTINS: [(&str, &str); 5] = [
     ("subgroup_invocation_id", "subgroup_place"),
 ];
 
-/// Workgroups of a dispatch that is done in as many turns of one workgroup, at most.
-const MOST_TURNS: u64 = 4;
+/// Workgroups of a dispatch that is done in as many iterations of one workgroup, at most.
+const MAX_ITERATIONS: u64 = 4;
 
 /// An array of workgroup memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,10 +73,10 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Whether one workgroup can do it all: several turns of those that share nothing among their threads.
+    /// Whether one workgroup can do it all: several iterations of those that share nothing among their threads.
     pub fn is_for_one(&self) -> bool {
         self.groups == 1
-            || (self.groups <= MOST_TURNS
+            || (self.groups <= MAX_ITERATIONS
                 && self.arrays.is_empty()
                 && [self.main, &self.functions].iter().all(|text| !text.contains("arrier(")))
     }
@@ -198,7 +198,7 @@ pub(super) fn body_in_order(parts: &[Parts], arguments: &[usize]) -> String {
         let call = format!("{function}({});", values.join(", "));
         let _ = match part.groups {
             1 => writeln!(calls, "{call}"),
-            turns => writeln!(calls, "for (var turn = 0u; turn < {turns}u; turn++) {{\n{call}\n}}"),
+            iterations => writeln!(calls, "for (var turn = 0u; turn < {iterations}u; turn++) {{\n{call}\n}}"),
         };
     }
     text + &main_of(parts, &[], &calls)

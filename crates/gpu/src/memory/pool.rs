@@ -1,8 +1,8 @@
 //! Memory of a GPU: buffers that return to a pool when they are dropped, and one arena for the values inside of
 //! plans, which all plans share because they run one after the other.
 
+use super::device_memory::DeviceMemory;
 use super::readback_prefetch::ReadbackHint;
-use crate::device::context::Context;
 use crate::device::device_errors::Scopes;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -35,47 +35,47 @@ impl Drop for PooledBuffer {
 
 static IDS: AtomicU64 = AtomicU64::new(1);
 
-fn try_create(context: &Context, bytes: u64) -> Result<PooledBuffer> {
-    if context.allocated_bytes.load(Relaxed).saturating_add(bytes) > context.injected.memory.load(Relaxed) {
-        return Err(context.faults.out_of_memory(&allocating(bytes)));
+fn try_create(gpu: &DeviceMemory, bytes: u64) -> Result<PooledBuffer> {
+    if gpu.allocated_bytes.load(Relaxed).saturating_add(bytes) > gpu.injected.memory.load(Relaxed) {
+        return Err(gpu.faults.out_of_memory(&allocating(bytes)));
     }
-    let scopes = Scopes::new(&context.device);
+    let scopes = Scopes::new(&gpu.device);
     let is_refused = Arc::new(AtomicBool::new(false));
-    let buffer = context.device.create_buffer(&wgpu::BufferDescriptor {
+    let buffer = gpu.device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
         size: bytes,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    watch(context, scopes, bytes, &is_refused)?;
-    context.allocated_bytes.fetch_add(bytes, Relaxed);
+    watch(gpu, scopes, bytes, &is_refused)?;
+    gpu.allocated_bytes.fetch_add(bytes, Relaxed);
     change_pool_bytes(bytes as i64);
     Ok(PooledBuffer {
         buffer,
         id: IDS.fetch_add(1, Relaxed),
         bytes,
         is_refused,
-        allocated_bytes: context.allocated_bytes.clone(),
+        allocated_bytes: gpu.allocated_bytes.clone(),
     })
 }
 
 /// An error if the device did not give that memory.
 #[cfg(not(target_arch = "wasm32"))]
-fn watch(context: &Context, scopes: Scopes, bytes: u64, _: &Arc<AtomicBool>) -> Result<()> {
+fn watch(gpu: &DeviceMemory, scopes: Scopes, bytes: u64, _: &Arc<AtomicBool>) -> Result<()> {
     match crate::now(scopes.close()) {
         // A loss is among what the device has noted.
-        None if context.is_lost() => context.faults.check(|| allocating(bytes)),
+        None if gpu.is_lost() => gpu.faults.check(|| allocating(bytes)),
         None => Ok(()),
-        fault => Err(context.faults.failure(fault, &allocating(bytes))),
+        fault => Err(gpu.faults.failure(fault, &allocating(bytes))),
     }
 }
 
 /// A browser says later whether it gave that memory: before anything is read that may have been computed with it.
 #[cfg(target_arch = "wasm32")]
-fn watch(context: &Context, scopes: Scopes, bytes: u64, is_refused: &Arc<AtomicBool>) -> Result<()> {
-    context.faults.check(|| allocating(bytes))?;
-    let (closed, faults, is_refused) = (scopes.close(), context.faults.clone(), is_refused.clone());
-    context.before_reading(async move {
+fn watch(gpu: &DeviceMemory, scopes: Scopes, bytes: u64, is_refused: &Arc<AtomicBool>) -> Result<()> {
+    gpu.faults.check(|| allocating(bytes))?;
+    let (closed, faults, is_refused) = (scopes.close(), gpu.faults.clone(), is_refused.clone());
+    gpu.before_reading(async move {
         let Some(fault) = closed.await else { return Ok(()) };
         is_refused.store(true, Relaxed);
         // Whatever else went wrong did so for want of it.
@@ -90,18 +90,18 @@ fn allocating(bytes: u64) -> String {
 }
 
 /// A new buffer. Where memory is missing, what lies idle in the pool is given back first.
-pub(crate) fn create(context: &Context, bytes: u64) -> Result<PooledBuffer> {
-    match try_create(context, bytes) {
+pub(crate) fn create(gpu: &DeviceMemory, bytes: u64) -> Result<PooledBuffer> {
+    match try_create(gpu, bytes) {
         Err(error) if error.kind() == ErrorKind::Memory => {
-            let idle = std::mem::take(&mut locked(&context.pool).free);
+            let idle = std::mem::take(&mut locked(&gpu.pool).free);
             if idle.values().all(BTreeMap::is_empty) {
                 return Err(error);
             }
             drop(idle);
             // Memory is given back when the device is done with it.
             #[cfg(not(target_arch = "wasm32"))]
-            super::transfer::wait(context)?;
-            try_create(context, bytes)
+            super::transfer::wait(gpu)?;
+            try_create(gpu, bytes)
         }
         other => other,
     }
@@ -114,8 +114,8 @@ fn locked(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
 /// A tensor's memory: one piece, or several where it is larger than a kernel may see at once.
 pub(crate) struct GpuBuffer {
     pub pieces: Vec<PooledBuffer>,
-    pub context: Arc<Context>,
-    pub outlook: ReadbackHint,
+    pub gpu: Arc<DeviceMemory>,
+    pub readback: ReadbackHint,
     /// Why what was to be in it was never computed.
     failed: OnceLock<Error>,
 }
@@ -126,7 +126,7 @@ impl Buffer for GpuBuffer {
     }
 
     fn is_gone(&self) -> bool {
-        self.context.is_lost()
+        self.gpu.is_lost()
     }
 }
 
@@ -145,15 +145,15 @@ fn class(bytes: usize, block: usize) -> u64 {
 }
 
 impl GpuBuffer {
-    pub fn new(context: &Arc<Context>, bytes: usize) -> Result<GpuBuffer> {
-        let block = context.rules.block;
-        let outlook = ReadbackHint::default();
+    pub fn new(gpu: &Arc<DeviceMemory>, bytes: usize) -> Result<GpuBuffer> {
+        let block = gpu.rules.block;
+        let readback = ReadbackHint::default();
         let (pieces, failed) = (Vec::with_capacity(1), OnceLock::new());
-        let mut buffer = GpuBuffer { pieces, context: context.clone(), outlook, failed };
+        let mut buffer = GpuBuffer { pieces, gpu: gpu.clone(), readback, failed };
         let mut rest = bytes;
         loop {
-            let piece = take(context, class(rest.min(block), block))?;
-            see_used_bytes(context.live_bytes.fetch_add(piece.bytes, Relaxed) + piece.bytes);
+            let piece = take(gpu, class(rest.min(block), block))?;
+            see_used_bytes(gpu.live_bytes.fetch_add(piece.bytes, Relaxed) + piece.bytes);
             buffer.pieces.push(piece);
             rest = rest.saturating_sub(block);
             if rest == 0 {
@@ -178,20 +178,20 @@ impl GpuBuffer {
     }
 }
 
-fn take(context: &Context, bytes: u64) -> Result<PooledBuffer> {
-    let idle = locked(&context.pool).free.get_mut(&bytes).and_then(BTreeMap::pop_first);
-    idle.map_or_else(|| create(context, bytes), |(_, piece)| Ok(piece))
+fn take(gpu: &DeviceMemory, bytes: u64) -> Result<PooledBuffer> {
+    let idle = locked(&gpu.pool).free.get_mut(&bytes).and_then(BTreeMap::pop_first);
+    idle.map_or_else(|| create(gpu, bytes), |(_, piece)| Ok(piece))
 }
 
 impl Drop for GpuBuffer {
     fn drop(&mut self) {
         // What a lost device gave is of no use.
-        if self.context.is_lost() {
+        if self.gpu.is_lost() {
             return;
         }
-        let mut pool = locked(&self.context.pool);
+        let mut pool = locked(&self.gpu.pool);
         for piece in self.pieces.drain(..) {
-            self.context.live_bytes.fetch_sub(piece.bytes, Relaxed);
+            self.gpu.live_bytes.fetch_sub(piece.bytes, Relaxed);
             if !piece.is_refused.load(Relaxed) {
                 pool.free.entry(piece.bytes).or_default().insert(piece.id, piece);
             }
@@ -208,16 +208,16 @@ pub(crate) struct Arena {
 
 impl Arena {
     /// Blocks of at least so many `bytes` each.
-    pub fn reserve(&mut self, context: &Context, bytes: &[usize]) -> Result<&[Option<PooledBuffer>]> {
+    pub fn reserve(&mut self, gpu: &DeviceMemory, bytes: &[usize]) -> Result<&[Option<PooledBuffer>]> {
         if self.blocks.len() < bytes.len() {
             self.blocks.resize_with(bytes.len(), || None);
         }
         for (block, &bytes) in self.blocks.iter_mut().zip(bytes).filter(|(_, bytes)| **bytes > 0) {
-            let wanted = class(bytes, context.rules.block);
+            let wanted = class(bytes, gpu.rules.block);
             if block.as_ref().is_none_or(|piece| piece.bytes < wanted || piece.is_refused.load(Relaxed)) {
                 // Let go of the smaller one first: both at once may be too much.
                 *block = None;
-                *block = Some(create(context, wanted)?);
+                *block = Some(create(gpu, wanted)?);
             }
         }
         Ok(&self.blocks)

@@ -1,9 +1,9 @@
-//! Reads that are foreseen. A small result that the host has read after one run of a plan is copied for it at the end of the
+//! Results that are copied before they are asked for. A small result that the host has read after one run of a plan is copied for it at the end of the
 //! next run, in the same submission: whoever looks at a loss in every step does not submit anything for that.
 
+use super::assertions::{self, Epoch};
+use super::device_memory::DeviceMemory;
 use super::pool::GpuBuffer;
-use crate::device::context::Context;
-use crate::runtime::assertions::{self, Epoch};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,8 +17,8 @@ pub(crate) const BYTES: u64 = 256;
 pub(crate) type HostMemory = Arc<wgpu::Buffer>;
 
 /// Memory for a copy of at least so many bytes.
-pub(crate) fn host_memory(context: &Context, bytes: u64) -> HostMemory {
-    Arc::new(context.device.create_buffer(&wgpu::BufferDescriptor {
+pub(crate) fn host_memory(gpu: &DeviceMemory, bytes: u64) -> HostMemory {
+    Arc::new(gpu.device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
         size: bytes,
         usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
@@ -71,7 +71,7 @@ impl ReadbackTracker {
     }
 
     /// For the memory of that result.
-    pub fn outlook(&self, output: usize) -> ReadbackHint {
+    pub fn readback(&self, output: usize) -> ReadbackHint {
         ReadbackHint { read: self.0[output].clone(), copy: Mutex::default() }
     }
 
@@ -82,8 +82,8 @@ impl ReadbackTracker {
     }
 }
 
-/// Runs in a row without a read, after which none is foreseen: some read now and then.
-pub const PATIENCE: u32 = 16;
+/// Runs in a row without a read, after which none is copied ahead: some read now and then.
+pub const MAX_UNREAD_RUNS: u32 = 16;
 
 /// A copy of a result at the end of a run.
 struct Copy {
@@ -111,18 +111,18 @@ impl PrefetchedReadbacks {
         &mut self,
         read: &[usize],
         outputs: &[Storage],
-        context: &Context,
+        gpu: &DeviceMemory,
         asserts: bool,
     ) -> bool {
-        let same_words = !asserts || context.assertions.begin_run(context, &mut self.words);
+        let same_words = !asserts || gpu.assertions.begin_run(gpu, &mut self.words);
         self.unread = if read.is_empty() { self.unread.saturating_add(1) } else { 0 };
         let is_free = |copy: &Copy| Arc::strong_count(&copy.to) == 1;
-        let stay = self.all.is_empty() || (self.unread < PATIENCE && self.all.iter().all(is_free));
-        let foreseen = |output: &usize| self.all.iter().any(|copy| copy.output == *output);
-        let assertions = context.assertions.memory();
+        let stay = self.all.is_empty() || (self.unread < MAX_UNREAD_RUNS && self.all.iter().all(is_free));
+        let is_copied = |output: &usize| self.all.iter().any(|copy| copy.output == *output);
+        let assertions = gpu.assertions.memory();
         let asserts_alike = self.all.is_empty() || self.assertions.is_some() == assertions.is_some();
         self.assertions = assertions.map(|piece| piece.buffer.clone());
-        if stay && asserts_alike && read.iter().all(foreseen) {
+        if stay && asserts_alike && read.iter().all(is_copied) {
             return same_words;
         }
         let mut wanted: SmallVec<[usize; 4]> = read.into();
@@ -131,7 +131,7 @@ impl PrefetchedReadbacks {
         }
         let copy = |output: usize| {
             let from = GpuBuffer::of(&*outputs[output]).pieces[0].buffer.clone();
-            Copy { output, from, to: host_memory(context, BYTES + assertions::BYTES) }
+            Copy { output, from, to: host_memory(gpu, BYTES + assertions::BYTES) }
         };
         self.all = wanted.into_iter().map(copy).collect();
         false
@@ -150,13 +150,13 @@ impl PrefetchedReadbacks {
     }
 
     /// Tells the results that the copies are submitted, of a run that began in that epoch.
-    pub fn deliver(&self, outputs: &[Storage], context: &Context, epoch: Epoch, asserts: bool) {
+    pub fn deliver(&self, outputs: &[Storage], gpu: &DeviceMemory, epoch: Epoch, asserts: bool) {
         if asserts {
-            context.assertions.end_run(self.words.as_ref(), epoch);
+            gpu.assertions.end_run(self.words.as_ref(), epoch);
         }
         for Copy { output, to, .. } in &self.all {
             let assertions = self.assertions.as_ref().map(|_| epoch);
-            GpuBuffer::of(&*outputs[*output]).outlook.give(Copied { memory: to.clone(), assertions });
+            GpuBuffer::of(&*outputs[*output]).readback.give(Copied { memory: to.clone(), assertions });
         }
     }
 }

@@ -1,13 +1,11 @@
 //! Values to the device and back. Only a read waits, and in a browser nobody does but a future.
 
-use super::oneshot::{Receiver, channel};
+use super::assertions::{self, Epoch, Latest};
+use super::device_memory::DeviceMemory;
 use super::pool::GpuBuffer;
 use super::readback_prefetch::{Copied, HostMemory, host_memory};
 use crate::codegen::storage_type::StorageType;
-use crate::device::context::Context;
-use crate::runtime::assertions::{self, Epoch, Latest};
-#[cfg(not(target_arch = "wasm32"))]
-use crate::runtime::preencode::encode_one;
+use crate::device::oneshot::{Receiver, channel};
 use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
@@ -47,14 +45,14 @@ fn from_device(dtype: DType, f16: bool, stored: &[u8], count: usize) -> Vec<u8> 
     }
 }
 
-pub(crate) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Result<Storage> {
-    let data = to_device(dtype, context.caps.f16, bytes);
-    let buffer = GpuBuffer::new(context, data.len())?;
-    for (piece, part) in buffer.pieces.iter().zip(data.chunks(context.rules.block)) {
-        context.queue.write_buffer(&piece.buffer, 0, part);
+pub(crate) fn upload(gpu: &Arc<DeviceMemory>, dtype: DType, bytes: &[u8]) -> Result<Storage> {
+    let data = to_device(dtype, gpu.caps.f16, bytes);
+    let buffer = GpuBuffer::new(gpu, data.len())?;
+    for (piece, part) in buffer.pieces.iter().zip(data.chunks(gpu.rules.block)) {
+        gpu.queue.write_buffer(&piece.buffer, 0, part);
     }
     count_upload();
-    context.faults.check(|| format!("uploading {} bytes", data.len()))?;
+    gpu.faults.check(|| format!("uploading {} bytes", data.len()))?;
     Ok(Arc::new(buffer))
 }
 
@@ -86,16 +84,16 @@ fn map(Copied { memory, assertions }: Copied, lent: bool) -> Staged {
 /// Copies the first bytes of buffers, so many of each, and behind the first of them which assertion failed. Every copy has
 /// memory of its own: for all of them, one buffer may be too small.
 fn stage<'a>(
-    context: &Context,
+    gpu: &DeviceMemory,
     parts: impl Iterator<Item = (&'a wgpu::Buffer, usize)>,
 ) -> Result<Vec<Staged>> {
-    let mut encoder = context.device.create_command_encoder(&Default::default());
+    let mut encoder = gpu.device.create_command_encoder(&Default::default());
     let (mut copies, mut all) = (Vec::new(), 0);
-    let mut failed = context.assertions.memory();
+    let mut failed = gpu.assertions.memory();
     for (buffer, bytes) in parts {
         let size = bytes.next_multiple_of(4).max(4) as u64;
-        let (failed, epoch) = (failed.take(), context.assertions.epoch());
-        let memory = host_memory(context, size + failed.map_or(0, |_| assertions::BYTES));
+        let (failed, epoch) = (failed.take(), gpu.assertions.epoch());
+        let memory = host_memory(gpu, size + failed.map_or(0, |_| assertions::BYTES));
         encoder.copy_buffer_to_buffer(buffer, 0, &memory, 0, size);
         if let Some(failed) = failed {
             encoder.copy_buffer_to_buffer(&failed.buffer, 0, &memory, size, assertions::BYTES);
@@ -103,25 +101,25 @@ fn stage<'a>(
         copies.push(Copied { memory, assertions: failed.map(|_| epoch) });
         all += bytes;
     }
-    context.submit(encoder.finish());
+    gpu.submit(encoder.finish());
     let staged = copies.into_iter().map(|copied| map(copied, false)).collect();
-    context.faults.check(|| format!("reading {all} bytes"))?;
+    gpu.faults.check(|| format!("reading {all} bytes"))?;
     Ok(staged)
 }
 
 impl Staged {
     /// The bytes, as soon as they are there. Natively somebody must wait for the device: whoever asks, if it may, or a thread of
     /// its own. A browser does it itself.
-    async fn bytes<R>(mut self, context: &Context, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
+    async fn bytes<R>(mut self, gpu: &DeviceMemory, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
         #[cfg(not(target_arch = "wasm32"))]
         if volta_ir::wait::may_wait() {
-            wait(context)?
+            wait(gpu)?
         } else {
-            wait_elsewhere(context)?
+            wait_elsewhere(gpu)?
         }
         let failed = |why: String| {
-            context.faults.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
-                let message = format!("{}: a tensor could not be read: {why}", context.who());
+            gpu.faults.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
+                let message = format!("{}: a tensor could not be read: {why}", gpu.who());
                 Error::new(ErrorKind::Device, message)
             })
         };
@@ -130,18 +128,18 @@ impl Staged {
             self.lent = false;
             // A browser tells afterwards that the device was lost.
             #[cfg(target_arch = "wasm32")]
-            work_done(context).await;
+            work_done(gpu).await;
             return Err(failed(error.to_string()));
         }
-        if context.injected.bad_map.swap(false, Relaxed) {
+        if gpu.injected.bad_map.swap(false, Relaxed) {
             return Err(failed("it is not mapped".into()));
         }
         // A browser may have told of something meanwhile that what is read was made of.
-        context.faults.check(|| "reading a tensor".into())?;
+        gpu.faults.check(|| "reading a tensor".into())?;
         let view = self.memory.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
         if let Some(epoch) = self.assertions {
             let words = &view[view.len() - assertions::BYTES as usize..];
-            if let Some((_, error)) = context.assertions.report(context, words, epoch) {
+            if let Some((_, error)) = gpu.assertions.report(gpu, words, epoch) {
                 return Err(error);
             }
         }
@@ -151,30 +149,30 @@ impl Staged {
 
 /// A tensor's first `count` elements.
 pub(crate) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<Output = Result<Vec<u8>>> {
-    let context = GpuBuffer::of(&*storage).context.clone();
-    let (f16, size) = (context.caps.f16, StorageType::of(dtype, context.caps.f16).size());
+    let gpu = GpuBuffer::of(&*storage).gpu.clone();
+    let (f16, size) = (gpu.caps.f16, StorageType::of(dtype, gpu.caps.f16).size());
     // Of the elements, those that are in a piece.
-    let each = context.rules.block / size;
+    let each = gpu.rules.block / size;
     let some_of = move |piece: usize| (count - piece * each).min(each);
     // Submitted now, or behind what waits for its shaders, whenever the future is asked.
-    let staged = context.in_order(move || {
+    let staged = gpu.in_order(move || {
         let buffer = GpuBuffer::of(&*storage);
         buffer.check()?;
-        match buffer.outlook.read() {
+        match buffer.readback.read() {
             Some(copy) => Ok(vec![map(copy, true)]),
             None => {
                 let pieces = buffer.pieces.iter().take(count.div_ceil(each).max(1)).enumerate();
-                stage(&buffer.context, pieces.map(|(k, piece)| (&piece.buffer, size * some_of(k))))
+                stage(&buffer.gpu, pieces.map(|(k, piece)| (&piece.buffer, size * some_of(k))))
             }
         }
     });
     async move {
         let staged = staged.get().await?;
-        context.settle().await?;
+        gpu.await_reports().await?;
         let mut all = Vec::new();
         for (k, staged) in staged.into_iter().enumerate() {
             let look = |stored: &[u8]| from_device(dtype, f16, stored, some_of(k));
-            let bytes = staged.bytes(&context, look).await?;
+            let bytes = staged.bytes(&gpu, look).await?;
             if k == 0 { all = bytes } else { all.extend(bytes) }
         }
         count_read();
@@ -184,25 +182,25 @@ pub(crate) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<
 
 /// The bytes of a buffer that can be copied from, for measuring. What failed is left to others.
 pub(crate) fn read_raw(
-    context: &Arc<Context>,
+    gpu: &Arc<DeviceMemory>,
     buffer: &wgpu::Buffer,
 ) -> impl Future<Output = Result<Vec<u8>>> + use<> {
-    let (context, bytes) = (context.clone(), buffer.size() as usize);
-    let staged = stage(&context, [(buffer, bytes)].into_iter());
+    let (gpu, bytes) = (gpu.clone(), buffer.size() as usize);
+    let staged = stage(&gpu, [(buffer, bytes)].into_iter());
     async move {
         let mut staged = staged?.remove(0);
         staged.assertions = None;
         count_read();
-        staged.bytes(&context, |stored| stored[..bytes].to_vec()).await
+        staged.bytes(&gpu, |stored| stored[..bytes].to_vec()).await
     }
 }
 
 /// Waits for all that was asked for, and tells which assertion failed, with its number.
 pub(crate) fn failed_assertion(
-    context: &Arc<Context>,
+    gpu: &Arc<DeviceMemory>,
 ) -> impl Future<Output = Result<Option<(u32, Error)>>> + use<> {
-    let (this, context) = (context.clone(), context.clone());
-    let staged = context.in_order(move || match (this.assertions.look(), this.assertions.memory()) {
+    let (this, gpu) = (gpu.clone(), gpu.clone());
+    let staged = gpu.in_order(move || match (this.assertions.look(), this.assertions.memory()) {
         (Latest::Copied(memory, epoch), _) => Some((map(Copied { memory, assertions: None }, true), epoch)),
         (Latest::OnDevice, Some(failed)) => {
             let epoch = this.assertions.epoch();
@@ -216,46 +214,46 @@ pub(crate) fn failed_assertion(
     });
     async move {
         let Some((staged, epoch)) = staged.get().await else {
-            return all_done(&context).await.map(|()| None);
+            return all_done(&gpu).await.map(|()| None);
         };
-        let look = |words: &[u8]| context.assertions.report(&context, words, epoch);
-        staged.bytes(&context, look).await
+        let look = |words: &[u8]| gpu.assertions.report(&gpu, words, epoch);
+        staged.bytes(&gpu, look).await
     }
 }
 
 /// Waits for all that was asked for; an error if an assertion failed in it.
-pub(crate) fn synchronize(context: &Arc<Context>) -> impl Future<Output = Result<()>> + use<> {
-    let (context, failed) = (context.clone(), failed_assertion(context));
+pub(crate) fn synchronize(gpu: &Arc<DeviceMemory>) -> impl Future<Output = Result<()>> + use<> {
+    let (gpu, failed) = (gpu.clone(), failed_assertion(gpu));
     async move {
         let failed = failed.await?;
-        context.settle().await?;
+        gpu.await_reports().await?;
         failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 }
 
 /// Waits for all that was submitted: natively on this thread, if it may wait.
-async fn all_done(context: &Context) -> Result<()> {
+async fn all_done(gpu: &DeviceMemory) -> Result<()> {
     #[cfg(not(target_arch = "wasm32"))]
     if volta_ir::wait::may_wait() {
-        return wait(context);
+        return wait(gpu);
     }
-    let done = work_done(context);
+    let done = work_done(gpu);
     #[cfg(not(target_arch = "wasm32"))]
-    wait_elsewhere(context)?;
+    wait_elsewhere(gpu)?;
     done.await;
-    context.faults.check(|| "waiting for the device".to_string())
+    gpu.faults.check(|| "waiting for the device".to_string())
 }
 
 /// The end of all that was submitted, or of the device.
-fn work_done(context: &Context) -> Receiver<()> {
+fn work_done(gpu: &DeviceMemory) -> Receiver<()> {
     let (sender, done) = channel();
-    context.queue.on_submitted_work_done(move || sender.give(()));
+    gpu.queue.on_submitted_work_done(move || sender.give(()));
     done
 }
 
 /// Waits for all that was submitted.
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn wait(context: &Context) -> Result<()> {
+pub(crate) fn wait(gpu: &DeviceMemory) -> Result<()> {
     /// How long to ask again and again: what is nearly done is there sooner than a sleeping thread wakes up.
     const PATIENCE: Duration = Duration::from_millis(2);
     /// How long to wait for the device before asking whether that is still wanted.
@@ -264,37 +262,37 @@ pub(crate) fn wait(context: &Context) -> Result<()> {
     let waiting = || "waiting for the device".to_string();
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        match context.device.poll(wgpu::PollType::Poll) {
-            Ok(status) if status.is_queue_empty() => return context.faults.check(waiting),
-            Ok(_) if encode_one(context) => {}
+        match gpu.device.poll(wgpu::PollType::Poll) {
+            Ok(status) if status.is_queue_empty() => return gpu.faults.check(waiting),
+            Ok(_) if gpu.idle.work_one(&gpu.device) => {}
             Ok(_) => std::hint::spin_loop(),
             Err(_) => break,
         }
     }
     let waited = loop {
         if !is_interruptible() {
-            break context.device.poll(wgpu::PollType::wait_indefinitely());
+            break gpu.device.poll(wgpu::PollType::wait_indefinitely());
         }
         // What is submitted runs to its end, whoever waits for it.
         check_interrupt()?;
-        match context.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(ASK_AGAIN) }) {
+        match gpu.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(ASK_AGAIN) }) {
             Err(wgpu::PollError::Timeout) => {}
             waited => break waited,
         }
     };
-    context.faults.check(waiting)?;
-    waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("{}: {e}", context.who())))
+    gpu.faults.check(waiting)?;
+    waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("{}: {e}", gpu.who())))
 }
 
 /// Has another thread wait for all that was submitted: answers are given there, and wake up whoever asked for them.
 #[cfg(not(target_arch = "wasm32"))]
-fn wait_elsewhere(context: &Context) -> Result<()> {
-    let device = context.device.clone();
+fn wait_elsewhere(gpu: &DeviceMemory) -> Result<()> {
+    let device = gpu.device.clone();
     // If the device is lost, those who asked are told so instead.
     let waiting = move || drop(device.poll(wgpu::PollType::wait_indefinitely()));
     let thread = std::thread::Builder::new().name("volta-read".into()).spawn(waiting);
     thread.map(drop).map_err(|e| {
-        let message = format!("{}: there is no thread to wait for a tensor: {e}", context.who());
+        let message = format!("{}: there is no thread to wait for a tensor: {e}", gpu.who());
         Error::new(ErrorKind::Device, message)
     })
 }

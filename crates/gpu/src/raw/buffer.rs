@@ -2,7 +2,7 @@
 
 use super::device::GpuDevice;
 use crate::device::device_errors::Faults;
-use crate::memory::oneshot::channel;
+use crate::device::oneshot::channel;
 use bytemuck::Pod;
 use std::fmt;
 use std::future::Future;

@@ -22,7 +22,8 @@ impl DiskCache {
         if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             return None;
         }
-        let file = folder(|name| std::env::var(name).ok())?.join(wgpu::util::pipeline_cache_key(info)?);
+        let folder = volta_ir::environment::values().kernel_cache.as_ref()?;
+        let file = folder.join(wgpu::util::pipeline_cache_key(info)?);
         Some(DiskCache::of(device, file))
     }
 
@@ -43,24 +44,6 @@ impl DiskCache {
             let _ = write_whole(&self.file, &wrap(MAGIC, &data));
         }
     }
-}
-
-/// The folder, from the environment.
-pub(crate) fn folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    match set("VOLTA_CACHE") {
-        Some(off) if off == "off" => return None,
-        Some(folder) => return Some(folder.into()),
-        None => {}
-    }
-    let user = if cfg!(target_os = "windows") {
-        set("LOCALAPPDATA").map(PathBuf::from)
-    } else if cfg!(target_os = "macos") {
-        set("HOME").map(|home| Path::new(&home).join("Library/Caches"))
-    } else {
-        set("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| set("HOME").map(|h| Path::new(&h).join(".cache")))
-    };
-    user.map(|user| user.join("volta"))
 }
 
 /// FNV-1a: enough to tell a file that was cut off or scribbled on.
@@ -116,7 +99,7 @@ mod tests {
     #[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
     fn what_was_compiled_once_is_found_by_the_next_program() {
         let volta::Device::Gpu(index) = volta::default_device() else { panic!("VOLTA_DEVICE=gpu picks one") };
-        let context = crate::device::context::open(index).expect("the GPU is there");
+        let context = crate::runtime::context::open(index).expect("the GPU is there");
         let device = &context.device;
         if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             return;
@@ -152,20 +135,6 @@ mod tests {
         std::fs::write(&file, scribbled).unwrap();
         assert_eq!(bytes(&DiskCache::of(device, file.clone())), empty);
         std::fs::remove_file(&file).unwrap();
-    }
-
-    #[test]
-    fn the_folder_is_the_one_asked_for_or_the_users() {
-        let with = |all: &'static [(&str, &str)]| {
-            folder(move |name| all.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
-        };
-        assert_eq!(with(&[("VOLTA_CACHE", "off"), ("HOME", "/h")]), None);
-        assert_eq!(with(&[("VOLTA_CACHE", "/c"), ("HOME", "/h")]), Some("/c".into()));
-        assert_eq!(with(&[]), None);
-        if cfg!(target_os = "linux") {
-            assert_eq!(with(&[("VOLTA_CACHE", ""), ("HOME", "/h")]), Some("/h/.cache/volta".into()));
-            assert_eq!(with(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]), Some("/x/volta".into()));
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The guards on a GPU: after every kernel, small dispatches count NaN and infinity in what it wrote. They note what they find
 //! in one buffer, which is read after the plan has run, with what its kernels noted of their assertions.
 
-use crate::device::context::Context;
+use super::context::Context;
 use crate::memory::pool::{PooledBuffer, create};
 use crate::memory::transfer;
 use std::borrow::Borrow;
@@ -28,8 +28,8 @@ impl Guard {
         plan: P,
         arguments: Vec<Argument>,
     ) -> impl Future<Output = Result<()>> + use<P> {
-        let found = transfer::read_raw(context, &self.memory.buffer);
-        let failed = transfer::failed_assertion(context);
+        let found = transfer::read_raw(&context.memory, &self.memory.buffer);
+        let failed = transfer::failed_assertion(&context.memory);
         async move {
             let (bytes, mut failed, plan) = (found.await?, failed.await?, plan.borrow());
             let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|&b| u32::from_le_bytes(b)).collect();

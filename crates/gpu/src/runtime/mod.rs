@@ -1,8 +1,9 @@
 //! Running a plan: `pipeline` compiles its shaders, which `disk_cache` keeps; `program` binds its memory and submits it, in
-//! portions that `submission` limits; `work_queue` keeps runs in order that wait for a browser to compile their shaders; `preencode` encodes the next run ahead; `tiering` recompiles a plan that runs often.
-//! `profile` measures, `guard` checks every kernel's results, `assertions` reports indices and divisors that are wrong.
+//! portions that `lower/submission.rs` limits; `preencode` encodes the next run ahead; `tiering` recompiles a plan that runs often.
+//! `context` has the GPUs that are open, with what was tuned for them (`tuning_cache`). `profile` measures, `guard` checks every
+//! kernel's results.
 
-pub(super) mod assertions;
+pub(super) mod context;
 pub(super) mod disk_cache;
 pub(super) mod guard;
 pub(super) mod pipeline;
@@ -10,4 +11,5 @@ pub(super) mod preencode;
 pub(super) mod profile;
 pub(super) mod program;
 pub(super) mod tiering;
-pub(super) mod work_queue;
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a tab cannot wait for what it measures"))]
+pub(super) mod tuning_cache;

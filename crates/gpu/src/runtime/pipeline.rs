@@ -1,12 +1,12 @@
 //! Compiled shaders, remembered by their text. Those that a plan needs and that are new are compiled side by side, since
-//! some take a second; in a browser, beside the tab (`work_queue`).
+//! some take a second; in a browser, beside the tab (`device/work_queue.rs`).
 
+use super::context::Context;
 use super::disk_cache::DiskCache;
 use crate::codegen::shader::Shader;
-#[cfg(target_arch = "wasm32")]
-use crate::device::browser::compiled_aside;
-use crate::device::context::Context;
 use crate::device::device_errors::Scopes;
+#[cfg(target_arch = "wasm32")]
+use crate::device::{browser::compiled_aside, work_queue::Task};
 use std::collections::HashMap;
 #[cfg(not(target_arch = "wasm32"))]
 use std::collections::HashSet;
@@ -48,13 +48,13 @@ impl Pipeline {
     }
 
     /// Says what came of it.
-    pub fn settle(&self, compiled: Result<wgpu::ComputePipeline>) {
+    pub fn set_compiled(&self, compiled: Result<wgpu::ComputePipeline>) {
         let _ = self.compiled.set(compiled);
     }
 }
 
 /// So many pipelines are kept, also those of plans that are forgotten.
-const MOST_IDLE: usize = 4096;
+const MAX_IDLE: usize = 4096;
 
 /// The pipelines of a device, by the text of their shaders.
 pub(crate) type Pipelines = Mutex<HashMap<String, Arc<Pipeline>>>;
@@ -100,7 +100,7 @@ impl Context {
             }
         }
         let kept = self.pipelines_on_disk().map(|kept| (kept, Instant::now()));
-        if !new.is_empty() && known.len() >= MOST_IDLE {
+        if !new.is_empty() && known.len() >= MAX_IDLE {
             forget_idle(&mut known, |source| shaders.iter().any(|s| s.source == *source));
         }
         let new: Vec<(Arc<Pipeline>, Shader)> =
@@ -120,7 +120,7 @@ impl Context {
     fn compile_all(self: &Arc<Self>, new: &[(Arc<Pipeline>, Shader)]) -> Result<()> {
         let compile = |k: usize| {
             let (pipeline, shader) = &new[k];
-            pipeline.settle(crate::now(self.compile(shader, &pipeline.layout)));
+            pipeline.set_compiled(crate::now(self.compile(shader, &pipeline.layout)));
         };
         side_by_side(new.len(), compile);
         self.faults.check(|| "compiling shaders".into())?;
@@ -130,13 +130,25 @@ impl Context {
     /// Has the browser compile them, while the tab goes on.
     #[cfg(target_arch = "wasm32")]
     fn compile_all(self: &Arc<Self>, new: &[(Arc<Pipeline>, Shader)]) -> Result<()> {
-        self.compile_later(new.iter().cloned());
+        self.work.compile(new.iter().cloned().map(|(pipeline, shader)| -> Task {
+            let context = self.clone();
+            Box::new(move || {
+                let compiled = context.compile(&shader, &pipeline.layout);
+                Box::pin(async move {
+                    let compiled = compiled.await;
+                    if compiled.is_err() {
+                        context.forget(&shader);
+                    }
+                    pipeline.set_compiled(compiled);
+                })
+            })
+        }));
         Ok(())
     }
 
     /// A shader that was refused is compiled again for whoever asks next.
     #[cfg(target_arch = "wasm32")]
-    pub fn forget(&self, shader: &Shader) {
+    fn forget(&self, shader: &Shader) {
         self.pipelines.lock().unwrap_or_else(PoisonError::into_inner).remove(&shader.source);
     }
 

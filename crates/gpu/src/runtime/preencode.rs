@@ -3,21 +3,18 @@
 
 use super::pipeline::Pipeline;
 use super::profile::Stopwatch;
-use crate::device::context::Context;
+use crate::device::idle_queue::IdleWork;
 use crate::lower::DispatchSpec;
 use crate::memory::readback_prefetch::PrefetchedReadbacks;
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The numbers of all pieces of memory that a plan's dispatches are bound to.
 pub(crate) type BufferIds = SmallVec<[u64; 32]>;
 
-/// Plans that wait to be encoded, at most: those of a step.
-const MOST_WAITING: usize = 8;
-
 /// Bindings of a plan that are known, at most: a step's results may lie in a few buffers by turns.
-const MOST_BOUND: usize = 4;
+const MAX_BOUND: usize = 4;
 
 pub(crate) struct BoundDispatch {
     pub pipeline: Arc<Pipeline>,
@@ -28,7 +25,7 @@ pub(crate) struct BoundDispatch {
 pub(crate) struct DispatchList {
     pub ready: Vec<BoundDispatch>,
     /// Dispatches that a new submission starts with if none is to take long.
-    cuts: Vec<usize>,
+    boundaries: Vec<usize>,
     bound: Mutex<Vec<Bound>>,
 }
 
@@ -52,7 +49,7 @@ pub(crate) fn find(
 ) -> &mut Bound {
     let known = all.iter().position(|bound| bound.pieces == pieces);
     let place = known.unwrap_or_else(|| {
-        if all.len() == MOST_BOUND {
+        if all.len() == MAX_BOUND {
             all.remove(0);
         }
         let (groups, again, copies, commands) = (bind(), false, PrefetchedReadbacks::default(), Vec::new());
@@ -64,8 +61,8 @@ pub(crate) fn find(
 }
 
 impl DispatchList {
-    pub fn new(ready: Vec<BoundDispatch>, cuts: Vec<usize>) -> Arc<DispatchList> {
-        Arc::new(DispatchList { ready, cuts, bound: Mutex::default() })
+    pub fn new(ready: Vec<BoundDispatch>, boundaries: Vec<usize>) -> Arc<DispatchList> {
+        Arc::new(DispatchList { ready, boundaries, bound: Mutex::default() })
     }
 
     pub fn bound(&self) -> MutexGuard<'_, Vec<Bound>> {
@@ -95,20 +92,14 @@ impl DispatchList {
             pass.dispatch_workgroups(ready.spec.groups[0], ready.spec.groups[1], 1);
         }
     }
+}
 
-    /// Asks for commands with the bindings of this run, in the time that the host will wait for it.
-    pub fn again(self: &Arc<Self>, context: &Context) {
-        let mut waiting = context.preencode_queue();
-        if waiting.len() == MOST_WAITING {
-            waiting.pop_front();
-        }
-        waiting.push_back(Arc::downgrade(self));
-    }
-
-    fn encode_ahead(&self, context: &Context) {
+/// Commands with the bindings of this run, encoded in the time that the host waits for it.
+impl IdleWork for DispatchList {
+    fn work(&self, device: &wgpu::Device) {
         for bound in self.bound().iter_mut().filter(|bound| bound.again && bound.commands.is_empty()) {
-            for some in ranges(&self.cuts, self.ready.len()) {
-                let mut encoder = context.device.create_command_encoder(&Default::default());
+            for some in ranges(&self.boundaries, self.ready.len()) {
+                let mut encoder = device.create_command_encoder(&Default::default());
                 let last = some.end == self.ready.len();
                 self.encode(&mut encoder, some, &bound.groups, None);
                 if last {
@@ -121,20 +112,9 @@ impl DispatchList {
 }
 
 /// The dispatches of each submission, of `count` in all.
-pub(crate) fn ranges(cuts: &[usize], count: usize) -> impl Iterator<Item = Range<usize>> {
-    let ends = cuts.iter().copied().chain([count]);
-    std::iter::once(0).chain(cuts.iter().copied()).zip(ends).map(|(first, end)| first..end)
-}
-
-/// Encodes one of the plans that wait for it; false if there is none. A browser's tab does not wait, and has no time for it.
-#[cfg_attr(target_arch = "wasm32", expect(dead_code))]
-pub(crate) fn encode_one(context: &Context) -> bool {
-    let next: Option<Weak<DispatchList>> = context.preencode_queue().pop_front();
-    let Some(next) = next else { return false };
-    if let Some(dispatches) = next.upgrade() {
-        dispatches.encode_ahead(context);
-    }
-    true
+pub(crate) fn ranges(boundaries: &[usize], count: usize) -> impl Iterator<Item = Range<usize>> {
+    let ends = boundaries.iter().copied().chain([count]);
+    std::iter::once(0).chain(boundaries.iter().copied()).zip(ends).map(|(first, end)| first..end)
 }
 
 #[cfg(all(test, not(target_arch = "wasm32")))]

@@ -1,6 +1,6 @@
 //! Times of dispatches, measured by the device: a pass of its own for each, with a timestamp at both ends.
 
-use crate::device::context::Context;
+use super::context::Context;
 use std::sync::Arc;
 use std::time::Duration;
 use volta_ir::error::Result;
@@ -66,7 +66,7 @@ pub(crate) fn read(
     times: &wgpu::Buffer,
 ) -> impl Future<Output = Result<Vec<(Duration, Duration)>>> + use<> {
     let period = f64::from(context.queue.get_timestamp_period());
-    let bytes = crate::memory::transfer::read_raw(context, times);
+    let bytes = crate::memory::transfer::read_raw(&context.memory, times);
     async move {
         let bytes = bytes.await?;
         let ticks: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&b| u64::from_le_bytes(b)).collect();

@@ -8,11 +8,12 @@ use volta_ir::clock::Instant;
 use volta_ir::dtype::DType;
 use volta_ir::interrupt::check_interrupt;
 
+use super::context::Context;
 use crate::codegen::Uniform;
-use crate::device::context::Context;
+use crate::device::idle_queue::IdleWork;
 use crate::lower::selections::Selections;
 use crate::lower::{
-    CompileMode, DispatchSpec, LoweredPlan, LoweringTarget, Source, describe_plan, lower_plan,
+    BindingSource, CompileMode, DispatchSpec, LoweredPlan, LoweringTarget, describe_plan, lower_plan,
 };
 use crate::memory::pool::{GpuBuffer, PooledBuffer};
 use crate::memory::readback_prefetch::ReadbackTracker;
@@ -33,7 +34,7 @@ use volta_ir::telemetry::{
 };
 
 /// Bind groups that a dispatch remembers: inputs may come in a few buffers by turns.
-const REMEMBERED: usize = 8;
+const MAX_REMEMBERED_BIND_GROUPS: usize = 8;
 
 pub(crate) struct GpuProgram {
     context: Arc<Context>,
@@ -47,7 +48,7 @@ pub(crate) struct GpuProgram {
     guard: Option<Guard>,
     readers: ReadbackTracker,
     /// Dispatches that a new submission starts with where the device begins while the others are encoded.
-    cuts: Vec<usize>,
+    boundaries: Vec<usize>,
     /// The first dispatch that writes into the memory of an input.
     overwrites: usize,
     /// The outputs that lie in the memory of inputs.
@@ -65,18 +66,23 @@ impl GpuProgram {
     pub fn new(
         context: Arc<Context>,
         plan: &Plan,
-        usage: CompileMode,
+        mode: CompileMode,
         selections: &Selections,
     ) -> Result<GpuProgram> {
-        let Context { caps, rules, cost_model, .. } = &*context;
-        let target = LoweringTarget { who: context.who(), caps, rules, selections, cost_model: *cost_model };
-        let assembly = lower_plan(plan, &target, usage)?;
-        let LoweredPlan { specs, shaders, arena, words, uniform_bytes } = assembly;
+        let target = LoweringTarget {
+            who: context.who(),
+            caps: &context.caps,
+            rules: &context.rules,
+            selections,
+            cost_model: context.cost_model,
+        };
+        let lowered = lower_plan(plan, &target, mode)?;
+        let LoweredPlan { specs, shaders, arena, words, uniform_bytes } = lowered;
         let estimates = estimates(&specs, plan, &context);
         let overwriting: Vec<bool> = plan.overwrites().collect();
         let overwrites = specs.iter().position(|spec| spec.kernels.iter().any(|&k| overwriting[k]));
         let overwrites = overwrites.unwrap_or(specs.len());
-        let [cuts, long] = [true, false]
+        let [boundaries, long] = [true, false]
             .map(|early| submission_boundaries(&estimates, context.cost_model.time_budget, early));
         let pipelines = context.pipelines(&shaders)?.into_iter().zip(specs);
         let ready = |(pipeline, spec)| BoundDispatch { pipeline, spec, remembered: Mutex::default() };
@@ -84,7 +90,7 @@ impl GpuProgram {
         let name = describe_plan(plan);
         let named = |error: Error| error.with_context(&name);
         let guard =
-            (usage == CompileMode::Checked).then(|| Guard::new(&context, plan)).transpose().map_err(named)?;
+            (mode == CompileMode::Checked).then(|| Guard::new(&context, plan)).transpose().map_err(named)?;
         if !plan.sites.all.is_empty() {
             context.assertions.expect(&context, &plan.sites).map_err(named)?;
         }
@@ -108,7 +114,7 @@ impl GpuProgram {
             words,
             guard,
             readers,
-            cuts,
+            boundaries,
             overwrites,
             overwritten: (0..outputs.len()).filter(|&k| outputs[k].over.is_some()).collect(),
             asserts: !plan.sites.all.is_empty(),
@@ -198,7 +204,7 @@ impl GpuProgram {
     ) -> Result<Outcome> {
         let context = &self.context;
         let named = |error| self.named(error);
-        if let Some(k) = inputs.iter().position(|i| !Arc::ptr_eq(&GpuBuffer::of(&**i).context, context)) {
+        if let Some(k) = inputs.iter().position(|i| !Arc::ptr_eq(&GpuBuffer::of(&**i).gpu, &context.memory)) {
             let slot = plan.layout.inputs[k];
             let message = format!(
                 "a tensor of {} bytes ({}) was on {} when the device was lost: its values are gone, make it anew",
@@ -216,8 +222,8 @@ impl GpuProgram {
             outputs.push(match output.over {
                 Some(input) => inputs[input].clone(),
                 None => {
-                    let mut buffer = GpuBuffer::new(context, output.bytes).map_err(named)?;
-                    buffer.outlook = self.readers.outlook(k);
+                    let mut buffer = GpuBuffer::new(&context.memory, output.bytes).map_err(named)?;
+                    buffer.readback = self.readers.readback(k);
                     Arc::new(buffer)
                 }
             });
@@ -255,8 +261,10 @@ impl GpuProgram {
         let observed = (is_profiled() || self.guard.is_some()).then(|| plan.clone());
         let (program, inputs, outputs) = (self.clone(), inputs.to_vec(), outputs.to_vec());
         let (arguments, origin) = (arguments.to_vec(), volta_ir::call::current());
-        let needs = self.dispatches.ready.iter().map(|ready| ready.pipeline.clone()).collect();
-        self.context.when_compiled(needs, move || {
+        let needs: Vec<Arc<super::pipeline::Pipeline>> =
+            self.dispatches.ready.iter().map(|ready| ready.pipeline.clone()).collect();
+        let is_compiled = move || needs.iter().all(|pipeline| pipeline.is_known());
+        self.context.work.when(is_compiled, move || {
             let valid = inputs.iter().try_for_each(|input| GpuBuffer::of(&**input).check());
             let begun = Cell::new(false);
             let submit = || program.submit(&inputs, &outputs, &arguments, &begun);
@@ -284,7 +292,7 @@ impl GpuProgram {
         let named = |error| self.named(error);
         self.dispatches.ready.iter().try_for_each(|ready| ready.pipeline.get().map(drop))?;
         // What is overwritten is not what was copied for the host.
-        self.overwritten.iter().for_each(|&k| drop(GpuBuffer::of(&*outputs[k]).outlook.take()));
+        self.overwritten.iter().for_each(|&k| drop(GpuBuffer::of(&*outputs[k]).readback.take()));
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, &self.arena).map_err(named)?;
@@ -310,7 +318,7 @@ impl GpuProgram {
             begun.set(true);
             bound.commands.drain(..).for_each(|commands| context.submit(commands));
         } else {
-            for some in ranges(&self.cuts, count) {
+            for some in ranges(&self.boundaries, count) {
                 if some.start > 0 && !begun.get() {
                     check_interrupt()?;
                 }
@@ -339,7 +347,8 @@ impl GpuProgram {
         }
         bound.copies.deliver(outputs, context, epoch, self.asserts);
         if again {
-            self.dispatches.again(context);
+            let dispatches: Arc<dyn IdleWork> = self.dispatches.clone();
+            context.idle.push(Arc::downgrade(&dispatches));
         }
         drop(all_bound);
         drop(submitting);
@@ -427,12 +436,12 @@ impl GpuProgram {
         outputs: &[Storage],
         blocks: &[Option<PooledBuffer>],
     ) -> wgpu::BindGroup {
-        let piece = |source: &Source| match *source {
-            Source::Input(k, p) => &GpuBuffer::of(&*inputs[k]).pieces[p],
-            Source::Output(k, p) => &GpuBuffer::of(&*outputs[k]).pieces[p],
-            Source::Arena { block, .. } => blocks[block].as_ref().expect("reserved"),
-            Source::Guard => &self.guard.as_ref().expect("made for checks").memory,
-            Source::FailedAssertion => self.context.assertions.memory().expect("expected"),
+        let piece = |source: &BindingSource| match *source {
+            BindingSource::Input(k, p) => &GpuBuffer::of(&*inputs[k]).pieces[p],
+            BindingSource::Output(k, p) => &GpuBuffer::of(&*outputs[k]).pieces[p],
+            BindingSource::Arena { block, .. } => blocks[block].as_ref().expect("reserved"),
+            BindingSource::Guard => &self.guard.as_ref().expect("made for checks").memory,
+            BindingSource::FailedAssertion => self.context.assertions.memory().expect("expected"),
         };
         let ids: SmallVec<[u64; 12]> = ready.spec.sources.iter().map(|s| piece(s).id).collect();
         let mut remembered = ready.remembered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -442,7 +451,9 @@ impl GpuProgram {
         let mut entries: Vec<wgpu::BindGroupEntry> = Vec::with_capacity(ids.len() + 1);
         for (k, source) in ready.spec.sources.iter().enumerate() {
             let (offset, size) = match *source {
-                Source::Arena { start, bytes, .. } => (start as u64, wgpu::BufferSize::new(bytes as u64)),
+                BindingSource::Arena { start, bytes, .. } => {
+                    (start as u64, wgpu::BufferSize::new(bytes as u64))
+                }
                 _ => (0, None),
             };
             let binding = wgpu::BufferBinding { buffer: &piece(source).buffer, offset, size };
@@ -462,7 +473,7 @@ impl GpuProgram {
             entries: &entries,
         });
         count_bind_group();
-        if remembered.len() >= REMEMBERED {
+        if remembered.len() >= MAX_REMEMBERED_BIND_GROUPS {
             remembered.remove(0);
         }
         remembered.push((ids, group.clone()));

@@ -1,8 +1,8 @@
 //! A plan that runs again and again. Its first program is soon compiled, of shaders that other plans have too; one that has
 //! lasted gets another, of fewer dispatches, whose shaders nobody else has.
 
+use super::context::Context;
 use super::program::GpuProgram;
-use crate::device::context::Context;
 use crate::lower::CompileMode;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -38,7 +38,7 @@ struct Programs {
 impl TieredProgram {
     /// A program of a plan; one that is `checked` kernel by kernel stays as it is.
     pub fn new(context: Arc<Context>, plan: &Plan, checked: bool) -> Result<TieredProgram> {
-        let selections = context.kept().selections.clone();
+        let selections = context.tuned().selections.clone();
         let (usage, many) = match many() {
             _ if checked => (CompileMode::Checked, None),
             0 => (CompileMode::Optimized, None),
@@ -69,7 +69,7 @@ impl TieredProgram {
     /// Makes the program that is worth it by now.
     fn recompile_optimized(&self, plan: &Plan) {
         static WARNED: Once = Once::new();
-        let selections = self.context.kept().selections.clone();
+        let selections = self.context.tuned().selections.clone();
         match GpuProgram::new(self.context.clone(), plan, CompileMode::Optimized, &selections) {
             Ok(program) if program.dispatches() < self.program().dispatches() => {
                 self.programs().next = Some(Arc::new(program));
@@ -108,9 +108,9 @@ mod tests {
     use super::*;
     use volta::with_last_plan;
 
-    use crate::device::context;
     use crate::memory::transfer;
     use crate::now;
+    use crate::runtime::context;
     use volta::{DType, Device, Tensor, default_device, realize_all};
     use volta_ir::telemetry::counters;
 
@@ -121,23 +121,23 @@ mod tests {
         let context = context::open(index).expect("the GPU is there");
         let x = Tensor::rand([20]);
         let bytes: Vec<u8> = x.to_vec::<f32>().into_iter().flat_map(f32::to_le_bytes).collect();
-        let input = transfer::upload(&context, DType::F32, &bytes).expect("there is memory");
+        let input = transfer::upload(&context.memory, DType::F32, &bytes).expect("there is memory");
         let result = x.cumsum(0).exp().cumsum(0);
         realize_all(&[&result].map(Tensor::clone));
         let plan = with_last_plan(Plan::clone);
-        let lasting = TieredProgram {
+        let tiered = TieredProgram {
             many: Some(3),
             ..TieredProgram::new(context, &plan, false).expect("it is compiled")
         };
-        let before = lasting.program().dispatches();
+        let before = tiered.program().dispatches();
         for run in 0..8 {
             let compiled = counters().shaders_compiled;
             let Outcome { outputs, .. } =
-                lasting.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
+                tiered.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
             let bytes = now(transfer::read(outputs[0].clone(), DType::F32, 20)).expect("it is read");
             let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
             assert_eq!(values, result.to_vec::<f32>(), "run {run}");
-            assert_eq!(lasting.program().dispatches() < before, run >= 3, "run {run}");
+            assert_eq!(tiered.program().dispatches() < before, run >= 3, "run {run}");
             // Other tests compile shaders meanwhile.
             assert!(run != 3 || counters().shaders_compiled > compiled, "what was compiled is counted");
         }

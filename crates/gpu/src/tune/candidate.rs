@@ -3,12 +3,12 @@
 use super::problem_plan;
 use crate::codegen::shader::Shader;
 use crate::codegen::storage_type::StorageType;
-use crate::device::context::Context;
 use crate::kernels::select;
 use crate::lower::problem;
 use crate::lower::selections::{DEFAULT, Selections};
 use crate::lower::{CompileMode, LoweringTarget, lower_plan};
 use crate::memory::pool::GpuBuffer;
+use crate::runtime::context::Context;
 use crate::runtime::program::GpuProgram;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Candidate {
     pub fn new(context: &Arc<Context>, kernel: &Kernel, native: &NativeKernel) -> Result<Candidate> {
         let plan = problem_plan::plan(kernel, native, &context.rules);
         let buffer = |slot: usize| -> Result<Storage> {
-            let buffer = GpuBuffer::new(context, plan.slot_bytes[slot])?;
+            let buffer = GpuBuffer::new(&context.memory, plan.slot_bytes[slot])?;
             fill(context, &buffer, plan.slot_dtypes[slot])?;
             Ok(Arc::new(buffer))
         };
@@ -79,9 +79,14 @@ impl Candidate {
         let mut shaders: Vec<Shader> = Vec::new();
         for variant in variants {
             let selections = Selections::only(&self.name, variant);
-            let Context { caps, rules, cost_model, .. } = &*self.context;
-            let target =
-                LoweringTarget { who, caps, rules, selections: &selections, cost_model: *cost_model };
+            let context = &self.context;
+            let target = LoweringTarget {
+                who,
+                caps: &context.caps,
+                rules: &context.rules,
+                selections: &selections,
+                cost_model: context.cost_model,
+            };
             shaders.extend(
                 lower_plan(&self.plan, &target, CompileMode::Baseline).map_or(Vec::new(), |all| all.shaders),
             );
@@ -110,7 +115,7 @@ pub(super) struct Benchmark {
 }
 
 /// The share of the default's time that another variant must save.
-const GAIN: f64 = 0.03;
+const MIN_GAIN: f64 = 0.03;
 
 /// How long measuring a variant takes about, and how often it is done.
 const MEASURING: Duration = Duration::from_millis(3);
@@ -120,20 +125,20 @@ const ROUNDS: usize = 4;
 const WARM_UP: Duration = Duration::from_millis(100);
 
 /// Runs of a measurement, at most.
-const MOST_RUNS: u32 = 200;
+const MAX_RUNS: u32 = 200;
 
 /// How many times as long as the best a variant may take at first to be looked at more closely.
-const HOPELESS: f64 = 2.0;
+const MAX_FIRST_SLOWDOWN: f64 = 2.0;
 
 /// Ways whose shaders are compiled together.
-const TOGETHER: usize = 16;
+const VARIANTS_COMPILED_AT_ONCE: usize = 16;
 
 /// Tries all variants until the time is up; `None` if not even the default was measured.
 pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -> Result<Option<Benchmark>> {
     let variants = trial.variants();
     let mut known: Vec<(&String, GpuProgram, Duration)> = Vec::new();
     let mut count = 0;
-    for some in variants.chunks(TOGETHER) {
+    for some in variants.chunks(VARIANTS_COMPILED_AT_ONCE) {
         if Instant::now() >= until {
             break;
         }
@@ -153,7 +158,7 @@ pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -
         }
     }
     let Some(least) = known.iter().map(|(.., time)| *time).min() else { return Ok(None) };
-    known.retain(|(variant, _, time)| *variant == DEFAULT || *time <= least.mul_f64(HOPELESS));
+    known.retain(|(variant, _, time)| *variant == DEFAULT || *time <= least.mul_f64(MAX_FIRST_SLOWDOWN));
     // Clocks fall while shaders are compiled.
     let warm = Instant::now();
     while warm.elapsed() < WARM_UP {
@@ -166,7 +171,7 @@ pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -
     }
     let default = known[0].2;
     let best = known.iter().min_by_key(|(.., time)| *time).map_or(0, |best| {
-        let gains = best.2 < default.mul_f64(1.0 - GAIN);
+        let gains = best.2 < default.mul_f64(1.0 - MIN_GAIN);
         if gains { known.iter().position(|k| std::ptr::eq(k, best)).unwrap_or(0) } else { 0 }
     });
     let best = (known[best].0.clone(), known[best].2);
@@ -175,7 +180,7 @@ pub(super) fn race(trial: &Candidate, until: Instant, mut tried: impl FnMut()) -
 
 /// How many runs of such a time make a measurement.
 fn runs(time: Duration) -> u32 {
-    ((MEASURING.as_secs_f64() / time.as_secs_f64().max(1e-7)) as u32).clamp(1, MOST_RUNS)
+    ((MEASURING.as_secs_f64() / time.as_secs_f64().max(1e-7)) as u32).clamp(1, MAX_RUNS)
 }
 
 /// A variant's program, and the time of its second run: the first one pays for what is new.

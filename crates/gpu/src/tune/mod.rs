@@ -2,9 +2,8 @@
 //! trying them. Without it the variant is chosen from sizes and limits; with it, from what was measured.
 //!
 //! A `problem` is a kernel of a plan without what follows it. A `candidate` gives it memory and takes the time of every variant
-//! that fits the adapter's limits. `cache` keeps on disk what was found.
+//! that fits the adapter's limits. `runtime/tuning_cache.rs` keeps on disk what was found.
 
-mod cache;
 #[cfg(not(target_arch = "wasm32"))]
 mod candidate;
 #[cfg(not(target_arch = "wasm32"))]
@@ -15,7 +14,6 @@ mod tests;
 use crate::lower::selections::DEFAULT;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::lower::{problem, selections::Selections};
-pub(super) use cache::TuningCache;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -81,7 +79,7 @@ pub fn tune(
     budget: Duration,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Tuning> {
-    let context = super::device::context::open(index)?;
+    let context = crate::runtime::context::open(index)?;
     let until = volta_ir::clock::Instant::now() + budget;
     let mut problems = Problems::default();
     plans.iter().for_each(|plan| problems.add(plan, &context));
@@ -130,10 +128,10 @@ pub fn tune(
         });
     }
     drop(on_trial);
-    let mut kept = context.kept();
-    tuning.file = kept.file().map(PathBuf::from);
+    let mut tuned = context.tuned();
+    tuning.file = tuned.file().map(PathBuf::from);
     if !tuning.tuned.is_empty() {
-        kept.add(found)?;
+        tuned.add(found)?;
     }
     Ok(tuning)
 }
@@ -158,8 +156,8 @@ struct Problems {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Problems {
-    fn add(&mut self, plan: &volta_ir::plan::Plan, context: &super::device::context::Context) {
-        let kept = context.kept();
+    fn add(&mut self, plan: &volta_ir::plan::Plan, context: &crate::runtime::context::Context) {
+        let kept = context.tuned();
         for kernel in &plan.kernels {
             let volta_ir::plan::kernel::KernelBody::Native(native) = &kernel.body else { continue };
             let variants = crate::kernels::select::variants(native, &context.caps).len();

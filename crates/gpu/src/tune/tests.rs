@@ -5,13 +5,13 @@
 use super::candidate::Candidate;
 use super::{Problems, tune};
 use crate::caps::Caps;
-use crate::device::context::{self, Context};
 use crate::kernels::select::variants;
 use crate::lower::problem;
 use crate::lower::selections::{DEFAULT, Selections};
 use crate::lower::{CompileMode, lower_plan};
 use crate::memory::transfer;
 use crate::now;
+use crate::runtime::context::{self, Context};
 use crate::snapshots::{rules, target, translate};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn large_products() {
     with_gradients(&a.matmul(&b), &[&a, &b]);
 }
 
-/// Those whose sums are long enough for two steps a turn, and are cut into parts that are not all as long.
+/// Those whose sums are long enough for two steps an iteration, and are cut into parts that are not all as long.
 fn long_products(dtype: DType) {
     let (a, b) = (random(&[300, 2112], dtype), random(&[2112, 210], dtype));
     a.matmul(&b).realize();
@@ -175,7 +175,7 @@ fn without_time_nothing_is_tuned() {
         plans_of(device, || Tensor::rand([33, 47]).try_matmul(&Tensor::rand([47, 53]))?.try_realize());
     computed.expect("it is a GPU");
     let state = || {
-        let kept = context.kept();
+        let kept = context.tuned();
         (kept.revision, kept.selections.clone())
     };
     let before = state();
@@ -188,8 +188,8 @@ fn without_time_nothing_is_tuned() {
 fn shaders(plan: &Plan, caps: &Caps, selections: &Selections) -> Vec<String> {
     let rules = volta_ir::plan::memory::DeviceLimits { slots: 8, ..rules() };
     let target = target(caps, &rules, selections);
-    let assembly = lower_plan(plan, &target, CompileMode::Baseline).expect("the plan has shaders");
-    assembly.shaders.into_iter().map(|s| s.source).collect()
+    let lowered = lower_plan(plan, &target, CompileMode::Baseline).expect("the plan has shaders");
+    lowered.shaders.into_iter().map(|s| s.source).collect()
 }
 
 /// The kernels of a plan that are not generated from loops, each with a copy of the plan that has it alone.
@@ -239,8 +239,8 @@ fn every_way_on_tensor_cores_is_valid_and_can_be_translated() {
         for variant in variants(&kernel, &caps) {
             let selections = Selections::only(&name, &variant.to_string());
             let target = target(&caps, &rules, &selections);
-            let assembly = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
-            for shader in &assembly.shaders {
+            let lowered = lower_plan(&plan, &target, CompileMode::Baseline).expect("the plan has shaders");
+            for shader in &lowered.shaders {
                 translate(&format!("{variant} of {name}"), &shader.source);
                 cooperative[kind] += usize::from(shader.source.contains("coopMultiplyAdd"));
             }

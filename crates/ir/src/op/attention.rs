@@ -6,7 +6,7 @@ use crate::shape::Shape;
 /// layers in front of attention make their results, and neighbours of one size share every row: (batch, rows, which, heads,
 /// width). The gradient of a tensor that q, k and v are parts of is there in one piece then.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct PackedGradient {
     pub batch: usize,
     pub heads: usize,
     pub rows: usize,
@@ -18,16 +18,16 @@ pub struct Place {
     pub start: usize,
 }
 
-impl Place {
+impl PackedGradient {
     /// Of each of q, k and v, given their shapes.
-    pub fn of(shapes: [Shape; 3]) -> [Place; 3] {
+    pub fn of(shapes: [Shape; 3]) -> [PackedGradient; 3] {
         let size = |k: usize| [shapes[k][2], shapes[k][3]];
         let mut start = 0;
         std::array::from_fn(|k| {
             let first = (0..=k).rev().take_while(|&j| size(j) == size(k)).last().unwrap_or(k);
             let sharing = (first..3).take_while(|&j| size(j) == size(k)).count();
             let [[batch, heads], [rows, width]] = [[shapes[k][0], shapes[k][1]], size(k)];
-            let place = Place { batch, heads, rows, width, sharing, which: k - first, start };
+            let place = PackedGradient { batch, heads, rows, width, sharing, which: k - first, start };
             if k + 1 == first + sharing {
                 start = place.end();
             }
@@ -62,7 +62,7 @@ mod tests {
 
     fn places(queries: usize, keys: usize, width: usize, value_width: usize) -> Vec<[usize; 4]> {
         let shape = |rows, width| Shape::of(&[2, 3, rows, width]);
-        let all = Place::of([shape(queries, width), shape(keys, width), shape(keys, value_width)]);
+        let all = PackedGradient::of([shape(queries, width), shape(keys, width), shape(keys, value_width)]);
         all.iter().map(|p| [p.first(), p.sharing, p.across(), p.end()]).collect()
     }
 

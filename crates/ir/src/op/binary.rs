@@ -2,6 +2,50 @@
 
 use super::Halves;
 
+/// Hands the table to a macro. A row: documentation; variant; its name in reports; its method, and what settles the types of its
+/// operands there; what it gives; in what type halves meet a number, which may lie out of their range where the result does not;
+/// whether its derivative looks at the result, and at which operands, one bit each.
+#[macro_export]
+macro_rules! binary_ops {
+    ($use:ident) => {
+        $use! {
+            /// a + b
+            Add: "add", try_add = binary, Value, Widened, false, 0b00;
+            /// a − b
+            Sub: "sub", try_sub = binary, Value, Widened, false, 0b00;
+            /// a · b
+            Mul: "mul", try_mul = binary, Value, Widened, false, 0b11;
+            /// a / b; of integers too, in floats.
+            Div: "div", try_div = divide, Value, Widened, true, 0b10;
+            /// The larger one, elementwise; NaN wins.
+            Max: "max", try_maximum = binary, Value, Same, false, 0b11;
+            /// The smaller one, elementwise; NaN wins.
+            Min: "min", try_minimum = binary, Value, Same, false, 0b11;
+            /// a − b·⌊a/b⌋: has the sign of `b`. Integers by zero are an error, at once where that is known, else of whoever waits
+            /// for the device next, and give 0.
+            Mod: "mod", try_remainder = binary, Value, Widened, false, 0b11;
+            /// aᵇ
+            Pow: "pow", try_pow = power, Value, Widened, true, 0b11;
+            /// ⌊a/b⌋. Integers by zero are an error, as for the remainder, and give 0.
+            FloorDiv: "floor_div", try_floor_divide = binary, Value, Widened, false, 0b00;
+            /// Both true (not zero).
+            And: "and", try_logical_and = logical, Value, Same, false, 0b00;
+            /// At least one true (not zero).
+            Or: "or", try_logical_or = logical, Value, Same, false, 0b00;
+            /// Exactly one true (not zero).
+            Xor: "xor", try_logical_xor = logical, Value, Same, false, 0b00;
+            /// a < b
+            Lt: "lt", try_lt = compare, Truth, Same, false, 0b00;
+            /// a ≤ b
+            Le: "le", try_le = compare, Truth, Same, false, 0b00;
+            /// a = b
+            Eq: "eq", try_eq = compare, Truth, Same, false, 0b00;
+            /// a ≠ b
+            Ne: "ne", try_ne = compare, Truth, Same, false, 0b00;
+        }
+    };
+}
+
 /// What the result of a binary op is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gives {
@@ -11,15 +55,13 @@ enum Gives {
     Truth,
 }
 
-/// A row: variant; name; what it gives; in what type halves meet a number, which may lie out of their range where the result does not;
-/// whether its derivative looks at the result, and at which operands, one bit each.
-macro_rules! binary_ops {
-    ($($variant:ident: $name:literal, $gives:ident, $halves:ident, $result:literal, $operands:literal;)*) => {
+macro_rules! define {
+    ($($(#[$doc:meta])* $variant:ident: $name:literal, $method:ident = $settle:ident, $gives:ident, $halves:ident, $result:literal,
+        $operands:literal;)*) => {
         /// Elementwise ops of two operands of one shape and type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "the names are those of the tensor methods")]
         pub enum BinaryOp {
-            $($variant,)*
+            $($(#[$doc])* $variant,)*
         }
 
         impl BinaryOp {
@@ -46,21 +88,4 @@ macro_rules! binary_ops {
     };
 }
 
-binary_ops! {
-    Add: "add", Value, Widened, false, 0b00;
-    Sub: "sub", Value, Widened, false, 0b00;
-    Mul: "mul", Value, Widened, false, 0b11;
-    Div: "div", Value, Widened, true, 0b10;
-    Max: "max", Value, Same, false, 0b11;
-    Min: "min", Value, Same, false, 0b11;
-    Mod: "mod", Value, Widened, false, 0b11;
-    Pow: "pow", Value, Widened, true, 0b11;
-    FloorDiv: "floor_div", Value, Widened, false, 0b00;
-    And: "and", Value, Same, false, 0b00;
-    Or: "or", Value, Same, false, 0b00;
-    Xor: "xor", Value, Same, false, 0b00;
-    Lt: "lt", Truth, Same, false, 0b00;
-    Le: "le", Truth, Same, false, 0b00;
-    Eq: "eq", Truth, Same, false, 0b00;
-    Ne: "ne", Truth, Same, false, 0b00;
-}
+binary_ops!(define);

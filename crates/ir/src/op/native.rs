@@ -18,7 +18,7 @@ pub enum NativeOp {
         scale: f64,
     },
     /// (q, k, v, packed forward result, gradient of the output as (batch, heads, queries, width)[, mask]) → dq, dk and
-    /// dv where [`Place`](super::attention::Place) says[, then dmask], flat.
+    /// dv where [`PackedGradient`](super::attention::PackedGradient) says[, then dmask], flat.
     AttentionGrad {
         causal: bool,
         scale: f64,

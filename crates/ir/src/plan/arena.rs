@@ -12,7 +12,7 @@ pub(super) struct Allocation {
     pub from: usize,
     pub to: usize,
     /// The region it belongs in.
-    pub shelf: usize,
+    pub region: usize,
 }
 
 struct Placed {
@@ -29,11 +29,11 @@ pub(super) fn place(
     mut tell: impl FnMut(Slot, usize),
 ) -> Vec<usize> {
     let mut regions: Vec<Vec<Allocation>> = (0..rules.regions).map(|_| Vec::new()).collect();
-    pieces.into_iter().for_each(|piece| regions[piece.shelf].push(piece));
+    pieces.into_iter().for_each(|piece| regions[piece.region].push(piece));
     let mut blocks = Vec::new();
-    for (shelf, pieces) in regions.into_iter().enumerate() {
-        let bytes = fill(pieces, rules, |slot, at| tell(slot, rules.address(shelf, at)));
-        rules.count_blocks(shelf, bytes, &mut blocks);
+    for (region, pieces) in regions.into_iter().enumerate() {
+        let bytes = fill(pieces, rules, |slot, at| tell(slot, rules.address(region, at)));
+        rules.count_blocks(region, bytes, &mut blocks);
     }
     blocks
 }
@@ -204,7 +204,7 @@ mod tests {
             bytes,
             from,
             to,
-            shelf: 0,
+            region: 0,
         };
         let mut places = vec![0; pieces.len()];
         let all = fill(pieces.iter().enumerate().map(of).collect(), &rules, |slot, at| places[slot] = at);
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn shelves_have_blocks_of_their_own() {
         let rules = DeviceLimits { block: 1024, regions: 2, ..RULES };
-        let piece = |slot, bytes, shelf| Allocation { slot, bytes, from: 0, to: 0, shelf };
+        let piece = |slot, bytes, region| Allocation { slot, bytes, from: 0, to: 0, region };
         let mut places = [0; 4];
         let pieces = vec![piece(0, 640, 0), piece(1, 640, 1), piece(2, 640, 0), piece(3, 64, 1)];
         let blocks = place(pieces, &rules, |slot, at| places[slot] = at);
@@ -239,7 +239,7 @@ mod tests {
                     64 * (1 + slot * 7 % 5),
                     if slot.is_multiple_of(3) { 2 * count - slot } else { slot + 2 },
                 );
-                Allocation { slot, bytes, from: slot, to, shelf: 0 }
+                Allocation { slot, bytes, from: slot, to, region: 0 }
             };
             (0..count).map(piece).collect::<Vec<Allocation>>()
         };

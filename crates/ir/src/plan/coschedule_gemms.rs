@@ -11,12 +11,12 @@ use std::collections::HashMap;
 const MAX_UNDERFILLED_RESULTS: usize = 5 << 19;
 /// Results of such products that keep a large device busy for several rounds of tiles. Where a plan has so many, they run in
 /// batches, elsewhere in pairs. Products of a batch at most.
-const CROWD: usize = 20 << 20;
-const MOST_CROWD: usize = 12;
+const MIN_BATCH_RESULTS: usize = 20 << 20;
+const MAX_BATCH_GEMMS: usize = 12;
 
 /// What they may keep in memory while they wait for a partner, or for a batch, as a part of all that the plan writes.
 const PAIR_HELD: usize = 20;
-const CROWD_HELD: usize = 10;
+const BATCH_HELD: usize = 10;
 
 #[derive(Clone, Copy)]
 struct Narrow {
@@ -24,7 +24,7 @@ struct Narrow {
     /// Of each result.
     terms: usize,
     /// Whether there are enough of its kind for batches.
-    crowded: bool,
+    batched: bool,
 }
 
 /// The narrow products among a plan's kernels in the making.
@@ -37,7 +37,7 @@ impl UnderfilledGemms {
         let mut groups: Vec<Option<Narrow>> = fusion.groups.iter().map(|group| narrow(&group.body)).collect();
         let mut results: HashMap<usize, usize> = HashMap::new();
         groups.iter().flatten().for_each(|one| *results.entry(one.terms).or_default() += one.results);
-        groups.iter_mut().flatten().for_each(|one| one.crowded = results[&one.terms] >= CROWD);
+        groups.iter_mut().flatten().for_each(|one| one.batched = results[&one.terms] >= MIN_BATCH_RESULTS);
         UnderfilledGemms { groups }
     }
 
@@ -65,8 +65,8 @@ impl UnderfilledGemms {
                     others.results += narrow.results;
                 }
                 None => {
-                    let Narrow { results, terms, crowded } = narrow;
-                    all.push(GemmBatch { groups: vec![group], results, terms, crowded });
+                    let Narrow { results, terms, batched } = narrow;
+                    all.push(GemmBatch { groups: vec![group], results, terms, batched });
                 }
             }
         }
@@ -75,8 +75,8 @@ impl UnderfilledGemms {
 
     /// Whether those that wait may keep so many bytes in memory, of so many that the plan writes.
     pub fn may_hold(&self, waiting: &[usize], held: usize, written: usize) -> bool {
-        let crowded = waiting.iter().any(|&group| self.get(group).is_some_and(|narrow| narrow.crowded));
-        held <= written / if crowded { CROWD_HELD } else { PAIR_HELD }
+        let batched = waiting.iter().any(|&group| self.get(group).is_some_and(|narrow| narrow.batched));
+        held <= written / if batched { BATCH_HELD } else { PAIR_HELD }
     }
 }
 
@@ -85,23 +85,23 @@ pub(super) struct GemmBatch {
     pub groups: Vec<usize>,
     results: usize,
     terms: usize,
-    crowded: bool,
+    batched: bool,
 }
 
 impl GemmBatch {
     fn most(&self) -> usize {
-        if self.crowded { MOST_CROWD } else { 2 }
+        if self.batched { MAX_BATCH_GEMMS } else { 2 }
     }
 
     /// Whether they need not wait for more.
     pub fn is_full(&self) -> bool {
-        self.groups.len() == self.most() || self.crowded && self.results >= CROWD
+        self.groups.len() == self.most() || self.batched && self.results >= MIN_BATCH_RESULTS
     }
 
     /// The order in which they run. In a batch the last one is first: what that reads was only just written, and once it has
     /// waited for it, nobody else has to.
     pub fn in_order(&self) -> Vec<usize> {
-        if self.crowded { self.groups.iter().rev().copied().collect() } else { self.groups.clone() }
+        if self.batched { self.groups.iter().rev().copied().collect() } else { self.groups.clone() }
     }
 }
 
@@ -118,6 +118,6 @@ fn narrow(body: &Body) -> Option<Narrow> {
     (fits && results.saturating_mul(terms) > SMALL_KERNEL_ITERATIONS).then_some(Narrow {
         results,
         terms,
-        crowded: false,
+        batched: false,
     })
 }

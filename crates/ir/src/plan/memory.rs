@@ -86,16 +86,16 @@ impl DeviceLimits {
     }
 
     /// Where byte `at` of a region is in the arena.
-    pub fn address(&self, shelf: usize, at: usize) -> usize {
-        (at / self.block * self.region_period() + shelf) * self.block + at % self.block
+    pub fn address(&self, region: usize, at: usize) -> usize {
+        (at / self.block * self.region_period() + region) * self.block + at % self.block
     }
 
     /// Notes the blocks of a region of which `bytes` are needed.
-    pub fn count_blocks(&self, shelf: usize, bytes: usize, blocks: &mut Vec<usize>) {
-        for turn in 0..bytes.div_ceil(self.block) {
-            let number = turn * self.region_period() + shelf;
+    pub fn count_blocks(&self, region: usize, bytes: usize, blocks: &mut Vec<usize>) {
+        for round in 0..bytes.div_ceil(self.block) {
+            let number = round * self.region_period() + region;
             blocks.resize(blocks.len().max(number + 1), 0);
-            blocks[number] = (bytes - turn * self.block).min(self.block);
+            blocks[number] = (bytes - round * self.block).min(self.block);
         }
     }
 }
@@ -188,9 +188,9 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits) 
                 } else {
                     // Where in the arena is known when all pieces are.
                     places[slot] = Place::Arena(0);
-                    let shelf = shelf(kernel, rules, &regions);
-                    regions[slot] = Some(shelf);
-                    pieces.push(Allocation { slot, bytes: bytes(slot), from: now, to: last, shelf });
+                    let region = region_of(kernel, rules, &regions);
+                    regions[slot] = Some(region);
+                    pieces.push(Allocation { slot, bytes: bytes(slot), from: now, to: last, region });
                 }
             }
         }
@@ -287,12 +287,12 @@ impl Uses<'_> {
 }
 
 /// Where a kernel's results belong: those of a product and its like on the first region that it does not read from.
-fn shelf(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -> usize {
+fn region_of(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -> usize {
     if !matches!(kernel.body, KernelBody::Native(_)) {
         return 0;
     }
     let read: Vec<usize> = kernel.reads().into_iter().filter_map(|slot| regions[slot]).collect();
-    (0..rules.regions).find(|shelf| !read.contains(shelf)).unwrap_or(0)
+    (0..rules.regions).find(|region| !read.contains(region)).unwrap_or(0)
 }
 
 /// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements

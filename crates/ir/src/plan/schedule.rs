@@ -264,8 +264,8 @@ impl Fusion<'_> {
     /// The groups that run next, side by side.
     fn next_turn(&self, s: &Schedule, shares: bool, most_held: usize, written: usize) -> Option<Vec<usize>> {
         // Narrow products whose followers wait for others as well have time until there are more of them.
-        let can_wait = |g: &usize| s.followers[*g].iter().all(|&f| s.waiting[f] > 1);
-        let alone: Vec<usize> = s.narrow_ready.iter().map(|(_, g)| *g).filter(can_wait).collect();
+        let waits_for_batch = |g: &usize| s.followers[*g].iter().all(|&f| s.waiting[f] > 1);
+        let alone: Vec<usize> = s.narrow_ready.iter().map(|(_, g)| *g).filter(waits_for_batch).collect();
         let together = s.narrow.together(&alone);
         let those_with = |g: usize| together.iter().find(|t| t.groups.contains(&g));
         let with_time = s.urgent[1].len();

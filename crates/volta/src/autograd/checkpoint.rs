@@ -1,13 +1,13 @@
 //! Activation checkpointing: forget what lies between inputs and output, compute it again when the gradient
 //! comes back. Memory for time.
 
-use super::function::{CustomGradient, with_own_gradient};
 use super::{BackwardOptions, enable_grad, no_grad, try_grad};
 use crate::call::Call;
 use crate::default_device::{default_device, with_device};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
+use crate::tensor::custom_gradient::{CustomGradient, with_own_gradient};
 use crate::tensor::{RngScope, RngState, Tensor, autocast_dtype, with_autocast};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl<F: Fn(&[Tensor]) -> Tensor + Send + Sync> CustomGradient for Recompute<F> {
         _output: &Tensor,
         gradient: &Tensor,
     ) -> Result<Vec<Option<Tensor>>> {
-        let create_graph = super::is_enabled();
+        let create_graph = super::is_grad_enabled();
         let begin = |x: &Tensor| if x.is_tracked() { x.fresh_leaf() } else { Ok(x.clone()) };
         let fresh: Vec<Tensor> = inputs.iter().map(begin).collect::<Result<_>>()?;
         let output = self.state.relive(|| enable_grad(|| (self.function)(&fresh)));

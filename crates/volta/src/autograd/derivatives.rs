@@ -1,13 +1,14 @@
 //! The table of derivatives: for every primitive, the gradients of its sources, made of primitives again. So
 //! the backward pass is fused and planned like the forward pass, and can itself be differentiated.
 
-use super::function::Custom;
+use super::attention;
 use crate::default_device::with_device;
 use crate::error::Result;
 use crate::graph::Node;
 use crate::op::{BinaryOp as B, ConvKind, NativeOp as N, Op, ReduceOp, UnaryOp as U};
 use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;
+use crate::tensor::custom_gradient::Custom;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -136,11 +137,9 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
                 }),
             }
         }
-        Op::Native(N::Attention { causal, scale }) => {
-            crate::tensor::attention::gradients(d.sources, y, g, *causal, *scale)
-        }
+        Op::Native(N::Attention { causal, scale }) => attention::gradients(d.sources, y, g, *causal, *scale),
         Op::Native(N::AttentionGrad { causal, scale }) => {
-            crate::tensor::attention::second_gradients(d.sources, g, *causal, *scale)
+            attention::second_gradients(d.sources, g, *causal, *scale)
         }
 
         Op::Gather { axis } => {
@@ -341,7 +340,7 @@ fn fold_windows(g: &Tensor, axis: usize, step: usize, dilation: usize, to: Shape
 /// A product's gradient: y / x, or the product of the others where exactly one factor is zero.
 fn product(x: &Tensor, y: &Tensor, g: &Tensor, axes: u8) -> Result<Tensor> {
     let shape = x.shape();
-    if crate::autograd::is_enabled() {
+    if crate::graph::is_grad_enabled() {
         return g.expand_to(shape)?.try_mul(&products_of_others(x, axes)?);
     }
     let zero = x.try_eq(0.0)?;

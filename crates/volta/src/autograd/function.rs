@@ -1,12 +1,10 @@
 //! Functions with a backward pass of their own.
 
-use super::no_grad;
 use crate::call::Call;
 use crate::error::{Result, bail};
-use crate::graph::{Node, NodeSpec, Sources};
-use crate::op::{CustomOp, Op};
+use crate::graph::no_grad;
 use crate::tensor::Tensor;
-use std::any::Any;
+use crate::tensor::custom_gradient::{CustomGradient, with_own_gradient};
 use std::sync::Arc;
 
 /// A differentiable function whose gradient the user writes.
@@ -36,32 +34,6 @@ pub trait Function: Send + Sync + 'static {
 
     /// The gradient of each input, given the output's; `None` stops it there.
     fn backward(&self, inputs: &[Tensor], output: &Tensor, gradient: &Tensor) -> Vec<Option<Tensor>>;
-}
-
-/// What knows its own gradient.
-pub(crate) trait CustomGradient: Send + Sync {
-    /// Gradients of the inputs (sources 1…), given those of the output.
-    fn gradients(&self, inputs: &[Tensor], output: &Tensor, gradient: &Tensor)
-    -> Result<Vec<Option<Tensor>>>;
-}
-
-/// It as a node holds it.
-pub(super) struct Custom(Arc<dyn CustomGradient>);
-
-impl CustomOp for Custom {}
-
-impl Custom {
-    /// What stands in a node that autograd made.
-    pub fn of(op: &dyn CustomOp) -> &dyn CustomGradient {
-        let op: &dyn Any = op;
-        let Custom(gradient) = op.downcast_ref().expect("only autograd makes custom ops");
-        &**gradient
-    }
-}
-
-/// An op with the value of its first source and that gradient.
-pub(crate) fn custom_op(gradient: Arc<dyn CustomGradient>) -> Op {
-    Op::Custom(Arc::new(Custom(gradient)))
 }
 
 struct Users<F>(F);
@@ -114,27 +86,4 @@ pub fn try_apply(function: impl Function, inputs: &[&Tensor]) -> Result<Tensor> 
     let detached: Vec<Tensor> = inputs.iter().map(Tensor::detach).collect();
     let value = no_grad(|| function.forward(&detached));
     Ok(with_own_gradient(&value, &inputs, Arc::new(Users(function))))
-}
-
-/// `value` with a gradient of its own towards `inputs`.
-pub(crate) fn with_own_gradient(
-    value: &Tensor,
-    inputs: &[Tensor],
-    gradient: Arc<dyn CustomGradient>,
-) -> Tensor {
-    let value = value.detach().node();
-    let tracked = super::is_enabled() && value.dtype.is_float() && inputs.iter().any(Tensor::is_tracked);
-    if !tracked {
-        return Tensor::from_node(value);
-    }
-    let (shape, dtype, device) = (value.shape, value.dtype, value.device);
-    let sources: Sources = std::iter::once(value).chain(inputs.iter().map(Tensor::node)).collect();
-    Tensor::from_node(Node::record(NodeSpec {
-        op: custom_op(gradient),
-        sources,
-        shape,
-        dtype,
-        device,
-        tracked,
-    }))
 }

@@ -1,26 +1,21 @@
 //! Gradients, built as more nodes of the same graph.
 
+mod attention;
 mod checkpoint;
 mod derivatives;
 mod function;
-mod leaf_gradient;
-mod mode;
 
+pub use crate::graph::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 pub use checkpoint::{checkpoint, try_checkpoint};
-pub(crate) use derivatives::Gradients;
-pub(crate) use function::{CustomGradient, custom_op, with_own_gradient};
 pub use function::{Function, apply, try_apply};
-pub(crate) use leaf_gradient::{gradient_of, set_gradient};
-pub(crate) use mode::is_enabled;
-pub use mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 
 use crate::call::Call;
 use crate::engine::{Reason, submit};
 use crate::error::{Result, bail};
 use crate::graph::Node;
+use crate::tensor::leaf_gradient::add_gradient;
 use crate::tensor::{Tensor, with_autocast};
 use derivatives::GradientContext;
-use leaf_gradient::add_gradient;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Loops over a loader: what is left of an epoch, batch by batch.
 
 use super::batch::Walk;
-use super::loader::{DataLoader, Place, Progress};
+use super::loader::{DataLoader, EpochPosition, Progress};
 use super::workers::Workers;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The batches that an epoch has left, as results.
 pub struct TryBatches<'a> {
     walk: Arc<Walk>,
-    place: Place,
+    place: EpochPosition,
     end: usize,
     /// An error, or the end of the epoch, was given.
     finished: bool,
@@ -28,7 +28,7 @@ pub struct TryBatches<'a> {
 impl TryBatches<'_> {
     pub(super) fn new(
         walk: Walk,
-        place: Place,
+        place: EpochPosition,
         end: usize,
         progress: Arc<Progress>,
         worker_count: usize,
@@ -69,7 +69,7 @@ impl Iterator for TryBatches<'_> {
         if self.place.batch >= self.end {
             self.finished = true;
             self.workers = None;
-            self.progress.set(Place { epoch: self.place.epoch + 1, batch: 0 });
+            self.progress.set(EpochPosition { epoch: self.place.epoch + 1, batch: 0 });
             return None;
         }
         let (batch, time) = timed(|| self.make());

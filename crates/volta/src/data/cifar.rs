@@ -14,7 +14,7 @@ const SHAPE: [usize; 3] = [3, 32, 32];
 const PIXELS: usize = 3 * 32 * 32;
 
 /// One of the two datasets.
-struct Layout {
+struct CifarFiles {
     name: &'static str,
     archive: &'static str,
     /// The folder that the archive holds.
@@ -24,7 +24,7 @@ struct Layout {
     labels: usize,
 }
 
-const TEN: Layout = Layout {
+const TEN: CifarFiles = CifarFiles {
     name: "Cifar10",
     archive: "cifar-10-binary.tar.gz",
     folder: "cifar-10-batches-bin",
@@ -39,7 +39,7 @@ const TEN: Layout = Layout {
     labels: 1,
 };
 
-const HUNDRED: Layout = Layout {
+const HUNDRED: CifarFiles = CifarFiles {
     name: "Cifar100",
     archive: "cifar-100-binary.tar.gz",
     folder: "cifar-100-binary",
@@ -48,7 +48,7 @@ const HUNDRED: Layout = Layout {
     labels: 2,
 };
 
-impl Layout {
+impl CifarFiles {
     /// All images of `files`; `label` says which of a record's labels counts, of how many classes.
     fn read(&self, path: &Path, files: &[&str], label: usize, classes: usize) -> Result<LabeledImages> {
         let extracted = [path.to_path_buf(), path.join(self.folder)];

@@ -1,7 +1,7 @@
 //! Samples by index.
 
 use super::array::Array;
-use super::mapped::{Mapped, Part};
+use super::mapped::{Mapped, SampleHalf};
 use super::subset_concat::{Concat, Subset};
 use super::transform::Transform;
 use crate::error::Result;
@@ -80,7 +80,7 @@ pub trait Dataset: Send + Sync {
     where
         Self: Sized,
     {
-        Mapped::new(self, transform, Part::Input)
+        Mapped::new(self, transform, SampleHalf::Input)
     }
 
     /// The same samples with their targets transformed.
@@ -88,7 +88,7 @@ pub trait Dataset: Send + Sync {
     where
         Self: Sized,
     {
-        Mapped::new(self, transform, Part::Target)
+        Mapped::new(self, transform, SampleHalf::Target)
     }
 
     /// The samples of these indices, in this order.

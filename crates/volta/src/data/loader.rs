@@ -49,23 +49,23 @@ pub struct DataLoader {
 /// Where a loader stands, told by whoever walks.
 #[derive(Default)]
 pub(super) struct Progress {
-    place: Mutex<Place>,
+    place: Mutex<EpochPosition>,
     waited: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct EpochPosition {
     pub epoch: u64,
     /// Batches of this epoch that were handed out.
     pub batch: usize,
 }
 
 impl Progress {
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> EpochPosition {
         *self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn set(&self, place: Place) {
+    pub fn set(&self, place: EpochPosition) {
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 
@@ -210,7 +210,7 @@ impl DataLoader {
 
     /// Goes to the beginning of an epoch.
     pub fn restart(&mut self, epoch: u64) {
-        self.progress.set(Place { epoch, batch: 0 });
+        self.progress.set(EpochPosition { epoch, batch: 0 });
     }
 
     /// How long loops over this loader waited for their batches, all together. Not measured in browsers.
@@ -241,7 +241,7 @@ impl DataLoader {
         // Whoever took the last batch and did not ask for one more is done with the epoch.
         let place = self.progress.place();
         if place.batch >= self.len() && !self.is_empty() {
-            self.progress.set(Place { epoch: place.epoch + 1, batch: 0 });
+            self.progress.set(EpochPosition { epoch: place.epoch + 1, batch: 0 });
         }
         self.rest()
     }
@@ -321,7 +321,7 @@ impl Stateful for DataLoader {
             bail!(Data, "the saved state stands at batch {batch} of {} in epoch {epoch}", self.len());
         }
         self.seed = state.int("seed")? as u64;
-        self.progress.set(Place { epoch: epoch as u64, batch });
+        self.progress.set(EpochPosition { epoch: epoch as u64, batch });
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// Which half of a sample is transformed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Part {
+pub(super) enum SampleHalf {
     Input,
     Target,
 }
@@ -17,11 +17,11 @@ pub(super) enum Part {
 pub struct Mapped<D, T> {
     dataset: D,
     transform: T,
-    part: Part,
+    part: SampleHalf,
 }
 
 impl<D, T> Mapped<D, T> {
-    pub(super) fn new(dataset: D, transform: T, part: Part) -> Self {
+    pub(super) fn new(dataset: D, transform: T, part: SampleHalf) -> Self {
         Mapped { dataset, transform, part }
     }
 }
@@ -39,8 +39,8 @@ impl<D: Dataset, T: Transform> Dataset for Mapped<D, T> {
         let Sample { input, target } = self.dataset.get_in(index, pass)?;
         let mut draw = SampleRng::new(pass, Stream::Transform(self.dataset.maps()), index);
         Ok(match self.part {
-            Part::Input => Sample { input: self.transform.apply(input, &mut draw)?, target },
-            Part::Target => Sample { input, target: self.transform.apply(target, &mut draw)? },
+            SampleHalf::Input => Sample { input: self.transform.apply(input, &mut draw)?, target },
+            SampleHalf::Target => Sample { input, target: self.transform.apply(target, &mut draw)? },
         })
     }
 

@@ -9,6 +9,16 @@
 //! | `sample_rng` | random numbers by seed, epoch and sample |
 //! | `file` `tar` | files, zipped or not, that may be damaged |
 //! | `download` | fetching files, when asked to (feature `download`) |
+//!
+//! ```
+//! use volta::data::{DataLoader, Dataset, SyntheticDigits, ToFloat};
+//!
+//! let loader = DataLoader::over(SyntheticDigits::new(100, 0).map(ToFloat), 32).with_shuffle(true);
+//! for (images, classes) in &loader {
+//!     assert_eq!(images.shape()[1..], [1, 28, 28]);
+//!     assert_eq!(images.size(0), classes.size(0));
+//! }
+//! ```
 
 mod array;
 mod batch;

@@ -242,13 +242,13 @@ impl Capture {
             let held = self.held(n);
             if held
                 && !self.keep[n]
-                && let Some(stand_ins) = self.recompute_sources(n)
+                && let Some(recomputed) = self.recompute_sources(n)
             {
                 // What is made of what is there needs nobody to look at it again.
-                if stand_ins.iter().any(|&other| self.inputs[other].is_none()) {
+                if recomputed.iter().any(|&other| self.inputs[other].is_none()) {
                     self.pending.push(n as u32);
                 }
-                for other in stand_ins {
+                for other in recomputed {
                     self.keep[other] |= self.inputs[other].is_none();
                 }
                 continue;

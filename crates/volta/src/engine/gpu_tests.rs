@@ -55,13 +55,13 @@ fn what_was_read_comes_along_the_next_time() {
     // Results may lie in several pieces of memory by turns, and copies are made for each, also for those that other tests
     // give back meanwhile: in the end there are none.
     let mut without = 0;
-    for _ in 0..64 * volta_gpu::READBACK_PATIENCE {
+    for _ in 0..64 * volta_gpu::MAX_UNREAD_RUNS {
         without = if has_copy(&sum(300, 1.0)) { 0 } else { without + 1 };
-        if without == volta_gpu::READBACK_PATIENCE {
+        if without == volta_gpu::MAX_UNREAD_RUNS {
             break;
         }
     }
-    assert_eq!(without, volta_gpu::READBACK_PATIENCE, "copies that nobody reads");
+    assert_eq!(without, volta_gpu::MAX_UNREAD_RUNS, "copies that nobody reads");
     for (result, wanted) in kept {
         assert_eq!(result.item::<f32>(), wanted);
         assert_eq!(result.item::<f32>(), wanted, "read once more");

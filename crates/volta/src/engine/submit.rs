@@ -60,7 +60,7 @@ fn due(reason: Reason<'_>) -> Result<Option<Work>> {
         Reason::Backward(loss) => {
             let has_begun = CHUNKS.replace(0) > 0;
             let is_long = has_begun || recorded() >= FIRST_CHUNK_NODES;
-            (is_long && works_beside(loss.device)?).then(|| (vec![loss.clone()], Vec::new()))
+            (is_long && is_async(loss.device)?).then(|| (vec![loss.clone()], Vec::new()))
         }
         // As it does in the middle of one: at an operand that takes no more memory than the product will.
         Reason::Product { operand, results } => {
@@ -68,7 +68,7 @@ fn due(reason: Reason<'_>) -> Result<Option<Work>> {
                 && operand.shape.numel() <= results
                 && operand.tracked
                 && is_pending(operand);
-            (is_long && works_beside(operand.device)?).then(|| (Vec::new(), vec![operand.clone()]))
+            (is_long && is_async(operand.device)?).then(|| (Vec::new(), vec![operand.clone()]))
         }
         Reason::Op(sources) => (recorded() >= MOST_RECORDED && !dry_run::is_on()).then(|| {
             let mut nodes = take_pending();
@@ -79,7 +79,7 @@ fn due(reason: Reason<'_>) -> Result<Option<Work>> {
 }
 
 /// Whether a device computes while the host goes on. Checked runs and dry runs are one plan.
-fn works_beside(device: Device) -> Result<bool> {
+fn is_async(device: Device) -> Result<bool> {
     Ok(!guards_enabled() && !dry_run::is_on() && executor(device)?.is_async())
 }
 

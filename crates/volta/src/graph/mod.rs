@@ -1,11 +1,13 @@
 //! The recorded computation: nodes never change their value, whatever is assigned later. A node is pending
 //! until a plan gives it storage; then it lets go of its sources, unless autograd still needs them.
 
+mod grad_mode;
 mod integer_range;
 mod leaf;
 mod node_pool;
 mod pending;
 
+pub use grad_mode::{enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 pub(crate) use integer_range::IntegerRange;
 pub(crate) use leaf::{Gradient, Leaf};
 pub(crate) use node_pool::recycle;

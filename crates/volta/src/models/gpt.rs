@@ -7,9 +7,10 @@ use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
+use crate::functional::try_cross_entropy;
 use crate::nn::{Dropout, Embedding, Linear, Module, Visitor, init, layer};
 use crate::shape::Shape;
-use crate::tensor::{Tensor, try_cross_entropy};
+use crate::tensor::Tensor;
 
 /// How positions are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

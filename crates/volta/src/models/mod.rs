@@ -1,4 +1,13 @@
 //! Whole networks that are used again and again.
+//!
+//! ```
+//! use volta::models::{Gpt, GptOptions};
+//! use volta::{Module, Tensor};
+//!
+//! let model = Gpt::new(GptOptions { vocabulary: 65, context: 32, layers: 2, ..GptOptions::default() });
+//! let tokens = Tensor::randint(0, 65, [2, 32]);
+//! assert_eq!(model.forward(&tokens).shape()[..], [2, 32, 65]);
+//! ```
 
 mod generate;
 mod gpt;

@@ -2,6 +2,15 @@
 //!
 //! `module` holds the trait, `visit` the walk over a module's tensors that everything else is made of, `state`
 //! taking over all values by name, `summary` a printed overview, `init` first values. A layer is a file, a family of layers a folder.
+//!
+//! ```
+//! use volta::{Linear, Module, ReLU, Sequential, Tensor};
+//!
+//! let layers: Vec<Box<dyn Module>> =
+//!     vec![Box::new(Linear::new(4, 8, true)), Box::new(ReLU), Box::new(Linear::new(8, 2, true))];
+//! let model = Sequential::new(layers);
+//! assert_eq!(model.forward(&Tensor::zeros([3, 4])).shape()[..], [3, 2]);
+//! ```
 
 mod activation;
 mod attention;

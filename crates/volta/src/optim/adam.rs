@@ -23,7 +23,7 @@ pub type AdamW = RuleOptimizer<AdamWOptions>;
 
 const FIRST: usize = 0;
 const SECOND: usize = 1;
-const LARGEST: usize = 2;
+const LARGEST_SECOND: usize = 2;
 /// Below this a rate has no reciprocal in f32 that could still be weighed.
 const SMALLEST_RATE: f64 = 1e-36;
 
@@ -117,8 +117,8 @@ macro_rules! adam {
                 of.set_state(SECOND, v);
                 let mut spread = v;
                 if self.amsgrad {
-                    spread = of.state(LARGEST).maximum(v);
-                    of.set_state(LARGEST, spread);
+                    spread = of.state(LARGEST_SECOND).maximum(v);
+                    of.set_state(LARGEST_SECOND, spread);
                 }
                 let mut step = m / (spread.sqrt() * &by_root + &more);
                 if self.weight_decay != 0.0 && $decoupled {

@@ -2,7 +2,7 @@
 //! nodes for each of them, whatever the formula is made of.
 
 use super::expression::{ExprGraph, ExprNode, Expression, Inputs};
-use super::partition::{ExprPartition, Source};
+use super::partition::{ExprPartition, ExprSource};
 use super::rule::{Options, Rule, Update};
 use super::step_count::{Factor, Steps};
 use crate::dtype::DType;
@@ -88,8 +88,8 @@ struct Formulas {
     /// What is computed in, whatever the type of parameters and states is.
     dtype: DType,
     /// In an order in which everyone finds what it uses.
-    values: Vec<(Arc<FusedElementwise>, Vec<Source>)>,
-    targets: Vec<(Target, Source)>,
+    values: Vec<(Arc<FusedElementwise>, Vec<ExprSource>)>,
+    targets: Vec<(Target, ExprSource)>,
 }
 
 impl Formulas {
@@ -143,13 +143,13 @@ impl Formulas {
         }
         let (old, slope) = (parameter.cast(dtype)?.node(), gradient.cast(dtype)?.node());
         let mut values: SmallVec<[Arc<Node>; 6]> = SmallVec::new();
-        let find = |source: &Source, values: &[Arc<Node>]| match source {
-            Source::Parameter => old.clone(),
-            Source::Gradient => slope.clone(),
-            Source::State(k) => remembered[*k].clone().expect("the formula asked for it"),
-            Source::Condition => update.condition.expect("the formula was cut for one").node(),
-            Source::Number(k) => numbers[*k].clone(),
-            Source::Value(k) => values[*k].clone(),
+        let find = |source: &ExprSource, values: &[Arc<Node>]| match source {
+            ExprSource::Parameter => old.clone(),
+            ExprSource::Gradient => slope.clone(),
+            ExprSource::State(k) => remembered[*k].clone().expect("the formula asked for it"),
+            ExprSource::Condition => update.condition.expect("the formula was cut for one").node(),
+            ExprSource::Number(k) => numbers[*k].clone(),
+            ExprSource::Value(k) => values[*k].clone(),
         };
         for (formula, sources) in &self.values {
             let sources: Sources = sources.iter().map(|source| find(source, &values)).collect();

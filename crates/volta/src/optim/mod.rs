@@ -6,6 +6,19 @@
 //! written once for all parameters, split into formulas by `partition`, and applied to each by `elementwise`. Beside them stand what is done with
 //! gradients before a step ([`clip_grad_norm`], [`GradScaler`]), with parameters after it ([`Ema`]), and with learning
 //! rates from step to step (`schedule`).
+//!
+//! ```
+//! use volta::{Adam, Tensor};
+//!
+//! let x = Tensor::vector(&[3.0, -2.0]).requires_grad(true);
+//! let mut adam = Adam::new(vec![x.clone()], 0.1, (0.9, 0.999), 1e-8, 0.0);
+//! for _ in 0..200 {
+//!     adam.zero_grad();
+//!     (&x * &x).sum().backward();
+//!     adam.step();
+//! }
+//! assert!(x.to_vec::<f32>().iter().all(|x| x.abs() < 0.1));
+//! ```
 
 mod adagrad;
 mod adam;

@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 const SMALL_TENSOR: usize = 4096;
 
 /// As many as one kernel joins.
-const TOGETHER: usize = 12;
+const MAX_TENSORS_PER_KERNEL: usize = 12;
 
 /// The sum of all elements of all tensors, which are of one type and on one device, in few kernels.
 pub(super) fn sum_of_all(tensors: &[Tensor]) -> Result<Option<Tensor>> {
@@ -16,7 +16,7 @@ pub(super) fn sum_of_all(tensors: &[Tensor]) -> Result<Option<Tensor>> {
         tensors.iter().partition(|t| t.numel() <= SMALL_TENSOR);
     // The plan makes a few kernels of all these sums, which differ in their sizes only.
     let mut sums = large.into_iter().map(Tensor::try_sum).collect::<Result<Vec<_>>>()?;
-    for some in small.chunks(TOGETHER) {
+    for some in small.chunks(MAX_TENSORS_PER_KERNEL) {
         sums.push(sum_of_few(some)?);
     }
     // In pairs, so that few ops stand behind each other: all of them are one kernel.

@@ -6,7 +6,7 @@ use crate::op::formula::{FormulaStep, FusedElementwise};
 use std::sync::Arc;
 
 /// Where a source of a formula comes from, or a value.
-pub(super) enum Source {
+pub(super) enum ExprSource {
     Parameter,
     Gradient,
     State(usize),
@@ -53,26 +53,26 @@ impl ExprPartition {
     }
 
     /// Where the value of line `k` is, for those that use it.
-    pub fn source(&self, k: usize) -> Source {
+    pub fn source(&self, k: usize) -> ExprSource {
         match (&self.lines[k], self.value[k]) {
-            (ExprNode::Parameter, _) => Source::Parameter,
-            (ExprNode::Gradient, _) => Source::Gradient,
-            (ExprNode::State(k), _) => Source::State(*k),
-            (ExprNode::Condition, _) => Source::Condition,
-            (ExprNode::Number(k), _) => Source::Number(*k),
-            (_, Some(value)) => Source::Value(value),
+            (ExprNode::Parameter, _) => ExprSource::Parameter,
+            (ExprNode::Gradient, _) => ExprSource::Gradient,
+            (ExprNode::State(k), _) => ExprSource::State(*k),
+            (ExprNode::Condition, _) => ExprSource::Condition,
+            (ExprNode::Number(k), _) => ExprSource::Number(*k),
+            (_, Some(value)) => ExprSource::Value(value),
             (_, None) => unreachable!("a part of a formula is written out there"),
         }
     }
 
     /// All values, in an order in which everyone finds what it uses: a formula, and what it is applied to.
-    pub fn values(&self, dtype: DType) -> Vec<(Arc<FusedElementwise>, Vec<Source>)> {
+    pub fn values(&self, dtype: DType) -> Vec<(Arc<FusedElementwise>, Vec<ExprSource>)> {
         let whole = |k: &usize| self.value[*k].is_some();
         (0..self.lines.len()).filter(whole).map(|k| self.formula(k, dtype)).collect()
     }
 
     /// The formula of line `k` with all that is part of it.
-    fn formula(&self, k: usize, dtype: DType) -> (Arc<FusedElementwise>, Vec<Source>) {
+    fn formula(&self, k: usize, dtype: DType) -> (Arc<FusedElementwise>, Vec<ExprSource>) {
         let (mut steps, mut sources, mut written) = (Vec::new(), Vec::new(), vec![None; self.lines.len()]);
         self.write(k, true, dtype, &mut steps, &mut sources, &mut written);
         (FusedElementwise::of(steps), sources)
@@ -84,7 +84,7 @@ impl ExprPartition {
         result: bool,
         dtype: DType,
         steps: &mut Vec<FormulaStep>,
-        sources: &mut Vec<Source>,
+        sources: &mut Vec<ExprSource>,
         written: &mut [Option<usize>],
     ) -> usize {
         if let Some(step) = written[k] {

@@ -23,7 +23,7 @@ fn clipped(x: &Tensor, low: f64, high: f64) -> Result<Tensor> {
 }
 
 /// ln σ(x).
-pub(super) fn log_sigmoid(x: &Tensor) -> Result<Tensor> {
+pub(crate) fn log_sigmoid(x: &Tensor) -> Result<Tensor> {
     softplus(&x.try_neg()?, SOFTPLUS_IS_LINEAR)?.try_neg()
 }
 

@@ -1,10 +1,10 @@
 //! Mixed precision: what tensor cores do well in half precision, what does not fit into halves in f32.
 
 use super::Tensor;
-use crate::autograd;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::graph::{Node, NodeSpec, Sources};
+use crate::graph::{is_grad_enabled, no_grad};
 use crate::op::Op;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn halved(node: &Arc<Node>, dtype: DType) -> Result<Tensor> {
     let leaf = node.leaf.as_ref().filter(|_| node.shape.rank() > 1);
     let known = leaf.and_then(|leaf| leaf.cached_half(node, dtype));
     let Some(storage) = known else { return Tensor::from_node(node.clone()).cast(dtype) };
-    let tracked = autograd::is_enabled();
+    let tracked = is_grad_enabled();
     let sources = if tracked { [node.clone()].into_iter().collect() } else { Sources::new() };
     let (shape, device) = (node.shape, node.device);
     let recipe = NodeSpec { op: Op::Cast, sources, shape, dtype, device, tracked };
@@ -71,7 +71,7 @@ fn halved(node: &Arc<Node>, dtype: DType) -> Result<Tensor> {
 
 impl Tensor {
     /// The operand of a product: in half precision where that is asked for.
-    pub(super) fn autocast_operand(&self) -> Result<Tensor> {
+    pub(crate) fn autocast_operand(&self) -> Result<Tensor> {
         match LOWER.get() {
             Some(dtype) if self.dtype() == DType::F32 => self.cast_keeping_layout(dtype),
             _ => Ok(self.clone()),
@@ -89,7 +89,7 @@ impl Tensor {
         let cast = || halved(&source, dtype)?.permute_order(&order);
         if !node.tracked {
             // It may have been cut from the tape that its source is on.
-            return autograd::no_grad(cast);
+            return no_grad(cast);
         }
         let half = cast()?;
         half.node().set_autograd_alias(&node);
@@ -103,7 +103,7 @@ impl Tensor {
         let node = self.node();
         match node.leaf.as_ref().and_then(|leaf| leaf.half_was_asked_for()) {
             Some(dtype) if dtype == DType::F16 || !node.device.is_gpu() => {
-                autograd::no_grad(|| Tensor::from_node(node).cast(dtype)).map(Some)
+                no_grad(|| Tensor::from_node(node).cast(dtype)).map(Some)
             }
             _ => Ok(None),
         }
@@ -118,7 +118,7 @@ impl Tensor {
     }
 
     /// What is computed from operands that products have left in half precision, and easily leaves the range of halves: f32.
-    pub(super) fn upcast(&self) -> Result<Tensor> {
+    pub(crate) fn upcast(&self) -> Result<Tensor> {
         if LOWER.get().is_some() { self.widened() } else { Ok(self.clone()) }
     }
 }

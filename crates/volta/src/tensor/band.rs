@@ -3,11 +3,11 @@
 //! a band, too.
 
 use super::Tensor;
-use crate::autograd::CustomGradient;
-use crate::autograd::{no_grad, with_own_gradient};
+use super::custom_gradient::{CustomGradient, with_own_gradient};
 use crate::default_device::with_device;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::graph::no_grad;
 use crate::op::ReduceOp;
 use crate::shape::Shape;
 use std::sync::Arc;

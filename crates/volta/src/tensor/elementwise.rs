@@ -90,8 +90,8 @@ fn upcast(operand: Operand) -> Result<Operand> {
     }
 }
 
-fn power(a: &Tensor, b: Operand) -> Result<Tensor> {
-    binary(&a.upcast()?, upcast(b)?, BinaryOp::Pow)
+fn power(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
+    binary(&a.upcast()?, upcast(b)?, op)
 }
 
 /// Both operands in one type and shape.
@@ -248,16 +248,16 @@ fn logical(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     record(Op::Binary(op), &[&a, &b], a.shape(), DType::Bool)
 }
 
-fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
+fn divide(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     let (dtype, shape) = a.with_node(|n| (n.dtype, n.shape));
     match &b {
         Operand::Tensor(b) if dtype.is_float() && fits(b, dtype, shape) => {
-            return record(Op::Binary(BinaryOp::Div), &[a, b], shape, dtype);
+            return record(Op::Binary(op), &[a, b], shape, dtype);
         }
-        Operand::Tensor(t) if a.meets_wider(t, BinaryOp::Div) => {
-            return divide(&a.widened()?, t.widened()?.into())?.cast(common_type(a, t));
+        Operand::Tensor(t) if a.meets_wider(t, op) => {
+            return divide(&a.widened()?, t.widened()?.into(), op)?.cast(common_type(a, t));
         }
-        &Operand::Scalar(s) if widens(dtype, BinaryOp::Div) => return a.in_wide(|a| divide(a, s.into())),
+        &Operand::Scalar(s) if widens(dtype, op) => return a.in_wide(|a| divide(a, s.into(), op)),
         _ => {}
     }
     let dtype = match &b {
@@ -266,7 +266,7 @@ fn divide(a: &Tensor, b: Operand) -> Result<Tensor> {
     };
     // A number may be one that integers do not hold.
     let (a, b) = promote_and_broadcast(a, b, (!dtype.is_float()).then_some(DType::F32))?;
-    record(Op::Binary(BinaryOp::Div), &[&a, &b], a.shape(), a.dtype())
+    record(Op::Binary(op), &[&a, &b], a.shape(), a.dtype())
 }
 
 macro_rules! methods {
@@ -283,59 +283,34 @@ macro_rules! methods {
 
 volta_ir::unary_ops!(methods);
 
-macro_rules! binary_ops {
-    ($($(#[$meta:meta])* $try_name:ident = $function:ident($($op:ident)?);)*) => {
+macro_rules! binary_methods {
+    ($($(#[$doc:meta])* $variant:ident: $name:literal, $method:ident = $settle:ident, $gives:ident, $halves:ident, $result:literal,
+        $operands:literal;)*) => {
         impl Tensor {$(
-            $(#[$meta])*
+            $(#[$doc])*
             #[op]
-            pub fn $try_name(&self, other: impl Into<Operand>) -> Result<Tensor> {
-                $function(self, other.into() $(, BinaryOp::$op)?)
+            pub fn $method(&self, other: impl Into<Operand>) -> Result<Tensor> {
+                $settle(self, other.into(), BinaryOp::$variant)
             }
         )*}
     };
 }
 
-binary_ops! {
-    /// a + b
-    try_add = binary(Add);
-    /// a − b
-    try_sub = binary(Sub);
-    /// a · b
-    try_mul = binary(Mul);
-    /// a / b; of integers too, in floats.
-    try_div = divide();
-    /// The larger one, elementwise; NaN wins.
-    try_maximum = binary(Max);
-    /// The smaller one, elementwise; NaN wins.
-    try_minimum = binary(Min);
-    /// a − b·⌊a/b⌋: has the sign of `b`. Integers by zero are an error, at once where that is known, else of whoever waits for
-    /// the device next, and give 0.
-    try_remainder = binary(Mod);
-    /// ⌊a/b⌋. Integers by zero are an error, as for [`remainder`](Self::remainder), and give 0.
-    try_floor_divide = binary(FloorDiv);
-    /// aᵇ
-    try_pow = power();
-    /// a < b
-    try_lt = compare(Lt);
-    /// a ≤ b
-    try_le = compare(Le);
-    /// a > b
-    try_gt = compare_back(Lt);
-    /// a ≥ b
-    try_ge = compare_back(Le);
-    /// a = b
-    try_eq = compare(Eq);
-    /// a ≠ b
-    try_ne = compare(Ne);
-    /// Both true (not zero).
-    try_logical_and = logical(And);
-    /// At least one true (not zero).
-    try_logical_or = logical(Or);
-    /// Exactly one true (not zero).
-    try_logical_xor = logical(Xor);
-}
+volta_ir::binary_ops!(binary_methods);
 
 impl Tensor {
+    /// a > b
+    #[op]
+    pub fn try_gt(&self, other: impl Into<Operand>) -> Result<Tensor> {
+        compare_back(self, other.into(), BinaryOp::Lt)
+    }
+
+    /// a ≥ b
+    #[op]
+    pub fn try_ge(&self, other: impl Into<Operand>) -> Result<Tensor> {
+        compare_back(self, other.into(), BinaryOp::Le)
+    }
+
     /// True where zero or false.
     #[op]
     pub fn try_logical_not(&self) -> Result<Tensor> {

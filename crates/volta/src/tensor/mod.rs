@@ -4,7 +4,7 @@
 //! primitives and what is one step away from them. The rest is composed of these, one subject a file, so that
 //! the planner fuses it and autograd knows its gradient.
 
-mod activation;
+pub(crate) mod activation;
 mod assertion;
 pub(crate) mod attention;
 mod autocast;
@@ -12,18 +12,16 @@ mod band;
 mod cat_split;
 mod conv;
 mod create;
-mod cross_entropy;
+pub(crate) mod custom_gradient;
 mod dropout;
 mod einsum;
 mod elementwise;
 mod index;
 mod interop;
-mod linear_cross_entropy;
-mod loss;
+pub(crate) mod leaf_gradient;
 mod mask;
 mod matmul;
 mod measure_peak;
-mod metric_loss;
 mod movement;
 mod norm;
 mod operators;
@@ -33,7 +31,7 @@ mod read;
 pub(crate) mod record;
 mod reduce;
 mod resize;
-mod softmax;
+pub(crate) mod softmax;
 mod sort;
 mod statistics;
 mod transfer;
@@ -44,40 +42,20 @@ pub(crate) use autocast::{autocast_dtype, with_autocast};
 pub use conv::ConvOptions;
 pub(crate) use create::{RngScope, next_key};
 pub use create::{RngState, manual_seed};
-pub use cross_entropy::{
-    CrossEntropyOptions, NllOptions, cross_entropy, cross_entropy_with, nll_loss, nll_loss_with,
-    try_cross_entropy, try_cross_entropy_with, try_nll_loss, try_nll_loss_with,
-};
 pub use elementwise::Operand;
 pub use interop::HostMemory;
-pub use linear_cross_entropy::{
-    LinearCrossEntropyOptions, linear_cross_entropy, linear_cross_entropy_with, try_linear_cross_entropy,
-    try_linear_cross_entropy_with,
-};
-pub use loss::{
-    BceOptions, KlDivOptions, Reduction, bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with,
-    huber_loss, huber_loss_with, kl_div, kl_div_with, l1_loss, l1_loss_with, mse_loss, mse_loss_with,
-    smooth_l1_loss, smooth_l1_loss_with, try_bce_loss, try_bce_loss_with, try_bce_with_logits,
-    try_bce_with_logits_with, try_huber_loss, try_huber_loss_with, try_kl_div, try_kl_div_with, try_l1_loss,
-    try_l1_loss_with, try_mse_loss, try_mse_loss_with, try_smooth_l1_loss, try_smooth_l1_loss_with,
-};
 pub use measure_peak::measure_peak;
-pub use metric_loss::{
-    CosineEmbeddingOptions, TripletMarginOptions, cosine_embedding_loss, cosine_embedding_loss_with,
-    triplet_margin_loss, triplet_margin_loss_with, try_cosine_embedding_loss, try_cosine_embedding_loss_with,
-    try_triplet_margin_loss, try_triplet_margin_loss_with,
-};
 pub use movement::Range;
 pub use pool::PoolOptions;
 pub(crate) use read::readings;
 pub use read::{assume_computed, realize_all, try_realize_all};
 pub use resize::Interpolation;
 
-use crate::autograd;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::graph::{Leaf, Node};
+use crate::graph::{is_grad_enabled, no_grad};
 use crate::shape::Shape;
 use record::FinishOp;
 use std::sync::{Arc, Mutex};
@@ -205,7 +183,7 @@ impl Tensor {
 
     /// The gradient collected by `backward`, if any.
     pub fn grad(&self) -> Option<Tensor> {
-        self.with_node(|n| n.leaf.clone()).and_then(|leaf| autograd::gradient_of(&leaf))
+        self.with_node(|n| n.leaf.clone()).and_then(|leaf| leaf_gradient::gradient_of(&leaf))
     }
 
     /// Replaces the collected gradient; `None` clears it.
@@ -213,7 +191,7 @@ impl Tensor {
     pub fn set_grad(&self, gradient: Option<Tensor>) {
         let _call = crate::call::Call::enter("set_grad");
         match self.with_node(|n| n.leaf.clone()) {
-            Some(leaf) => autograd::set_gradient(&leaf, gradient),
+            Some(leaf) => leaf_gradient::set_gradient(&leaf, gradient),
             None if gradient.is_none() => {}
             None => crate::Error::new(
                 crate::ErrorKind::Autograd,
@@ -226,7 +204,7 @@ impl Tensor {
     /// Forgets the collected gradient.
     pub fn zero_grad(&self) {
         if let Some(leaf) = self.with_node(|n| n.leaf.clone()) {
-            autograd::set_gradient(&leaf, None);
+            leaf_gradient::set_gradient(&leaf, None);
         }
     }
 
@@ -236,7 +214,7 @@ impl Tensor {
         if !node.tracked {
             return Tensor::from_node(node);
         }
-        autograd::no_grad(|| record::renamed(&node))
+        no_grad(|| record::renamed(&node))
     }
 
     /// Gives this tensor, and every clone of it, a new value of the same shape, type and device. Values that
@@ -269,7 +247,7 @@ impl Tensor {
     #[track_caller]
     pub fn try_update(&self, value: &Tensor) -> Result<()> {
         let _call = crate::call::Call::enter("update");
-        if !autograd::is_enabled() {
+        if !is_grad_enabled() {
             return self.try_assign(value);
         }
         let new = value.node();
@@ -332,7 +310,7 @@ impl Tensor {
             Ok(match &node.leaf {
                 Some(_) => {
                     let leaf = Arc::new(Leaf::new());
-                    autograd::set_gradient(&leaf, gradient);
+                    leaf_gradient::set_gradient(&leaf, gradient);
                     Node::leaf(moved, leaf)
                 }
                 None => moved,

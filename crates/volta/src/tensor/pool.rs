@@ -37,7 +37,7 @@ impl Default for PoolOptions {
 }
 
 /// Checked windows over one shape.
-struct Layout {
+struct CheckedWindows {
     attrs: PoolAttrs,
     /// The extents of the result.
     out: [usize; 2],
@@ -45,8 +45,8 @@ struct Layout {
     short: [usize; 2],
 }
 
-impl Layout {
-    fn of(x: Shape, kernel: [usize; 2], options: &PoolOptions) -> Result<Layout> {
+impl CheckedWindows {
+    fn of(x: Shape, kernel: [usize; 2], options: &PoolOptions) -> Result<CheckedWindows> {
         let (stride, padding, dilation) =
             (options.stride.unwrap_or(kernel), options.padding, options.dilation);
         if kernel.contains(&0) || stride.contains(&0) || dilation.contains(&0) {
@@ -82,7 +82,7 @@ impl Layout {
             }
             short[k] = ((out[k] - 1) * stride[k] + reach).saturating_sub(padded);
         }
-        Ok(Layout { attrs: PoolAttrs { kernel, stride, padding, dilation }, out, short })
+        Ok(CheckedWindows { attrs: PoolAttrs { kernel, stride, padding, dilation }, out, short })
     }
 
     /// Whether some window has no place inside the image: between those of a dilated one there may be room for all of it.
@@ -154,7 +154,7 @@ impl PoolOptions {
 /// The flat position in its image of every window's first maximum, and the images they count in.
 fn max_positions(x: &Tensor, kernel: [usize; 2], options: &PoolOptions) -> Result<(Tensor, Tensor)> {
     x.check_float()?;
-    let mut layout = Layout::of(x.shape(), kernel, options)?;
+    let mut layout = CheckedWindows::of(x.shape(), kernel, options)?;
     let s = x.shape();
     // A window that sees nothing but padding has its place there.
     let before = if layout.misses(s) { std::mem::take(&mut layout.attrs.padding) } else { [0; 2] };
@@ -202,7 +202,7 @@ impl Tensor {
         }
         self.batched(|x| {
             x.in_wide(|x| {
-                let layout = Layout::of(x.shape(), kernel, &options)?;
+                let layout = CheckedWindows::of(x.shape(), kernel, &options)?;
                 let PoolAttrs { stride, padding, .. } = layout.attrs;
                 let plain = padding == [0, 0] && layout.short == [0, 0];
                 if plain && stride == kernel {

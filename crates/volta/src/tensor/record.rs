@@ -1,12 +1,12 @@
 //! Making nodes: the checks that hold for every op, and the pair of methods each op has.
 
 use super::Tensor;
-use crate::autograd;
 use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::engine::{Reason, submit};
 use crate::error::{Result, bail};
+use crate::graph::is_grad_enabled;
 use crate::graph::{IntegerRange, Node, NodeSpec, Sources, register};
 use crate::op::Op;
 use crate::shape::Shape;
@@ -31,7 +31,7 @@ impl FinishOp for Tensor {
         let mut node = self.node();
         // An op with nothing to do must hand out neither the variable it was called on nor a leaf, nor a tape where there is
         // to be none.
-        if node.leaf.is_some() || (node.tracked && !autograd::is_enabled()) {
+        if node.leaf.is_some() || (node.tracked && !is_grad_enabled()) {
             node = continued(node);
         }
         if !matches!(node.op, Op::Const(_)) && !node.is_realized() {
@@ -94,7 +94,7 @@ pub(crate) fn record(op: Op, sources: &[&Tensor], shape: Shape, dtype: DType) ->
             range.most
         );
     }
-    let tracked = dtype.is_float() && autograd::is_enabled() && nodes.iter().any(|n| n.tracked);
+    let tracked = dtype.is_float() && is_grad_enabled() && nodes.iter().any(|n| n.tracked);
     if tracked && !crate::op::derivative::exists(&op) {
         bail!(
             Autograd,
@@ -129,7 +129,7 @@ pub(crate) fn source(op: Op, shape: Shape, dtype: DType, device: Device) -> Tens
 
 /// `node`'s value under another name that gradients pass through.
 fn continued(node: Arc<Node>) -> Arc<Node> {
-    let tracked = autograd::is_enabled() && node.tracked;
+    let tracked = is_grad_enabled() && node.tracked;
     let (shape, dtype, device) = (node.shape, node.dtype, node.device);
     let sources = [node].into_iter().collect();
     Node::record(NodeSpec { op: Op::Reshape, sources, shape, dtype, device, tracked })
@@ -159,7 +159,7 @@ impl Tensor {
     /// runs: gradients with respect to it leave out what it has in common with other beginnings. What is recorded still
     /// depends on the tensor itself if that pass is recorded, too.
     pub(crate) fn fresh_leaf(&self) -> Result<Tensor> {
-        if autograd::is_enabled() && self.is_tracked() {
+        if is_grad_enabled() && self.is_tracked() {
             return Ok(Tensor::from_node(continued(self.node())));
         }
         self.try_requires_grad(true)

@@ -1,14 +1,14 @@
 //! The softmax family: exponentials that are divided by their sum, and the logarithm of that sum.
 
 use super::Tensor;
-use crate::autograd::no_grad;
 use crate::error::Result;
+use crate::graph::no_grad;
 use crate::shape::Dims;
 use volta_derive::op;
 
 /// The elements less the largest along an axis, so that no exponential overflows. The largest is a constant to
 /// autograd: whatever is taken away here, the result is the same.
-pub(super) fn shifted(x: &Tensor, dim: isize) -> Result<Tensor> {
+pub(crate) fn shifted(x: &Tensor, dim: isize) -> Result<Tensor> {
     x.shape().axis(dim)?;
     if x.numel() == 0 {
         return Ok(x.clone());

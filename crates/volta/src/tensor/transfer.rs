@@ -1,12 +1,12 @@
 //! Moving tensors between devices, gradients included.
 
 use super::Tensor;
+use super::custom_gradient::{CustomGradient, custom_op};
 use super::record::require;
-use crate::autograd;
-use crate::autograd::{CustomGradient, custom_op};
 use crate::call::Call;
 use crate::device::Device;
 use crate::error::Result;
+use crate::graph::is_grad_enabled;
 use crate::graph::{Node, NodeSpec};
 use crate::wait::wait_for;
 use std::future::Future;
@@ -31,7 +31,7 @@ impl Tensor {
     pub fn to_device_async(&self, device: Device) -> impl Future<Output = Result<Tensor>> + use<> {
         let _call = Call::enter("to_device");
         let tensor = self.clone();
-        let is_tracked = self.is_tracked() && autograd::is_enabled();
+        let is_tracked = self.is_tracked() && is_grad_enabled();
         let moved =
             (self.device() != device).then(|| require(device, self.dtype()).map(|()| self.copied_to(device)));
         async move {

@@ -3,8 +3,9 @@
 use crate::autograd::no_grad;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
+use crate::functional::try_cross_entropy;
 use crate::state::State;
-use crate::tensor::{Tensor, try_cross_entropy, try_realize_all};
+use crate::tensor::{Tensor, try_realize_all};
 use crate::wait::wait_for;
 use std::collections::BTreeMap;
 use std::pin::pin;

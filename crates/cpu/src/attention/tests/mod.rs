@@ -3,7 +3,7 @@
 mod reference;
 mod run;
 
-use super::level::Level;
+use super::isa::Level;
 use super::{AttentionShape, Rows, backward, forward};
 use reference::{Inputs, Outputs, inputs, noise, reference};
 use run::{Broadcast, Layout, run};

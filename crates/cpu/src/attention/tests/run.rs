@@ -3,7 +3,7 @@
 use super::super::backward::Backward;
 use super::super::float::Float;
 use super::super::forward::Forward;
-use super::super::level::Level;
+use super::super::isa::Level;
 use super::super::{AttentionShape, Rows};
 use super::reference::{Inputs, Outputs};
 

@@ -349,8 +349,8 @@ fn m_far_angle(x: f32) -> vec2<f32> {
     let c = (words[word + 2u] << shift) | ((words[word + 3u] >> 1u) >> back);
     var low = m * b + m_product_above(m, c);
     var high = m * a + m_product_above(m, b) + select(0u, 1u, low < m * b);
-    let turns = (high + 0x20000000u) >> 30u;
-    high -= turns << 30u;
+    let iterations = (high + 0x20000000u) >> 30u;
+    high -= iterations << 30u;
     let below = high >= 0x80000000u;
     if (below) {
         low = ~low + 1u;
@@ -359,7 +359,7 @@ fn m_far_angle(x: f32) -> vec2<f32> {
     let quarter = fma(f32(high), 9.313225746154785e-10, f32(low) * 2.168404344971009e-19);
     let r = quarter * 1.5707964;
     let flip = below != (bits >= 0x80000000u);
-    let n = select(turns, 4u - turns, bits >= 0x80000000u);
+    let n = select(iterations, 4u - iterations, bits >= 0x80000000u);
     return vec2<f32>(select(r, -r, flip), f32(n & 3u));
 }
 
@@ -373,7 +373,7 @@ fn m_far_angle4(x: vec4<f32>) -> mat2x4<f32> {
 
 // sin(x + turns pi/2), with x reduced by n pi/2. pi/2 is taken in parts of 8 bits, so that their products
 // with an n below 2^16 are exact. Fits on |r| <= pi/4: sine to 2^-28, cosine to 2^-33.
-fn m_sin_turnedSFX(x: T, turns: U) -> T {
+fn m_sin_turnedSFX(x: T, iterations: U) -> T {
     let far = abs(x) > T(100000.0);
     let n = round(x * T(0.63661975));
     let other = bitcast<T>(bitcast<U>(n) & U(0xffffff00u));
@@ -388,7 +388,7 @@ fn m_sin_turnedSFX(x: T, turns: U) -> T {
         r = select(r, angle[0], far);
         quadrant = select(quadrant, U(angle[1]), far);
     }
-    quadrant += turns;
+    quadrant += iterations;
     let z = r * r;
     let sine = fma(r * z, fma(z, fma(z, T(-0.0001951729), T(0.008332178)), T(-0.16666655)), r);
     let q = fma(z, fma(z, T(0.00002443846), T(-0.0013887368)), T(0.041666646));

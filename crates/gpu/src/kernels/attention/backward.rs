@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::view::{OperandTile, View, bindings, result};
 use crate::dispatch::{Binding, ComputeType, Memory};
 use volta_ir::dtype::DType;
-use volta_ir::op::attention::Place;
+use volta_ir::op::attention::PackedGradient;
 use volta_ir::plan::kernel::{NativeKernel, Operand};
 
 pub(super) struct Gradient<'a> {
@@ -33,7 +33,7 @@ impl<'a> Gradient<'a> {
         let (p, o) = (problem, &kernel.operands);
         let [out, lse] = output_lse::views(p, 3, &o[3]);
         let start = kernel.output.offset as usize;
-        let places = Place::of([0, 1, 2].map(|k| o[k].shape));
+        let places = PackedGradient::of([0, 1, 2].map(|k| o[k].shape));
         let [dq, dk, dv] = places.map(|place| {
             let piece = OperandTile::new("result", start + place.first(), place.rows, place.width);
             piece.side_by_side(place.across())

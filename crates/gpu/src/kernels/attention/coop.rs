@@ -18,14 +18,14 @@ use volta_ir::dtype::DType;
 /// Rows, columns and depth of a cooperative matrix.
 const SIDE: usize = 16;
 const SUBGROUP: usize = 32;
-pub(super) const OWN: usize = 64;
+pub(super) const OWN_ROWS: usize = 64;
 /// The widest rows whose sums stay in registers.
 const WIDEST: usize = 128;
 
 /// Two threads a row: as many as the four subgroups have.
 fn tiling(other: usize) -> Tiling {
     Tiling {
-        own: OWN,
+        own: OWN_ROWS,
         other,
         thread_rows: 1,
         thread_quads: other / 8,
@@ -37,11 +37,16 @@ fn tiling(other: usize) -> Tiling {
 
 /// The tilings for a problem, the best first; none if cooperative matrices cannot do it.
 pub(super) fn tilings(p: &Problem, caps: &Caps) -> Vec<Tiling> {
-    let able =
+    let is_supported =
         Caps::KNOWS_COOPERATIVE && caps.cooperative && caps.f16 && caps.subgroup == Some(SUBGROUP as u32);
     let halves = [&p.q, &p.k, &p.v].iter().all(|v| v.dtype == DType::F16);
     let fits = |width: usize| width.is_multiple_of(SIDE) && (SIDE..=WIDEST).contains(&width);
-    if !able || !halves || !fits(p.width) || !fits(p.value_width) || p.items() * p.queries * p.keys == 0 {
+    if !is_supported
+        || !halves
+        || !fits(p.width)
+        || !fits(p.value_width)
+        || p.items() * p.queries * p.keys == 0
+    {
         return Vec::new();
     }
     let fits = |t: &Tiling| Coop::new(p, *t, caps).bytes() <= caps.workgroup_bytes as usize;
@@ -94,7 +99,7 @@ impl<'a> Coop<'a> {
 
     /// Own rows on their way to registers.
     fn stage(&self, parts: Parts) -> Tile {
-        Tile { rows: OWN, ..self.near(parts) }
+        Tile { rows: OWN_ROWS, ..self.near(parts) }
     }
 
     /// Quads of a row of scores.
@@ -109,7 +114,7 @@ impl<'a> Coop<'a> {
 
     /// Quads of `rows`, and of both scores and weights.
     fn sizes(&self) -> [usize; 2] {
-        [OWN.max(2 * self.block.tiling.other) * self.widest(), OWN * self.pitch()]
+        [OWN_ROWS.max(2 * self.block.tiling.other) * self.widest(), OWN_ROWS * self.pitch()]
     }
 
     fn bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 //! largest score only when it lags far behind, for the sums, which no thread sees a row of, must then be
 //! brought to it.
 //!
-//! A turn of the loop multiplies the weights of the block before and their values, and then the queries and the keys of
+//! An iteration multiplies the weights of the block before and their values, and then the queries and the keys of
 //! its own block: between them they take as long as the next keys and values need to arrive.
 
 use super::block::BlockMapping;

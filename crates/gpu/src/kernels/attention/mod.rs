@@ -35,7 +35,7 @@ use volta_ir::op::NativeOp;
 use volta_ir::plan::kernel::NativeKernel;
 
 /// Queries of which all that keys need is soon found.
-const FEW_QUERIES: usize = 256;
+const MAX_QUERIES_PER_WORKGROUP_WALK: usize = 256;
 
 /// The variants of it.
 pub(crate) fn variants(kernel: &NativeKernel, caps: &Caps) -> Vec<Variant> {
@@ -131,7 +131,7 @@ fn can_run_at_once(p: &Problem, queries: &Block, keys: &Block, caps: &Caps) -> b
     let (tiling, widths) = (keys.tiling, [p.width, p.value_width]);
     let bytes = tiling.bytes(widths, caps) + Gradient::bytes_of_sums(keys);
     queries.tiling == tiling
-        && (1..=FEW_QUERIES).contains(&p.queries)
+        && (1..=MAX_QUERIES_PER_WORKGROUP_WALK).contains(&p.queries)
         && p.keys > 0
         && tiling.threads() >= tiling.other
         && bytes <= caps.workgroup_bytes as usize

@@ -2,7 +2,7 @@
 
 use super::{is_forward, problem};
 use std::ops::Range;
-use volta_ir::op::attention::Place;
+use volta_ir::op::attention::PackedGradient;
 use volta_ir::plan::kernel::{NativeKernel, Operand, Slot};
 
 /// The first and the last element, by slot, of everything that belongs to these items.
@@ -43,7 +43,7 @@ pub(crate) fn reach(kernel: &NativeKernel, items: Range<usize>) -> Vec<(Slot, (i
             continue;
         }
         // The gradients end in that of the mask.
-        let places = Place::of([0, 1, 2].map(|k| o[k].shape));
+        let places = PackedGradient::of([0, 1, 2].map(|k| o[k].shape));
         let behind = places[2].end();
         for place in &places {
             all.extend(rows(&kernel.output, place.first(), [place.rows, place.across(), place.width]));

@@ -7,7 +7,7 @@
 
 use super::backward::Gradient;
 use super::block::{Block, BlockMapping};
-use super::coop::{Carried, Coop, OWN};
+use super::coop::{Carried, Coop, OWN_ROWS};
 use super::problem::Problem;
 use super::tile::Tile;
 use super::tiling::Tiling;
@@ -18,16 +18,16 @@ use std::fmt::Write;
 use volta_ir::dtype::DType;
 
 /// The most that is kept at once: little enough for any device, and much of it is still in the cache when it is read.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// The most for a single matrix of scores: what every device can bind.
-const MOST_BYTES_OF_ONE: u64 = 128 << 20;
+const MAX_BYTES_OF_ONE: u64 = 128 << 20;
 /// The most parts, one after the other, that the matrices of scores are cut into: each has shaders of its own.
-const MOST_PARTS: usize = 8;
+const MAX_PARTS: usize = 8;
 
 /// Blocks on their way while another one is multiplied, for a product takes less time than they do: more of them where
 /// there are so many keys that to read as many once more, at the end, is no loss.
-const AHEAD: [usize; 2] = [2, 4];
-const MANY_KEYS: usize = 512;
+const PREFETCHED_BLOCKS: [usize; 2] = [2, 4];
+const MIN_KEYS_FOR_MORE_BLOCKS: usize = 512;
 
 /// Two rows of queries a subgroup, for what is known of every query.
 const ROWS: Tiling =
@@ -38,8 +38,8 @@ const ROWS: Tiling =
 pub(super) fn items_at_once(g: &Gradient, tiling: Tiling) -> Option<usize> {
     let one = StoredScoreGradients::new(&Problem { only: 0..1, ..g.problem.clone() }, tiling).bytes();
     let all = g.problem.only.len();
-    let parts = all.div_ceil(((MOST_BYTES / one) as usize).max(1));
-    let fits = one <= MOST_BYTES_OF_ONE && parts <= MOST_PARTS;
+    let parts = all.div_ceil(((MAX_BYTES / one) as usize).max(1));
+    let fits = one <= MAX_BYTES_OF_ONE && parts <= MAX_PARTS;
     (g.dmask.is_none() && fits).then(|| all.div_ceil(parts))
 }
 
@@ -67,12 +67,12 @@ impl<'a> StoredScoreGradients<'a> {
 
     /// Blocks side by side in as many rows as a workgroup owns.
     fn across(&self) -> usize {
-        OWN / self.tiling.other
+        OWN_ROWS / self.tiling.other
     }
 
     /// Blocks of a tile of keys.
     fn blocks(&self) -> usize {
-        self.problem.queries.div_ceil(OWN) * self.across()
+        self.problem.queries.div_ceil(OWN_ROWS) * self.across()
     }
 
     /// Whether blocks before the diagonal have no place.
@@ -82,14 +82,14 @@ impl<'a> StoredScoreGradients<'a> {
 
     /// Blocks of a matrix of scores.
     fn of_item(&self) -> usize {
-        let tiles = self.problem.keys.div_ceil(OWN);
+        let tiles = self.problem.keys.div_ceil(OWN_ROWS);
         let left_out = if self.triangular() { self.across() * tiles * (tiles - 1) / 2 } else { 0 };
         tiles * self.blocks() - left_out
     }
 
     /// Of a block.
     fn quads(&self) -> usize {
-        OWN * self.tiling.other / 4
+        OWN_ROWS * self.tiling.other / 4
     }
 
     pub fn bytes(&self) -> u64 {
@@ -128,7 +128,7 @@ impl<'a> StoredScoreGradients<'a> {
         for (i, n) in b.cells() {
             let cells = format!("{name}_{i}_{n}");
             // Keys that do not exist have weights, too, which nobody may see: they need not be numbers.
-            let cells = if keys.is_multiple_of(OWN) {
+            let cells = if keys.is_multiple_of(OWN_ROWS) {
                 cells
             } else {
                 format!("select(vec4<f32>(), {cells}, first + down < {keys}u)")
@@ -145,13 +145,13 @@ impl<'a> StoredScoreGradients<'a> {
         let coop = Coop::of_sums(p, self.tiling, caps);
         let b = &coop.block;
         let keys = coop.near(b.width);
-        let turned = Tile { first: keys.size(), quads: OWN / 4, ..keys };
+        let turned = Tile { first: keys.size(), quads: OWN_ROWS / 4, ..keys };
         let mut text = p.k.start() + &coop.names();
         text += &b.seen();
         text += &coop.declare(b.width, "dq");
         let body = coop.turned_by_rows(b.width, &turned, &keys, "dq");
         let carried = |k| coop.rows(&format!("near_next_{k}"), &keys, &p.k) + self.bring(&turned, k);
-        let ahead = AHEAD[usize::from(p.keys >= MANY_KEYS)];
+        let ahead = PREFETCHED_BLOCKS[usize::from(p.keys >= MIN_KEYS_FOR_MORE_BLOCKS)];
         let carried: Vec<Carried> = (0..ahead).map(carried).collect();
         text += &coop.sweep(["0u", "seen"], &carried, &body);
         text += "workgroupBarrier();\n";
@@ -159,11 +159,11 @@ impl<'a> StoredScoreGradients<'a> {
         let memory = format!(
             "var<workgroup> rows: array<vec4<f16>, {}>;\nvar<workgroup> scores: array<vec4<f32>, {}>;\n",
             turned.first + turned.size(),
-            OWN * coop.pitch()
+            OWN_ROWS * coop.pitch()
         );
         let mut all = bindings([&p.k]);
         all.extend([result(g.output.dtype, &[&g.dq]), self.binding(false)]);
-        let spread = BlockMapping { tiles: p.queries.div_ceil(OWN), slices: 1, heavy_last: true };
+        let spread = BlockMapping { tiles: p.queries.div_ceil(OWN_ROWS), slices: 1, heavy_last: true };
         b.dispatch(spread, memory, &text, all)
     }
 
@@ -174,7 +174,7 @@ impl<'a> StoredScoreGradients<'a> {
         // Threads of the keys' dispatch that had a row of these keys, and the pairs of quads that each had of a block.
         let (holders, pairs) = (t.other * t.across(), t.thread_quads / 2);
         let fetch = format!(
-            "let holder = next % {OWN}u * {}u + lane % {holders}u;\nlet key_tile = next / {OWN}u;\n",
+            "let holder = next % {OWN_ROWS}u * {}u + lane % {holders}u;\nlet key_tile = next / {OWN_ROWS}u;\n",
             t.across()
         );
         let mut carried = Carried { fetch, ..Carried::default() };

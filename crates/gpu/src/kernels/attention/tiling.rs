@@ -14,7 +14,7 @@ pub(crate) struct Tiling {
     pub thread_quads: usize,
     /// The most quads of a row's width in workgroup memory at once.
     pub depth: usize,
-    /// Quads of depth in one turn of the inner loop.
+    /// Quads of depth in one iteration of the inner loop.
     pub unroll: usize,
     /// Fetch the next tile into registers while this one is multiplied.
     pub ahead: bool,

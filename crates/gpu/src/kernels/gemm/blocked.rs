@@ -1,7 +1,7 @@
 //! A block of results for every thread, which waits for no other: for adapters that run the threads of a workgroup one after the
 //! other, where a barrier takes longer than reading an operand again.
 
-use super::product::{Layout, Product, Source, output};
+use super::product::{GemmOperand, OperandLayout, Product, output};
 use super::wgsl::{main, sum, times, unsigned};
 use crate::dispatch::{ComputeType, Dispatch};
 use std::fmt::Write;
@@ -63,13 +63,22 @@ let item = block / {}u;
     Dispatch { body: main(THREADS, groups, &text), bindings, groups }
 }
 
-fn strided(source: &Source) -> &super::product::Strided {
-    let Layout::Strided(strided) = &source.layout else { unreachable!("windows have kernels of their own") };
+fn strided(source: &GemmOperand) -> &super::product::Strided {
+    let OperandLayout::Strided(strided) = &source.layout else {
+        unreachable!("windows have kernels of their own")
+    };
     strided
 }
 
 /// Where the lanes of a block begin; one beyond the last is the last.
-fn first_elements(text: &mut String, source: &Source, name: &str, first: &str, count: usize, all: usize) {
+fn first_elements(
+    text: &mut String,
+    source: &GemmOperand,
+    name: &str,
+    first: &str,
+    count: usize,
+    all: usize,
+) {
     let s = strided(source);
     for i in 0..count {
         let lane = format!("{first} + {i}u");

@@ -2,7 +2,7 @@
 
 use super::im2col::{Role, Taps, Window};
 use super::output_view::{Columns, OutputView};
-use super::product::{Layout, Phase, Product, Source, Steps, Strided};
+use super::product::{GemmOperand, OperandLayout, Phase, Product, Steps, Strided};
 use super::variant::{self, Variant};
 use super::wgsl::Digits;
 use super::{coop, direct_conv, naive, pack, tile, tiled};
@@ -90,7 +90,7 @@ impl Geometry {
 }
 
 /// Channels under which a tap of its own for each step would leave most of the step empty.
-const FEW_CHANNELS: usize = 8;
+const MIN_CHANNELS_PER_TAP: usize = 8;
 
 pub(super) fn lower(
     kernel: &NativeKernel,
@@ -147,8 +147,13 @@ pub(super) fn variants(
     variant::all(&product, kernel.output.dtype, caps)
 }
 
-fn source(kernel: &NativeKernel, number: usize, layout: Layout) -> Source {
-    Source { memory: Memory::Operand(number), dtype: kernel.operands[number].dtype, layout, largest: None }
+fn source(kernel: &NativeKernel, number: usize, layout: OperandLayout) -> GemmOperand {
+    GemmOperand {
+        memory: Memory::Operand(number),
+        dtype: kernel.operands[number].dtype,
+        layout,
+        largest: None,
+    }
 }
 
 /// Rows are output channels, columns the pixels of all images.
@@ -156,7 +161,7 @@ fn forward(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Lowere
     let offset = |k: usize| kernel.operands[k].offset as i64;
     let (m, taps, pixels) = (g.outputs, g.taps(), g.out_pixels());
     let depth = g.inputs * taps;
-    let by_tap = taps == 1 || g.inputs >= FEW_CHANNELS;
+    let by_tap = taps == 1 || g.inputs >= MIN_CHANNELS_PER_TAP;
     let items = Digits::line(g.groups, (g.inputs * g.in_pixels()) as i64);
     let a = if by_tap && taps > 1 {
         pack::weights(kernel, ConvKind::Forward, g, caps, before)
@@ -164,7 +169,7 @@ fn forward(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Lowere
         source(
             kernel,
             1,
-            Layout::Strided(Strided {
+            OperandLayout::Strided(Strided {
                 offset: offset(1),
                 items: Digits::line(g.groups, (m * depth) as i64),
                 lane: depth as i64,
@@ -186,7 +191,7 @@ fn forward(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Lowere
         n: g.batch * pixels,
         steps,
         a,
-        b: source(kernel, 0, Layout::Window(g.input_window(offset(0), items, role))),
+        b: source(kernel, 0, OperandLayout::Window(g.input_window(offset(0), items, role))),
         target: OutputView {
             items: Digits::line(g.groups, (m * pixels) as i64),
             row: pixels as i64,
@@ -204,7 +209,7 @@ fn input_grad(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Low
     let per_group = |stride: usize| Digits::new([(phases.len(), 0), (g.groups, stride as i64)]);
     let a = if taps > 1 {
         let mut packed = pack::weights(kernel, ConvKind::InputGrad, g, caps, before);
-        if let Layout::Strided(strided) = &mut packed.layout {
+        if let OperandLayout::Strided(strided) = &mut packed.layout {
             strided.items = per_group(taps * g.outputs * pack::row(m));
         }
         packed
@@ -215,7 +220,7 @@ fn input_grad(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Low
             lane: 1,
             k: Digits::line(g.outputs, m as i64),
         };
-        source(kernel, 1, Layout::Strided(strided))
+        source(kernel, 1, OperandLayout::Strided(strided))
     };
     let grid = [0, 1].map(|axis| g.input[axis].div_ceil(g.stride[axis]));
     let window = Window {
@@ -241,7 +246,7 @@ fn input_grad(kernel: &NativeKernel, g: &Geometry, caps: &Caps, before: &mut Low
         target: OutputView { items: per_group(m * pixels), row: pixels as i64, columns },
         steps: Steps::Taps { channels: g.outputs, kernel_width: g.kernel[1], phases },
         a,
-        b: source(kernel, 0, Layout::Window(window)),
+        b: source(kernel, 0, OperandLayout::Window(window)),
     }
 }
 
@@ -304,8 +309,8 @@ fn weight_grad(kernel: &NativeKernel, g: &Geometry) -> Product {
         m,
         n,
         steps: Steps::Flat(g.batch * pixels),
-        a: source(kernel, 1, Layout::Strided(a)),
-        b: source(kernel, 0, Layout::Window(window)),
+        a: source(kernel, 1, OperandLayout::Strided(a)),
+        b: source(kernel, 0, OperandLayout::Window(window)),
         target: OutputView { items, row: weights, columns: Columns::Strided(Digits::line(n, column)) },
     }
 }

@@ -10,9 +10,9 @@ use crate::dispatch::Lowered;
 use volta_ir::dtype::DType;
 
 /// Lanes and terms under which operands are not worth the splitting, and multiplications likewise.
-const FEWEST_LANES: usize = 128;
-const SHORTEST: usize = 128;
-const FEWEST: usize = 1_000_000_000;
+const MIN_LANES: usize = 128;
+const MIN_TERMS: usize = 128;
+const MIN_MULTIPLICATIONS: usize = 1_000_000_000;
 
 /// The shortest side of a tile, which few lanes should fill by three quarters at least.
 const SIDE: usize = 64;
@@ -66,9 +66,9 @@ fn later(product: &Product, tile: &CoopTile) -> [bool; 2] {
 pub(super) fn tiles(product: &Product, dtype: DType, caps: &Caps) -> Vec<(CoopTile, f64)> {
     let floats = [product.a.dtype, product.b.dtype, dtype].iter().all(|&d| d == DType::F32);
     let lanes = product.m.min(product.n);
-    let large = lanes >= FEWEST_LANES
+    let large = lanes >= MIN_LANES
         && 4 * lanes >= 3 * lanes.next_multiple_of(SIDE)
-        && product.steps.depth() >= SHORTEST;
+        && product.steps.depth() >= MIN_TERMS;
     if !floats || !large || !coop::is_supported(caps) {
         return Vec::new();
     }
@@ -82,7 +82,7 @@ pub(super) fn tiles(product: &Product, dtype: DType, caps: &Caps) -> Vec<(CoopTi
 /// The tile and the parts of the sums, if there are tiles and it pays.
 pub(super) fn choose(product: &Product, dtype: DType, caps: &Caps) -> Option<Choice> {
     let depth = product.steps.depth();
-    if product.items * product.m * product.n < FEWEST.div_ceil(depth.max(1)) {
+    if product.items * product.m * product.n < MIN_MULTIPLICATIONS.div_ceil(depth.max(1)) {
         return None;
     }
     let twice = Product { steps: Steps::Flat(2 * depth), ..product.clone() };

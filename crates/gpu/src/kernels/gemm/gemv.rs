@@ -1,7 +1,7 @@
 //! Products in which one side has few lanes, such as a matrix with a vector: the other side is read once, as
 //! fast as memory allows, and there is nothing to gain from workgroup memory but the sum over threads.
 
-use super::product::{Layout, Product, Source, Strided, output};
+use super::product::{GemmOperand, OperandLayout, Product, Strided, output};
 use super::split_k;
 use super::thread_mapping::Unit;
 use super::wgsl::{indented, main, sum, times, unsigned};
@@ -17,12 +17,12 @@ const THREADS: usize = 256;
 pub(super) const LANES: usize = 4;
 
 /// Reads in flight a thread.
-const AHEAD: usize = 4;
+const READS_IN_FLIGHT: usize = 4;
 
-fn strided(source: &Source) -> &Strided {
+fn strided(source: &GemmOperand) -> &Strided {
     match &source.layout {
-        Layout::Strided(strided) => strided,
-        Layout::Window(_) => unreachable!("windows have kernels of their own"),
+        OperandLayout::Strided(strided) => strided,
+        OperandLayout::Window(_) => unreachable!("windows have kernels of their own"),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn lower(product: &Product, dtype: DType) -> Lowered {
     let shape = Shape::new(matrix, lanes);
     let tiles = product.items * lanes.div_ceil(shape.tile());
     // A part should be worth its share of a second dispatch.
-    let most = k / (shape.depth * shape.unit.depth() * AHEAD * 4);
+    let most = k / (shape.depth * shape.unit.depth() * READS_IN_FLIGHT * 4);
     let parts = (COMPUTE_UNITS * 4 / tiles).min(most).max(1);
     let mut lowered = Lowered::default();
     let (writer, result) = if parts > 1 {
@@ -164,9 +164,9 @@ var k = part * {per_part}u + slice * {}u;
     let _ = write!(
         text,
         "for (; k + {}u < last; k += {}u) {{\n{}}}\nfor (; k < last; k += {stride}u) {{\n{}}}\n",
-        (AHEAD - 1) * stride,
-        AHEAD * stride,
-        indented(&block(AHEAD), 1),
+        (READS_IN_FLIGHT - 1) * stride,
+        READS_IN_FLIGHT * stride,
+        indented(&block(READS_IN_FLIGHT), 1),
         indented(&block(1), 1)
     );
     let value = |r: usize| match unit {

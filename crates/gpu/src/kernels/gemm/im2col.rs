@@ -115,7 +115,7 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
         flag: impl Fn(usize, usize) -> String,
     ) -> Loader {
         let (name, scalar) = (part.name, scalar(part.lane));
-        let (mut flags, mut declarations, mut settle) = (Vec::new(), String::new(), String::new());
+        let (mut flags, mut declarations, mut unpack) = (Vec::new(), String::new(), String::new());
         for j in 0..spread.count() {
             let mut elements = Vec::new();
             for s in 0..spread.unit.depth() {
@@ -124,13 +124,13 @@ let {name}_at = u32({name}_row * {columns}i + {name}_column);
                 flags.push(flag(j, s));
             }
             let ty = part.register(spread.unit);
-            settle += &format!("let {name}_value{j} = {ty}({});\n", elements.join(", "));
+            unpack += &format!("let {name}_value{j} = {ty}({});\n", elements.join(", "));
         }
         flags.sort_unstable();
         flags.dedup();
         declarations += &flags.iter().map(|flag| format!("var {flag}: bool;\n")).collect::<String>();
         let (fetch, guarded) = (only_active(&spread, fetch), only_active(&spread, guarded));
-        Loader { part, spread, width: 1, setup, fetch, guarded, in_two: None, declarations, settle }
+        Loader { part, spread, width: 1, setup, fetch, guarded, in_two: None, declarations, unpack }
     }
 
     /// Reads an element, in a step that may not have it only if it does.

@@ -4,7 +4,7 @@
 //! beyond the last read the last one again, since nobody looks at what becomes of them; ks beyond the last
 //! are zero.
 
-use super::product::{Layout, Source, Strided};
+use super::product::{GemmOperand, OperandLayout, Strided};
 use super::thread_mapping::{ACROSS, Order, Places, ThreadMapping, Unit};
 use super::wgsl::{scalar, sum, times, unsigned};
 use crate::dispatch::{Binding, ComputeType};
@@ -46,18 +46,18 @@ pub(super) struct Loader {
     pub declarations: String,
     /// Declares the units as they are stored, `NAME_value0` and on (and `NAME_next0`, the second four of an eight): what
     /// waits for memory stands here.
-    pub settle: String,
+    pub unpack: String,
 }
 
 impl Loader {
-    pub fn new(source: &Source, part: LoadTile) -> Loader {
+    pub fn new(source: &GemmOperand, part: LoadTile) -> Loader {
         match &source.layout {
-            Layout::Strided(strided) => strided_loader(strided, part),
-            Layout::Window(window) => window.loader(part),
+            OperandLayout::Strided(strided) => strided_loader(strided, part),
+            OperandLayout::Window(window) => window.loader(part),
         }
     }
 
-    pub fn binding(&self, source: &Source) -> Binding {
+    pub fn binding(&self, source: &GemmOperand) -> Binding {
         source.binding(self.part.name, self.part.lane, self.width)
     }
 }
@@ -152,7 +152,7 @@ fn strided_loader(strided: &Strided, part: LoadTile) -> Loader {
     let ty = part.register(unit);
     let each = |f: &dyn Fn(usize) -> String| (0..spread.count()).map(f).collect::<String>();
     let declarations = each(&|j| format!("var {name}{j}: {ty};\n"));
-    let settle = each(&|j| match unit {
+    let unpack = each(&|j| match unit {
         Unit::EightK | Unit::EightLane => format!(
             "let {name}_value{j} = halves_of_words({name}{j}.xy);
 let {name}_next{j} = halves_of_words({name}{j}.zw);
@@ -166,7 +166,7 @@ let {name}_next{j} = halves_of_words({name}{j}.zw);
         halves.map(|units| at.clone() + &units.iter().map(read).collect::<String>())
     });
     let (fetch, guarded) = (at.clone() + &fetch, at + &guarded);
-    Loader { part, spread, width, setup, fetch, guarded, in_two, declarations, settle }
+    Loader { part, spread, width, setup, fetch, guarded, in_two, declarations, unpack }
 }
 
 /// Halves that are to be gathered for cooperative matrices come eight at a time, which takes half of the loads, if they

@@ -1,7 +1,7 @@
 //! Matrix products: which kernel computes one.
 
 use super::output_view::{Columns, OutputView};
-use super::product::{Layout, Product, Source, Steps, Strided};
+use super::product::{GemmOperand, OperandLayout, Product, Steps, Strided};
 use super::variant::Variant;
 use super::wgsl::Digits;
 use super::{coop, f16_pair_gemm, gemv, tile, tiled};
@@ -42,10 +42,10 @@ pub(super) fn product(kernel: &NativeKernel) -> Product {
     let items = a.shape[..rank - 2].iter().product();
     let source = |number: usize, operand: &Operand, lane: usize, k: usize| {
         let axis = |axis: usize| (operand.shape[axis], operand.strides[axis] as i64);
-        Source {
+        GemmOperand {
             memory: Memory::Operand(number),
             dtype: operand.dtype,
-            layout: Layout::Strided(Strided {
+            layout: OperandLayout::Strided(Strided {
                 offset: operand.offset as i64,
                 items: Digits::new((0..rank - 2).map(axis)),
                 lane: if operand.shape[lane] == 1 { 0 } else { operand.strides[lane] as i64 },

@@ -1,6 +1,6 @@
 //! One thread an element: integers, and products so small that tiles would be mostly empty.
 
-use super::product::{Layout, Product, Source, output};
+use super::product::{GemmOperand, OperandLayout, Product, output};
 use super::wgsl::{main, scalar, sum, times, unsigned};
 use crate::dispatch::{ComputeType, Dispatch};
 use volta_ir::dtype::DType;
@@ -23,8 +23,10 @@ pub(super) fn lower(product: &Product, dtype: DType) -> Dispatch {
     let lane = lane(dtype);
     let total = product.items * m * n;
     let groups = total.div_ceil(THREADS) as u64;
-    let start = |source: &Source, name: &str, index: &str| {
-        let Layout::Strided(s) = &source.layout else { unreachable!("windows have kernels of their own") };
+    let start = |source: &GemmOperand, name: &str, index: &str| {
+        let OperandLayout::Strided(s) = &source.layout else {
+            unreachable!("windows have kernels of their own")
+        };
         let first = sum(&[unsigned(s.offset), s.items.position("item"), times(index, s.lane)]);
         let at = sum(&[format!("{name}_first"), s.k.position("k")]);
         (format!("let {name}_first = {first};\n"), format!("load_{name}({at})"))

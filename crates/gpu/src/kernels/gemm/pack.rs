@@ -2,7 +2,7 @@
 //! padded to fours.
 
 use super::conv::Geometry;
-use super::product::{Layout, Source, Strided};
+use super::product::{GemmOperand, OperandLayout, Strided};
 use super::wgsl::{Digits, main, sum, times, unsigned};
 use crate::caps::Caps;
 use crate::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
@@ -24,7 +24,7 @@ pub(super) fn weights(
     g: &Geometry,
     caps: &Caps,
     before: &mut Lowered,
-) -> Source {
+) -> GemmOperand {
     let weights = &kernel.operands[1];
     // Rows and summed channels, and the strides of both in the weights.
     let per_output = g.inputs * g.taps();
@@ -83,5 +83,5 @@ for (var tap = 0u; tap < {taps}u; tap++) {{
         lane: 1,
         k: Digits::line(taps * depth, padded as i64),
     };
-    Source { memory, dtype, layout: Layout::Strided(strided), largest: None }
+    GemmOperand { memory, dtype, layout: OperandLayout::Strided(strided), largest: None }
 }

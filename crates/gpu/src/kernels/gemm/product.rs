@@ -13,8 +13,8 @@ pub(super) struct Product {
     pub m: usize,
     pub n: usize,
     pub steps: Steps,
-    pub a: Source,
-    pub b: Source,
+    pub a: GemmOperand,
+    pub b: GemmOperand,
     pub target: OutputView,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Results {
 impl Product {
     /// Whether both operands are matrices, and not windows of images.
     pub fn is_strided(&self) -> bool {
-        [&self.a, &self.b].iter().all(|source| matches!(source.layout, Layout::Strided(_)))
+        [&self.a, &self.b].iter().all(|source| matches!(source.layout, OperandLayout::Strided(_)))
     }
 
     /// Whether its sums may be cut into parts. Those of several phases differ, and where results of a phase go is not known
@@ -103,16 +103,16 @@ impl Steps {
 
 /// An operand: lanes (rows of A, columns of B) times k.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct GemmOperand {
     pub memory: Memory,
     pub dtype: DType,
-    pub layout: Layout,
+    pub layout: OperandLayout,
     /// Of its lanes, if they are known.
     pub largest: Option<AbsMax>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Layout {
+pub(super) enum OperandLayout {
     Strided(Strided),
     Window(Window),
 }
@@ -161,7 +161,7 @@ impl Strided {
     }
 }
 
-impl Source {
+impl GemmOperand {
     pub fn binding(&self, name: &'static str, lane: ComputeType, width: u32) -> Binding {
         Binding { name, memory: self.memory, dtype: self.dtype, lane, width, reads: true, writes: false }
     }

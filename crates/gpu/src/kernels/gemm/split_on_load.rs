@@ -45,14 +45,14 @@ pub(super) fn loader(strided: &Strided, part: LoadTile, terms: usize, first_scal
             let _ = writeln!(fetch, "let {name}_at{added}_{s} = {at};");
         }
     }
-    let (mut declarations, mut settle) = (String::new(), String::new());
+    let (mut declarations, mut unpack) = (String::new(), String::new());
     if rests {
         let _ = writeln!(declarations, "var {name}_left: u32;");
         for added in ks.distinct() {
             let place = |s: usize| format!("{}u", added + s);
             let places = [0, 1, 2, 3].map(place).join(", ");
             let _ =
-                writeln!(settle, "let {name}_inside{added} = vec4<u32>({places}) < vec4<u32>({name}_left);");
+                writeln!(unpack, "let {name}_inside{added} = vec4<u32>({places}) < vec4<u32>({name}_left);");
         }
     }
     for j in 0..spread.count() {
@@ -71,9 +71,9 @@ pub(super) fn loader(strided: &Strided, part: LoadTile, terms: usize, first_scal
         } else {
             format!("{name}{j}")
         };
-        settle += &scales::halves(&format!("{value} * {name}_scale{lane}"), &format!("_{name}{j}"));
+        unpack += &scales::halves(&format!("{value} * {name}_scale{lane}"), &format!("_{name}{j}"));
     }
     let width = if wide { 4 } else { 1 };
     let guarded = fetch.clone();
-    Loader { part, spread, width, setup, fetch, guarded, in_two: None, declarations, settle }
+    Loader { part, spread, width, setup, fetch, guarded, in_two: None, declarations, unpack }
 }

@@ -89,15 +89,15 @@ const TILES: [(Tile, f64); 9] = [
 ];
 
 /// Threads that keep a compute unit busy.
-const BUSY_THREADS: f64 = 128.0;
+const BUSY_THREADS_PER_COMPUTE_UNIT: f64 = 128.0;
 
 /// What a further dispatch costs, in multiplications of one compute unit.
-const DISPATCH: f64 = 500_000.0;
+const DISPATCH_COST: f64 = 500_000.0;
 
 /// What a step waits, and threads of a compute unit that wait at the same time. It counts where sliced tiles fit:
 /// other adapters are slower, and further dispatches are what they should be spared.
-const WAIT: f64 = 140_000.0;
-const TOGETHER: usize = 1024;
+const STEP_WAIT_COST: f64 = 140_000.0;
+const THREADS_WAITING_AT_ONCE: usize = 1024;
 
 /// A tile as far as its cost goes.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +127,7 @@ pub(super) fn tiles(products: &[&Product], caps: &Caps) -> Vec<(Tile, f64)> {
 /// The tile for a product, or for several that run side by side, with sums of one length; and into how many parts these are
 /// cut.
 pub(super) fn choose(products: &[&Product], caps: &Caps) -> (Tile, usize) {
-    let wait = if fitting(caps).any(|(tile, _)| tile.slices > 1) { WAIT } else { 0.0 };
+    let wait = if fitting(caps).any(|(tile, _)| tile.slices > 1) { STEP_WAIT_COST } else { 0.0 };
     let tiles = tiles(products, caps);
     let form = |(tile, speed): &(Tile, f64)| Form { wait, ..tile.form(*speed) };
     let forms: Vec<Form> = tiles.iter().map(form).collect();
@@ -177,19 +177,19 @@ pub(super) fn cost(products: &[&Product], form: &Form, parts: usize, pace: f64) 
     // How full the last one of a batch's rounds is depends on how many compute units there really are.
     let rounds = if products.len() > 2 { rounds.max(1.0) + 0.5 } else { rounds.ceil() };
     let each = rounds * form.together as f64;
-    let busy = (each * form.threads as f64 / BUSY_THREADS).min(1.0);
+    let busy = (each * form.threads as f64 / BUSY_THREADS_PER_COMPUTE_UNIT).min(1.0);
     let depth = products[0].steps.depth().div_ceil(form.k * parts) * form.k;
     // Starting and ending a tile costs about as much as some steps.
     let work = (form.m * form.n) as f64 * (depth as f64 + 48.0);
     let sums = if parts > 1 {
         // Partial sums are written and read: memory moves a number in the time of about 30 multiplications.
         let numbers = products.iter().map(|p| p.items * p.m * p.n * parts).sum::<usize>() as f64;
-        numbers * 2.0 * 30.0 / COMPUTE_UNITS as f64 + DISPATCH
+        numbers * 2.0 * 30.0 / COMPUTE_UNITS as f64 + DISPATCH_COST
     } else {
         0.0
     };
     let arithmetic = each * work / (form.speed * busy.sqrt());
-    let waves = (groups * form.threads).div_ceil(COMPUTE_UNITS * TOGETHER) as f64;
+    let waves = (groups * form.threads).div_ceil(COMPUTE_UNITS * THREADS_WAITING_AT_ONCE) as f64;
     let waiting = waves * (depth / form.k) as f64 * form.wait;
     arithmetic.max(waiting) + sums * pace
 }

@@ -142,7 +142,7 @@ let k0 = weight * {channels}u + c0;
 pub(super) struct AccumulationPasses {
     /// Without branches: the last step is read once more rather than asked for.
     pub straight: bool,
-    /// Two steps a turn, of which there is an even number.
+    /// Two steps an iteration, of which there is an even number.
     pub twice: bool,
     /// Buffers in workgroup memory.
     pub buffers: usize,
@@ -153,14 +153,14 @@ pub(super) struct AccumulationPasses {
 /// Buffers have these `sizes`, of which a thread reads from `own` on. While a step is multiplied, the next
 /// one is on its way.
 pub(super) fn pipeline(
-    turns: AccumulationPasses,
+    iterations: AccumulationPasses,
     sizes: [usize; 2],
     own: [&str; 2],
     fetch: &str,
     multiply: &str,
     deposit: &str,
 ) -> String {
-    let AccumulationPasses { straight, twice, buffers } = turns;
+    let AccumulationPasses { straight, twice, buffers } = iterations;
     let places = |verb: &str, buffer: &str, own: [&str; 2]| {
         let one = |name: &str, size: usize, own: &str| {
             if buffers == 1 {

@@ -156,8 +156,8 @@ fn body(
         [deposit(a, &shared[0], row(tile, tile.m)), deposit(b, &shared[1], row(tile, tile.n))].concat();
     let fetch = cut.step(product) + &fetch;
     let multiply = multiply(tile, shared, [rows, columns], [swizzled(tile, a), swizzled(tile, b)]);
-    let turns = AccumulationPasses { straight: tile.straight, twice: false, buffers: 2 };
-    text += &pipeline(turns, [quads_a, quads_b], ["0u"; 2], &fetch, &multiply, &deposit);
+    let iterations = AccumulationPasses { straight: tile.straight, twice: false, buffers: 2 };
+    text += &pipeline(iterations, [quads_a, quads_b], ["0u"; 2], &fetch, &multiply, &deposit);
     if tile.slices > 1 {
         return text + &finish_slices(product, tile, &shared[0], writer);
     }
@@ -218,7 +218,7 @@ fn swizzled(tile: &Tile, loader: &Loader) -> bool {
 fn deposit(loader: &Loader, memory: &Shared, row: usize) -> String {
     let name = loader.part.name;
     let (lanes, ks) = loader.spread.places();
-    let mut text = loader.settle.clone();
+    let mut text = loader.unpack.clone();
     for j in 0..loader.spread.count() {
         let at = |k: usize| {
             let added = (ks.added[j] + k) * row + lanes.added[j] / 4;
@@ -241,7 +241,7 @@ fn deposit(loader: &Loader, memory: &Shared, row: usize) -> String {
     only_active(&loader.spread, text)
 }
 
-/// One step out of workgroup memory: turns of some terms each, so that their instructions stay in the first
+/// One step out of workgroup memory: iterations of some terms each, so that their instructions stay in the first
 /// cache.
 fn multiply(tile: &Tile, [a, b]: &[Shared; 2], [rows, columns]: [usize; 2], swizzled: [bool; 2]) -> String {
     let [tall, wide] = tile.per_thread.map(|extent| extent / 4);
@@ -267,15 +267,15 @@ fn multiply(tile: &Tile, [a, b]: &[Shared; 2], [rows, columns]: [usize; 2], swiz
         text
     };
     let count = tile.unroll.min(tile.k / tile.slices);
-    let turns = tile.k / tile.slices / count;
+    let iterations = tile.k / tile.slices / count;
     let terms: String = (0..count).map(|k| read(k) + &add(k)).collect();
     let own = |name: &str, swizzled: bool| {
         if swizzled { format!("({name} ^ (turn % 2u * 4u))") } else { name.into() }
     };
     let (first, last) = if tile.slices == 1 {
-        ("0u".into(), format!("{turns}u"))
+        ("0u".into(), format!("{iterations}u"))
     } else {
-        (format!("slice * {turns}u"), format!("(slice + 1u) * {turns}u"))
+        (format!("slice * {iterations}u"), format!("(slice + 1u) * {iterations}u"))
     };
     format!(
         "for (var turn = {first}; turn < {last}; turn++) {{

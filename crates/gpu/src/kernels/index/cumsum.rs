@@ -10,7 +10,7 @@ use crate::dispatch::{Dispatch, Lowered};
 use volta_ir::plan::kernel::NativeKernel;
 
 /// Elements that an invocation sums before the workgroup scans.
-const OWN: usize = 8;
+const OWN_ELEMENTS: usize = 8;
 /// Lines side by side that a workgroup takes.
 const COLUMNS: usize = 32;
 /// Workgroups that keep an adapter busy.
@@ -20,7 +20,7 @@ pub(super) fn lower(kernel: &NativeKernel, axis: usize) -> Lowered {
     let lines = Lines::of(&kernel.operands[0], axis);
     let number = Number::of(kernel.operands[0].dtype);
     let many = lines.number() >= 8192;
-    if lines.count <= OWN || (many && (lines.behind >= COLUMNS || lines.count <= 4 * OWN)) {
+    if lines.count <= OWN_ELEMENTS || (many && (lines.behind >= COLUMNS || lines.count <= 4 * OWN_ELEMENTS)) {
         return Lowered { dispatches: vec![serial(kernel, &lines, &number)], scratch: vec![] };
     }
     let scan = Scan::of(kernel, lines, number);
@@ -68,7 +68,7 @@ impl<'a> Scan<'a> {
     fn of(kernel: &'a NativeKernel, lines: Lines<'a>, number: Number) -> Scan<'a> {
         let columns = lines.behind.next_power_of_two().min(COLUMNS);
         let rows = SIZE / columns;
-        let (chunk, groups) = (rows * OWN, lines.number().div_ceil(columns));
+        let (chunk, groups) = (rows * OWN_ELEMENTS, lines.number().div_ceil(columns));
         let parts = (BUSY_WORKGROUPS / groups).min(lines.count / (4 * chunk)).max(1);
         let part = lines.count.div_ceil(parts).next_multiple_of(chunk);
         let parts = lines.count.div_ceil(part);
@@ -142,11 +142,11 @@ impl<'a> Scan<'a> {
         let step = self.lines.step();
         let zero = self.number.zero;
         // All are read before the first is added; those beyond the end are read at the end and left out.
-        for i in 0..OWN {
+        for i in 0..OWN_ELEMENTS {
             let at = format!("min(start + {i}u, end - 1u)");
             loads += &format!("        let x{i} = load_x(first + {at} * {step});\n");
         }
-        for i in 0..OWN {
+        for i in 0..OWN_ELEMENTS {
             let inside = format!("here && start + {i}u < end");
             loads += &format!("        sum += select({zero}, x{i}, {inside});\n");
             loads += &format!("        let sum{i} = sum;\n");
@@ -170,7 +170,7 @@ impl<'a> Scan<'a> {
             "{locate}    let out = before * {slab}u + behind;
     var carry = {zero};
 {earlier}    for (var chunk = begin; chunk < end; chunk += {chunk}u) {{
-        let start = chunk + row * {OWN}u;
+        let start = chunk + row * {OWN_ELEMENTS}u;
         var sum = {zero};
 {loads}        totals[lane] = sum;
         workgroupBarrier();
@@ -189,7 +189,7 @@ impl<'a> Scan<'a> {
 ",
             locate = self.locate(),
             slab = self.lines.count * self.lines.behind,
-            chunk = self.rows * OWN,
+            chunk = self.rows * OWN_ELEMENTS,
             rows = self.rows,
             columns = self.columns,
             last = (self.rows - 1) * self.columns,

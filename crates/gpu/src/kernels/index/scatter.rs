@@ -21,9 +21,9 @@ use volta_ir::plan::kernel::NativeKernel;
 /// Values a line that are looked at by each of its sums.
 const MAX_SCANNED_VALUES: usize = 32;
 /// The same where a sorted list would serve a whole row of sums.
-const FEW_SHARED: usize = 4;
+const MAX_SCANNED_VALUES_SHARED: usize = 4;
 /// Elements of scratch memory that any adapter binds.
-const MOST_SCRATCH: usize = 1 << 25;
+const MAX_SCRATCH: usize = 1 << 25;
 
 /// The operands as lines along the axis: places, values and sums.
 pub(super) struct Scatter<'a> {
@@ -47,7 +47,7 @@ pub(super) fn lower(kernel: &NativeKernel, axis: usize, caps: &Caps) -> Lowered 
     let s = Scatter { kernel, index, values, extent: kernel.output.shape[axis] };
     let (lines, count) = (s.values.number(), s.values.count);
     let shared = s.index.same_behind() && s.values.behind >= 8;
-    if count <= if shared { FEW_SHARED } else { MAX_SCANNED_VALUES } {
+    if count <= if shared { MAX_SCANNED_VALUES_SHARED } else { MAX_SCANNED_VALUES } {
         return scatter_direct::lower(&s);
     }
     if shared && scatter_full_scan::suits(&s) {
@@ -61,7 +61,7 @@ pub(super) fn lower(kernel: &NativeKernel, axis: usize, caps: &Caps) -> Lowered 
     // A tile reads all places of its lines, and waits for every value that another one stands in the way of.
     let cheap = tile.tiles * count <= 32 * (count + s.extent);
     let even = lines >= 1024 || count <= 8 * s.extent;
-    if (cheap && even) || lines * count.max(s.extent + 1) > MOST_SCRATCH {
+    if (cheap && even) || lines * count.max(s.extent + 1) > MAX_SCRATCH {
         return scatter_tile::lower(&s, &tile);
     }
     scatter_sorted::lower(&s, Lists::PerLine)

@@ -8,24 +8,24 @@ use crate::dispatch::{Binding, Lowered};
 
 /// Positions, workgroups, and positions that all of these look at, at most: beyond that, sorting is less work.
 const MAX_POSITIONS: usize = 1024;
-const MOST_GROUPS: usize = 1 << 14;
-const MOST_LOOKS: usize = 1 << 22;
+const MAX_GROUPS: usize = 1 << 14;
+const MAX_LOOKS: usize = 1 << 22;
 /// Columns, or fours of them, that a workgroup sums.
-const MOST_ACROSS: usize = 64;
+const MAX_ACROSS: usize = 64;
 /// Values that are on their way together.
-const TOGETHER: usize = 4;
+const VALUES_IN_FLIGHT: usize = 4;
 
 /// Invocations side by side, and workgroups for all columns.
 fn columns(s: &Scatter) -> (usize, usize) {
     let columns = s.values.behind / s.width();
-    let across = columns.next_power_of_two().min(MOST_ACROSS);
+    let across = columns.next_power_of_two().min(MAX_ACROSS);
     (across, columns.div_ceil(across))
 }
 
 /// Whether that is less work than sorting, if all lines behind the axis have the same places.
 pub(super) fn suits(s: &Scatter) -> bool {
     let groups = s.values.before * s.extent * columns(s).1;
-    s.values.count <= MAX_POSITIONS && groups <= MOST_GROUPS && groups * s.values.count <= MOST_LOOKS
+    s.values.count <= MAX_POSITIONS && groups <= MAX_GROUPS && groups * s.values.count <= MAX_LOOKS
 }
 
 pub(super) fn lower(s: &Scatter) -> Lowered {
@@ -89,7 +89,7 @@ var<workgroup> sums: array<{lanes}, {SIZE}>;
 }
 
 fn each(text: impl Fn(usize) -> String) -> String {
-    (0..TOGETHER).map(text).collect()
+    (0..VALUES_IN_FLIGHT).map(text).collect()
 }
 
 /// Declares `value{n}`, of the next position among `bits`; nought if there is none any more.

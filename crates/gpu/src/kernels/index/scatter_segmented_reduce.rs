@@ -12,12 +12,12 @@ use crate::dispatch::Dispatch;
 /// Values a place, on average, that are worth it.
 const MIN_VALUES_PER_PLACE: usize = 4;
 /// The shortest blocks.
-const SHORTEST: usize = 16;
+const MIN_SEGMENT: usize = 16;
 
 /// Positions of a block, where places have many values.
 pub(super) fn length(count: usize, extent: usize) -> Option<usize> {
-    let length = ((count as f64).sqrt() as usize / 4).next_power_of_two().max(SHORTEST);
-    (count >= SHORTEST * SHORTEST && count >= MIN_VALUES_PER_PLACE * extent).then_some(length)
+    let length = ((count as f64).sqrt() as usize / 4).next_power_of_two().max(MIN_SEGMENT);
+    (count >= MIN_SEGMENT * MIN_SEGMENT && count >= MIN_VALUES_PER_PLACE * extent).then_some(length)
 }
 
 impl Sorted<'_> {

@@ -14,7 +14,7 @@ const HELD: usize = 4;
 /// Lines side by side in memory that make reading them worth its while.
 const COLUMNS: usize = 16;
 /// More workgroup memory than this leaves too few workgroups at a time.
-const MOST_BYTES: usize = 32768;
+const MAX_BYTES: usize = 32768;
 /// Bytes for what is no tile.
 const OTHER_BYTES: usize = 64;
 
@@ -31,7 +31,7 @@ pub(super) struct Tile {
 impl Tile {
     pub fn of(s: &Scatter, caps: &Caps) -> Tile {
         let number = Number::of(s.kernel.output.dtype);
-        let bytes = MOST_BYTES.min(caps.workgroup_bytes as usize) - OTHER_BYTES;
+        let bytes = MAX_BYTES.min(caps.workgroup_bytes as usize) - OTHER_BYTES;
         let slots = bytes / (4 + number.size as usize);
         let lines = if s.values.behind > 1 {
             s.values.behind.next_power_of_two().min(COLUMNS)

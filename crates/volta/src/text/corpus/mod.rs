@@ -135,7 +135,7 @@ fn built_in(name: &str) -> String {
 
 /// Where named sets are looked for, in this order.
 fn folders(options: &CorpusOptions) -> Vec<PathBuf> {
-    let given = options.folder.clone().or_else(|| folder_of("VOLTA_DATA"));
+    let given = options.folder.clone().or_else(|| volta_ir::environment::values().data.clone());
     given.into_iter().chain(cache_folder()).collect()
 }
 
@@ -147,19 +147,7 @@ pub fn data_folder() -> Option<PathBuf> {
 
 /// The user's folder for data that was downloaded: `volta` in the system's folder for caches.
 pub fn cache_folder() -> Option<PathBuf> {
-    let home = |below: &str| folder_of("HOME").map(|home| home.join(below));
-    let caches = if cfg!(windows) {
-        folder_of("LOCALAPPDATA")
-    } else if cfg!(target_os = "macos") {
-        home("Library/Caches")
-    } else {
-        folder_of("XDG_CACHE_HOME").or_else(|| home(".cache"))
-    };
-    caches.map(|caches| caches.join("volta"))
-}
-
-fn folder_of(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+    volta_ir::environment::values().user_cache.clone()
 }
 
 #[cfg(test)]

@@ -184,15 +184,15 @@ fn write_singly(
             };
         }
         rows += &writes;
-        let turns = format!(
+        let iterations = format!(
             "for (var turn = 0u; turn < {BLOCK}u; turn += {}u) {{\n{}}}\n",
             AT_ONCE * down,
             indented(&rows, 1)
         );
         one += &if column_edge {
-            format!("if (n < {}u) {{\n{}}}\n", product.n, indented(&turns, 1))
+            format!("if (n < {}u) {{\n{}}}\n", product.n, indented(&iterations, 1))
         } else {
-            turns
+            iterations
         };
         let _ = write!(text, "{{\n{}}}\n", indented(&one, 1));
     }

@@ -1,6 +1,6 @@
 //! The loop over the steps of a sum.
 
-use super::shared_tile::Place;
+use super::shared_tile::SharedTile;
 use super::{BLOCK, CoopTile, OperandType, RUN};
 use crate::kernels::gemm::load::Loader;
 use crate::kernels::gemm::product::Product;
@@ -14,7 +14,7 @@ pub(super) fn steps(
     product: &Product,
     tile: &CoopTile,
     cut: &TileGrid,
-    places: &[Place; 2],
+    places: &[SharedTile; 2],
     terms: &OperandType,
 ) -> String {
     let [a, b] = places;
@@ -49,12 +49,12 @@ pub(super) fn steps(
         OperandType::Halves => multiply(tile, places),
         OperandType::Split(_) => multiply_split(tile, places),
     };
-    let turns = AccumulationPasses { straight: tile.straight, twice: cut.even, buffers: tile.buffers };
-    pipeline(turns, [a.quads, b.quads], own, &fetch, &multiply, &deposit)
+    let iterations = AccumulationPasses { straight: tile.straight, twice: cut.even, buffers: tile.buffers };
+    pipeline(iterations, [a.quads, b.quads], own, &fetch, &multiply, &deposit)
 }
 
 /// One step out of workgroup memory.
-fn multiply(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
+fn multiply(tile: &CoopTile, [a, b]: &[SharedTile; 2]) -> String {
     let [tall, broad] = tile.blocks();
     let mut text = String::new();
     for k in (0..tile.k).step_by(BLOCK) {
@@ -74,7 +74,7 @@ fn multiply(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
 }
 
 /// One step of split operands, in which rests follow halves.
-fn multiply_split(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
+fn multiply_split(tile: &CoopTile, [a, b]: &[SharedTile; 2]) -> String {
     let ([tall, broad], depth) = (tile.blocks(), tile.k / 2);
     let mut text = String::new();
     for k in (0..depth).step_by(BLOCK) {
@@ -93,8 +93,8 @@ fn multiply_split(tile: &CoopTile, [a, b]: &[Place; 2]) -> String {
             }
         }
     }
-    let (turns, add) = ((RUN / depth).max(1), indented(&add_runs(tile, true), 1));
-    let _ = write!(text, "if ((now - first) % {turns}u == {}u) {{\n{add}}}\n", turns - 1);
+    let (iterations, add) = ((RUN / depth).max(1), indented(&add_runs(tile, true), 1));
+    let _ = write!(text, "if ((now - first) % {iterations}u == {}u) {{\n{add}}}\n", iterations - 1);
     text
 }
 
@@ -113,7 +113,7 @@ pub(super) fn add_runs(tile: &CoopTile, anew: bool) -> String {
 /// Blocks of both halves of a step in registers: their declarations, and how a half is read, and multiplied.
 struct Blocks<'p> {
     tile: &'p CoopTile,
-    places: &'p [Place<'p>; 2],
+    places: &'p [SharedTile<'p>; 2],
 }
 
 impl Blocks<'_> {
@@ -168,7 +168,7 @@ const BARRIER: &str = "workgroupBarrier();\n";
 
 /// The loop with every half of a step in registers before it is multiplied: while one half is, the next one comes from
 /// workgroup memory, and after the last one has, the next step goes there.
-fn ahead(tile: &CoopTile, places: &[Place; 2], fetch: &str, deposit: &str) -> String {
+fn ahead(tile: &CoopTile, places: &[SharedTile; 2], fetch: &str, deposit: &str) -> String {
     let blocks = Blocks { tile, places };
     let (read, multiply) = (|half| blocks.read(half), |half| blocks.multiply(half));
     let barrier = || BARRIER.to_string();
@@ -196,7 +196,7 @@ fn ahead(tile: &CoopTile, places: &[Place; 2], fetch: &str, deposit: &str) -> St
 }
 
 /// The same with steps that are stored in two, a half while the other one is multiplied: one barrier for each.
-fn in_two(tile: &CoopTile, places: &[Place; 2], fetch: [String; 2], deposit: [String; 2]) -> String {
+fn in_two(tile: &CoopTile, places: &[SharedTile; 2], fetch: [String; 2], deposit: [String; 2]) -> String {
     let blocks = Blocks { tile, places };
     let fetch = |half: usize, step: &str| fetch_step(&fetch[half], step);
     let both = |step: &str| fetch(0, step) + &fetch(1, step);

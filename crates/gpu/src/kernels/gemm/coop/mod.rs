@@ -7,7 +7,7 @@ mod k_loop;
 mod shared_tile;
 
 use super::load::{LoadTile, Loader, REGISTER_BOUND_THREADS};
-use super::product::{Layout, Product, Source, output};
+use super::product::{GemmOperand, OperandLayout, Product, output};
 use super::scales::Scales;
 use super::split_k;
 use super::split_on_load;
@@ -18,7 +18,7 @@ use super::write::Writer;
 use crate::caps::Caps;
 use crate::dispatch::{ComputeType, Dispatch, Lowered};
 use epilogue::Stage;
-use shared_tile::Place;
+use shared_tile::SharedTile;
 use std::fmt::Write;
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::MapKernel;
@@ -33,7 +33,7 @@ const BLOCK: usize = 16;
 const PADDING: usize = 8;
 
 /// Results of an item under which even the smallest tile would be mostly empty.
-const SMALLEST: usize = 64 * 64;
+const MIN_RESULTS_PER_ITEM: usize = 64 * 64;
 
 /// Terms of split operands that are summed in cooperative matrices alone. These round towards zero, which
 /// adds up over thousands of terms: so such runs are added to the sums as plain numbers are, to nearest.
@@ -72,7 +72,7 @@ impl CoopTile {
         CoopTile { straight: depth >= 16 * self.k, ..self }
     }
 
-    /// Whether to take two steps a turn. Drivers unroll a loop of known length by themselves, which that of a part has not;
+    /// Whether to take two steps an iteration. Drivers unroll a loop of known length by themselves, which that of a part has not;
     /// but not where threads have few registers each.
     fn unrolled(&self, parts: usize) -> bool {
         self.straight && (parts > 1 || self.threads() >= REGISTER_BOUND_THREADS)
@@ -181,10 +181,10 @@ const TILES: [(CoopTile, f64); 13] = [
 ];
 
 /// Instructions of an epilogue that are much to do for every result.
-const MUCH: usize = 12;
+const LONG_EPILOGUE_INSTRUCTIONS: usize = 12;
 
 /// The speed of a product whose results few threads finish, with much to do for each.
-const FEW_FINISH: f64 = 0.85;
+const LONG_EPILOGUE_SPEED: f64 = 0.85;
 
 /// How much faster than plain arithmetic: so much dearer are memory and dispatches.
 const PACE: f64 = 5.0;
@@ -197,7 +197,7 @@ pub(super) fn is_supported(caps: &Caps) -> bool {
 /// The tiles that the adapter has room for, and their speed; none if it or the operands do not allow it.
 pub(super) fn tiles(product: &Product, caps: &Caps) -> Vec<(CoopTile, f64)> {
     let halves = product.a.dtype == DType::F16 && product.b.dtype == DType::F16;
-    let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < SMALLEST;
+    let tiny = product.m.min(product.n) <= BLOCK || product.m * product.n < MIN_RESULTS_PER_ITEM;
     if !halves || !is_supported(caps) || tiny {
         return Vec::new();
     }
@@ -212,9 +212,10 @@ pub(super) fn choose(
     epilogue: Option<&MapKernel>,
 ) -> Option<(CoopTile, usize)> {
     let tiles = tiles(product, caps);
-    let much = epilogue.is_some_and(|epilogue| epilogue.code.len() >= MUCH);
-    let pace =
-        |tile: &CoopTile| if much && tile.threads() < REGISTER_BOUND_THREADS { FEW_FINISH } else { 1.0 };
+    let much = epilogue.is_some_and(|epilogue| epilogue.code.len() >= LONG_EPILOGUE_INSTRUCTIONS);
+    let pace = |tile: &CoopTile| {
+        if much && tile.threads() < REGISTER_BOUND_THREADS { LONG_EPILOGUE_SPEED } else { 1.0 }
+    };
     let forms: Vec<Form> = tiles.iter().map(|(tile, speed)| tile.form(speed * pace(tile))).collect();
     let (_, (number, parts)) = best(&[product], &forms, PACE)?;
     Some((tiles[number].0.for_steps(product.steps.depth() / parts), parts))
@@ -284,7 +285,7 @@ pub(super) fn lower(
         (Writer::partial(product), split_k::binding(&mut lowered, &product.results(), parts))
     };
     let groups = cut.groups(product);
-    let places = [Place::new(&a, terms.later(0)), Place::new(&b, terms.later(1))];
+    let places = [SharedTile::new(&a, terms.later(0)), SharedTile::new(&b, terms.later(1))];
     let quads = places.each_ref().map(|place| tile.buffers * place.quads);
     let stage = tile.stage(8 * (quads[0] + quads[1]), caps).expect("the tile fits");
     let memory = format!(
@@ -311,9 +312,9 @@ var<workgroup> results: array<vec4<f32>, {}>;
 }
 
 /// Reads operand `number`.
-fn loader(source: &Source, part: LoadTile, terms: &OperandType, number: usize) -> Loader {
+fn loader(source: &GemmOperand, part: LoadTile, terms: &OperandType, number: usize) -> Loader {
     match (terms, &source.layout) {
-        (OperandType::Split(split), Layout::Strided(strided)) if split.later[number] => {
+        (OperandType::Split(split), OperandLayout::Strided(strided)) if split.later[number] => {
             let part = LoadTile { lane: ComputeType::F32, tile: [part.tile[0], part.tile[1] / 2], ..part };
             let first = if number == 0 { &split.scales.rows } else { &split.scales.columns };
             split_on_load::loader(strided, part, split.terms, first)
@@ -326,7 +327,7 @@ fn body(
     product: &Product,
     tile: &CoopTile,
     cut: &TileGrid,
-    places: &[Place; 2],
+    places: &[SharedTile; 2],
     writer: &Writer,
     stage: &Stage,
     terms: &OperandType,

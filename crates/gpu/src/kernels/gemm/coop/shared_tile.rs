@@ -6,7 +6,7 @@ use crate::kernels::gemm::thread_mapping::{ACROSS, Order, Unit};
 use std::fmt::Write;
 
 /// An operand's tile in workgroup memory.
-pub(super) struct Place<'l> {
+pub(super) struct SharedTile<'l> {
     pub loader: &'l Loader,
     /// Whether rows are lanes (and not ks).
     pub lanes_are_rows: bool,
@@ -17,15 +17,15 @@ pub(super) struct Place<'l> {
     pub quads: usize,
 }
 
-impl<'l> Place<'l> {
-    pub fn new(loader: &'l Loader, later: bool) -> Place<'l> {
+impl<'l> SharedTile<'l> {
+    pub fn new(loader: &'l Loader, later: bool) -> SharedTile<'l> {
         let spread = &loader.spread;
         let lanes_are_rows =
             spread.unit.along_k() || spread.unit == Unit::One && spread.order == Order::KFirst;
         let depth = if later { 2 * spread.depth } else { spread.depth };
         let (rows, columns) = if lanes_are_rows { (spread.lanes, depth) } else { (depth, spread.lanes) };
         let row = (columns + PADDING) / 4;
-        Place { loader, lanes_are_rows, later, row, quads: rows * row }
+        SharedTile { loader, lanes_are_rows, later, row, quads: rows * row }
     }
 
     pub fn name(&self) -> &'static str {
@@ -60,7 +60,7 @@ let {name}_part = {name}_{along} % 4u;
     pub fn deposit(&self) -> String {
         let (name, spread) = (self.name(), &self.loader.spread);
         let (lanes, ks) = spread.places();
-        let mut text = self.loader.settle.clone();
+        let mut text = self.loader.unpack.clone();
         for j in 0..spread.count() {
             let at = self.at(lanes.added[j], ks.added[j]);
             if self.later {

@@ -6,7 +6,7 @@
 
 mod splitter;
 
-use super::product::{Product, Source};
+use super::product::{GemmOperand, Product};
 use super::scales::Scales;
 use super::wgsl::main;
 use crate::dispatch::{Binding, ComputeType, Dispatch, Lowered, Memory};
@@ -62,11 +62,11 @@ pub(super) fn split(
     depth: usize,
     later: [bool; 2],
     lowered: &mut Lowered,
-) -> ([Source; 2], Scales) {
+) -> ([GemmOperand; 2], Scales) {
     let both = splitters(product, depth, later).expect("the operands are strided");
     let [a, b] = &both;
     let first = lowered.scratch.len();
-    let large = both.each_ref().map(|s| if s.looks() { s.items * s.row() * s.turns().1 } else { 0 });
+    let large = both.each_ref().map(|s| if s.looks() { s.items * s.row() * s.iterations().1 } else { 0 });
     let small = both.each_ref().map(|s| s.items * s.row());
     let bytes = [2 * a.numbers(), 2 * b.numbers(), 4 * (large[0] + large[1]), 4 * (small[0] + small[1])];
     lowered.scratch.extend(bytes.map(|bytes| bytes as u64));
@@ -89,7 +89,7 @@ pub(super) fn split(
     let (mut look, mut cut, mut split_bindings) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (s, (large, small))) in both.iter().zip(starts).enumerate() {
         if s.looks() {
-            look.push((job(s, "largest", s.largest(large), s.lane_tiles() * s.turns().1), s.binding()));
+            look.push((job(s, "largest", s.largest(large), s.lane_tiles() * s.iterations().1), s.binding()));
         }
         split_bindings.extend(s.known());
         let (text, groups) = match s.variant {

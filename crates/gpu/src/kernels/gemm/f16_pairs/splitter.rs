@@ -1,7 +1,7 @@
 //! An operand that is split, and the functions that do it.
 
 use crate::dispatch::{AbsMax, Binding, ComputeType, Memory};
-use crate::kernels::gemm::product::{Layout, Source, Strided};
+use crate::kernels::gemm::product::{GemmOperand, OperandLayout, Strided};
 use crate::kernels::gemm::scales;
 use crate::kernels::gemm::thread_mapping::Unit;
 use crate::kernels::gemm::wgsl::{Digits, indented, sum, times, unsigned};
@@ -18,7 +18,7 @@ const PARTS: usize = 16;
 const PART: usize = 512;
 
 /// Parts whose largest are on their way together.
-const TOGETHER: usize = 8;
+const PARTS_IN_FLIGHT: usize = 8;
 
 /// Workgroups under which twice as many parts are worth it.
 const BUSY_WORKGROUPS: usize = 128;
@@ -42,7 +42,7 @@ pub(super) struct OperandSplitter<'s> {
     pub(super) name: &'static str,
     pub(super) packed: &'static str,
     noted: &'static str,
-    source: &'s Source,
+    source: &'s GemmOperand,
     strided: &'s Strided,
     /// Items of its own: one where all share it.
     pub(super) items: usize,
@@ -62,14 +62,14 @@ pub(super) struct OperandSplitter<'s> {
 impl<'s> OperandSplitter<'s> {
     pub(super) fn new(
         [name, packed, noted]: [&'static str; 3],
-        source: &'s Source,
+        source: &'s GemmOperand,
         items: usize,
         lanes: usize,
         k: usize,
         depth: usize,
         later: bool,
     ) -> Option<OperandSplitter<'s>> {
-        let Layout::Strided(strided) = &source.layout else { return None };
+        let OperandLayout::Strided(strided) = &source.layout else { return None };
         let items = if strided.items.stride() == Some(0) { 1 } else { items };
         let (unit, wide, threads, k_first) = if strided.quads_along_k(lanes) {
             (Unit::QuadK, true, [8, 32], true)
@@ -151,11 +151,11 @@ impl<'s> OperandSplitter<'s> {
     }
 
     /// Turns of a workgroup that looks for the largest, and parts of a lane.
-    pub(super) fn turns(&self) -> (usize, usize) {
+    pub(super) fn iterations(&self) -> (usize, usize) {
         let few = self.items * self.lane_tiles() * PARTS < BUSY_WORKGROUPS;
         let parts = (self.k / PART).clamp(1, if few { 2 * PARTS } else { PARTS });
-        let turns = self.k.div_ceil(parts).div_ceil(self.tile()[1]).next_multiple_of(UNITS);
-        (turns, self.k.div_ceil(turns * self.tile()[1]))
+        let iterations = self.k.div_ceil(parts).div_ceil(self.tile()[1]).next_multiple_of(UNITS);
+        (iterations, self.k.div_ceil(iterations * self.tile()[1]))
     }
 
     /// Declares `item`, `part`, `lane`, `k_thread`, and `base`, where the lane begins.
@@ -209,13 +209,13 @@ let base = {};
     /// The function that finds the largest magnitudes, as the bits of numbers: these are in order, and what
     /// is not finite is above all else.
     pub(super) fn largest(&self, first: usize) -> String {
-        let ((turns, parts), [along_lanes, along_k]) = (self.turns(), self.threads);
+        let ((iterations, parts), [along_lanes, along_k]) = (self.iterations(), self.threads);
         let wide = self.tile()[1];
         let mut text = self.begin(parts);
         let mut turn = String::new();
         for j in 0..UNITS {
             let at = sum(&[
-                format!("part * {}u", turns * wide),
+                format!("part * {}u", iterations * wide),
                 format!("(turn + {j}u) * {wide}u"),
                 times("k_thread", self.unit.depth() as i64),
             ]);
@@ -228,7 +228,7 @@ let base = {};
         let _ = write!(
             text,
             "var most: vec4<i32>;
-for (var turn = 0u; turn < {turns}u; turn += {UNITS}u) {{
+for (var turn = 0u; turn < {iterations}u; turn += {UNITS}u) {{
 {}}}
 found[k_thread * {along_lanes}u + lane_thread] = most;
 workgroupBarrier();
@@ -273,19 +273,20 @@ workgroupBarrier();
     fn most(&self, first: usize) -> String {
         let (name, first, parts) = match self.source.largest {
             Some(known) => (self.noted, 0, known.parts),
-            None => ("largest", first, self.turns().1),
+            None => ("largest", first, self.iterations().1),
         };
         let (all, row) = (self.items * self.row(), self.row());
         let (quad, ty) = if self.unit == Unit::QuadLane { ("4", "vec4<i32>") } else { ("", "i32") };
-        let mut text = format!("var most: {ty};\nfor (var p = 0u; p < {parts}u; p += {TOGETHER}u) {{\n");
-        for j in 0..TOGETHER {
+        let mut text =
+            format!("var most: {ty};\nfor (var p = 0u; p < {parts}u; p += {PARTS_IN_FLIGHT}u) {{\n");
+        for j in 0..PARTS_IN_FLIGHT {
             let part = format!("min(p + {j}u, {}u)", parts - 1);
             let _ = writeln!(
                 text,
                 "    let part{j} = load{quad}_{name}({first}u + {part} * {all}u + item * {row}u + lane);"
             );
         }
-        for j in 0..TOGETHER {
+        for j in 0..PARTS_IN_FLIGHT {
             let _ = writeln!(text, "    most = max(most, part{j});");
         }
         text + "}\n"
@@ -462,20 +463,20 @@ if (lane >= {}u) {{ return; }}
     }
 
     /// What was made, as an operand.
-    pub(super) fn made(&self, scratch: usize, items: usize) -> Source {
+    pub(super) fn made(&self, scratch: usize, items: usize) -> GemmOperand {
         if self.variant == Way::Later {
             return self.source.clone();
         }
         let (twice, lanes) = (2 * self.padded() as i64, self.lanes as i64);
         let (lane, k) = if self.unit == Unit::QuadLane { (1, lanes) } else { (twice, 1) };
         let item = if self.items == 1 { 0 } else { twice * lanes };
-        let layout = Layout::Strided(Strided {
+        let layout = OperandLayout::Strided(Strided {
             offset: 0,
             items: Digits::line(items, item),
             lane,
             k: Digits::line(twice as usize, k),
         });
-        Source { memory: Memory::Scratch(scratch), dtype: DType::F16, layout, largest: None }
+        GemmOperand { memory: Memory::Scratch(scratch), dtype: DType::F16, layout, largest: None }
     }
 
     /// Where the scales of an item begin, after those before.

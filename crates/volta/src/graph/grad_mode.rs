@@ -39,7 +39,3 @@ pub fn is_grad_enabled() -> bool {
 pub fn set_grad_enabled(yes: bool) -> bool {
     ENABLED.replace(yes)
 }
-
-pub(crate) fn is_enabled() -> bool {
-    ENABLED.get()
-}

@@ -1,11 +1,11 @@
 //! Losses that compare two tensors element by element.
 
-use super::Tensor;
-use super::activation::log_sigmoid;
 use crate::autograd::{Function, try_apply};
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use crate::tensor::Tensor;
+use crate::tensor::activation::log_sigmoid;
 use volta_derive::op;
 
 /// What becomes of the losses of many elements.

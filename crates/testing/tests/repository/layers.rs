@@ -1,95 +1,88 @@
 //! The layers inside of each crate, and a test that imports run down only. Between crates the compiler holds it.
 
+use super::sources;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Modules side by side, and whether they may know each other.
-type Layer = (bool, &'static [&'static str]);
+/// Modules side by side, which do not know each other.
+type Layer = &'static [&'static str];
 
 /// Each layer of a crate uses only those above it in its list.
 const CRATES: [(&str, &[Layer]); 5] = [
     (
         "ir",
         &[
-            (false, &["clock"]),
-            (true, &["call", "error", "printable"]),
-            (false, &["buffer", "dtype", "interrupt", "random", "regular_file", "shape", "wait", "warn"]),
-            (false, &["device", "op"]),
-            (false, &["environment", "plan"]),
-            (false, &["telemetry"]),
+            &["clock"],
+            &["call", "printable"],
+            &["error"],
+            &["buffer", "dtype", "interrupt", "random", "regular_file", "shape", "wait", "warn"],
+            &["device", "op"],
+            &["environment", "plan"],
+            &["telemetry"],
         ],
     ),
     (
         "cpu",
         &[
-            (false, &["available", "huge_pages", "thread_pool"]),
-            (false, &["buffer_pool", "threads"]),
-            (false, &["vector"]),
-            (false, &["gemm"]),
-            (false, &["attention", "conv", "interpreter"]),
-            (false, &["index"]),
-            (false, &["native_kernels"]),
-            (false, &["program"]),
+            &["available", "huge_pages", "thread_pool"],
+            &["buffer_pool", "threads"],
+            &["vector"],
+            &["gemm"],
+            &["attention", "conv", "interpreter"],
+            &["index"],
+            &["native_kernels"],
+            &["program"],
         ],
     ),
     (
         "gpu",
         &[
-            (false, &["caps", "dispatch"]),
-            (false, &["codegen"]),
+            &["caps", "dispatch"],
+            &["codegen"],
             // A plan as shaders: needs no device.
-            (false, &["kernels"]),
-            (false, &["chunking"]),
-            (false, &["lower"]),
-            // Shaders and memory on a device, which keeps what belongs to it.
-            (true, &["device", "memory", "runtime", "tune"]),
-            (false, &["raw"]),
+            &["kernels"],
+            &["chunking"],
+            &["lower"],
+            &["device"],
+            &["memory"],
+            &["runtime"],
+            &["fault_injection", "raw", "tune"],
         ],
     ),
     (
         "volta",
         &[
-            (false, &["device"]),
-            (false, &["default_device", "environment", "graph"]),
-            (false, &["telemetry"]),
-            (false, &["engine"]),
-            (true, &["autograd", "gpu", "tensor"]),
-            (false, &["state"]),
-            (true, &["data", "io", "nn", "optim", "text"]),
-            (true, &["models", "train"]),
-            (false, &["tab"]),
+            &["device"],
+            &["default_device", "environment", "graph"],
+            &["telemetry"],
+            &["engine"],
+            &["gpu", "tensor"],
+            &["autograd"],
+            &["functional"],
+            &["state"],
+            &["nn", "optim"],
+            &["io", "parallel"],
+            &["data"],
+            &["text"],
+            &["models", "train"],
+            &["tab"],
         ],
     ),
     (
         "lm",
         &[
-            (false, &["config", "date", "fingerprint", "histogram"]),
-            (true, &["epoch_math", "model_file", "optimizer"]),
-            (false, &["gpt2", "prepare"]),
-            (false, &["plan", "run_manifest", "sampling"]),
-            (false, &["run"]),
+            &["config", "date", "fingerprint", "histogram"],
+            &["epoch_math", "model_file", "optimizer"],
+            &["gpt2", "prepare"],
+            &["plan", "run_manifest", "sampling"],
+            &["run"],
         ],
     ),
 ];
 
 /// Files that stand outside: a crate's root, and those of tests.
-const OUTSIDE: [&str; 3] = ["lib", "layers", "snapshots"];
-
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of sources") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            found.push(path);
-        }
-    }
-}
+const OUTSIDE: [&str; 2] = ["lib", "snapshots"];
 
 /// The modules that a file is in, from its crate's root, the file's own last.
 fn modules(root: &Path, file: &Path) -> Vec<String> {
@@ -163,15 +156,10 @@ fn named(modules: &[String], code: &str) -> Vec<String> {
 fn imports_run_down_only() {
     let (mut seen, mut wrong) = (0, Vec::new());
     for (name, layers) in CRATES {
-        let rank: BTreeMap<&str, usize> = layers
-            .iter()
-            .enumerate()
-            .flat_map(|(k, (_, modules))| modules.iter().map(move |m| (*m, k)))
-            .collect();
-        let root = source(name);
-        let mut all = Vec::new();
-        files(&root, &mut all);
-        for file in all {
+        let rank: BTreeMap<&str, usize> =
+            layers.iter().enumerate().flat_map(|(k, modules)| modules.iter().map(move |m| (*m, k))).collect();
+        let root = sources::root().join("crates").join(name).join("src");
+        for file in sources::files(&root, "rs") {
             let modules = modules(&root, &file);
             let from = modules[0].as_str();
             if OUTSIDE.contains(&from) || is_test(&modules) {
@@ -183,8 +171,7 @@ fn imports_run_down_only() {
             for to in named(&modules, &code(&file)) {
                 let Some(&there) = rank.get(to.as_str()) else { continue };
                 seen += 1;
-                let beside = there == here && (to == from || layers[here].0);
-                if there >= here && !beside {
+                if to != from && there >= here {
                     wrong.push(format!("{} imports {to}, which is not above {from}", file.display()));
                 }
             }

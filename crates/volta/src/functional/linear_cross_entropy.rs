@@ -4,13 +4,13 @@
 //! numbers a row, and are computed once more for the gradient. Chunks of rows would do as well for the logits, but every
 //! one of them would give a gradient of the whole weight; chunks of classes give each a part of it.
 
-use super::Tensor;
 use super::cross_entropy::{CrossEntropyOptions, flaws};
 use super::loss::{Reduction, over_batch};
 use crate::autograd::try_checkpoint;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use crate::tensor::Tensor;
 use volta_derive::op;
 
 /// Options of [`linear_cross_entropy_with`].

@@ -2,9 +2,9 @@
 //! device's memory, of all kernels the first. Nobody waits for that: the words come to the host with the next read, which
 //! waits anyway, or with whoever waits for the device, and are the error of that call. Then they are cleared.
 
-use crate::device::context::Context;
-use crate::memory::pool::{PooledBuffer, create};
-use crate::memory::readback_prefetch::{HostMemory, host_memory};
+use super::device_memory::DeviceMemory;
+use super::pool::{PooledBuffer, create};
+use super::readback_prefetch::{HostMemory, host_memory};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use volta_ir::error::{Error, ErrorKind, Result};
 use volta_ir::plan::assertion::Sites;
@@ -13,7 +13,7 @@ use volta_ir::plan::assertion::Sites;
 pub(crate) const BYTES: u64 = 16;
 
 /// Plans whose calls can be named: those that are in use, and at least so many of the last ones.
-const REMEMBERED: usize = 1024;
+const MIN_REMEMBERED_PLANS: usize = 1024;
 
 /// What is on its way to the host: whether it was reported since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct Epoch(u64);
 
 /// Runs after somebody waited for the device in which the words are copied at the end: whoever waits after every step submits
 /// nothing for that.
-const PATIENCE: u32 = 64;
+const COPIED_RUNS: u32 = 64;
 
 /// Where whoever waits for the device finds the words.
 #[derive(Default)]
@@ -63,17 +63,17 @@ impl Assertions {
     }
 
     /// Gets ready for a plan that asserts something.
-    pub fn expect(&self, context: &Context, sites: &Arc<Sites>) -> Result<()> {
+    pub fn expect(&self, gpu: &DeviceMemory, sites: &Arc<Sites>) -> Result<()> {
         let mut state = self.state();
         if self.memory.get().is_none() {
             // Others wait for the lock.
-            let _ = self.memory.set(create(context, BYTES)?);
+            let _ = self.memory.set(create(gpu, BYTES)?);
         }
         if state.sites.iter().any(|known| Arc::ptr_eq(known, sites)) {
             return Ok(());
         }
-        if state.sites.len() >= 2 * REMEMBERED {
-            let last = state.sites.len() - REMEMBERED;
+        if state.sites.len() >= 2 * MIN_REMEMBERED_PLANS {
+            let last = state.sites.len() - MIN_REMEMBERED_PLANS;
             let mut place = 0..;
             state.sites.retain(|sites| place.next() >= Some(last) || Arc::strong_count(sites) > 1);
         }
@@ -83,7 +83,7 @@ impl Assertions {
 
     /// Before a run that asserts something: the memory that the words are copied to at its end, if they are. Whether it is the
     /// same as before.
-    pub fn begin_run(&self, context: &Context, memory: &mut Option<HostMemory>) -> bool {
+    pub fn begin_run(&self, gpu: &DeviceMemory, memory: &mut Option<HostMemory>) -> bool {
         let mut state = self.state();
         // What this lets go of is older than what this run will find.
         state.latest = Latest::OnDevice;
@@ -94,7 +94,7 @@ impl Assertions {
         // Whoever else has it is looking at it.
         let free = memory.as_ref().is_some_and(|memory| Arc::strong_count(memory) == 1);
         if !free {
-            *memory = Some(host_memory(context, BYTES));
+            *memory = Some(host_memory(gpu, BYTES));
         }
         free
     }
@@ -108,7 +108,7 @@ impl Assertions {
     /// Where the words are for somebody who waits for the device.
     pub fn look(&self) -> Latest {
         let mut state = self.state();
-        state.patience = PATIENCE;
+        state.patience = COPIED_RUNS;
         std::mem::take(&mut state.latest)
     }
 
@@ -119,7 +119,7 @@ impl Assertions {
 
     /// The error that these words tell, which were copied in that epoch, if nobody was told yet; and the number of the
     /// assertion.
-    pub fn report(&self, context: &Context, words: &[u8], epoch: Epoch) -> Option<(u32, Error)> {
+    pub fn report(&self, gpu: &DeviceMemory, words: &[u8], epoch: Epoch) -> Option<(u32, Error)> {
         let [failed, site, low, high] = [0, 1, 2, 3].map(|k| word(words, k));
         let mut state = self.state();
         if failed == 0 || epoch != Epoch(state.reported) {
@@ -127,7 +127,7 @@ impl Assertions {
         }
         state.reported += 1;
         if let Some(memory) = self.memory() {
-            context.queue.write_buffer(&memory.buffer, 0, &[0; BYTES as usize]);
+            gpu.queue.write_buffer(&memory.buffer, 0, &[0; BYTES as usize]);
         }
         let number = (u64::from(high) << 32 | u64::from(low)) as i64;
         let named = state.sites.iter().find_map(|sites| Some(sites.all[sites.place(site)?].error(number)));

@@ -1,22 +1,17 @@
-//! A GPU that was opened: its device and queue, what it can do, its memory, its pipelines, and what went wrong.
+//! A GPU that was opened: its device and queue, what it can do, and what went wrong with it.
 
 use super::adapter;
 use super::device_errors::{ErrorHints, Faults};
-use super::fault_injection::Injected;
+use super::idle_queue::IdleQueue;
+use super::injected_faults::InjectedFaults;
+use super::work_queue::{Ordered, WorkQueue};
 use crate::caps::{AdapterKind, Caps};
 use crate::codegen::storage_type::StorageType;
-use crate::lower::submission::CostModel;
-use crate::memory::pool::{Arena, Pool};
-use crate::runtime::assertions::Assertions;
-use crate::runtime::disk_cache::DiskCache;
-use crate::runtime::pipeline::Pipelines;
-use crate::runtime::preencode::DispatchList;
 #[cfg(target_arch = "wasm32")]
-use crate::runtime::work_queue::WorkQueue;
-use crate::tune::TuningCache;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
+#[cfg(target_arch = "wasm32")]
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use volta_ir::dtype::DType;
 use volta_ir::error::{Error, ErrorKind, Result};
@@ -26,42 +21,25 @@ use volta_ir::telemetry::count_submission;
 /// The number by which adapters of NVIDIA are known.
 const NVIDIA: u32 = 0x10de;
 
-pub(crate) struct Context {
+pub(crate) struct OpenDevice {
     pub index: usize,
-    /// Counts openings: what was made for a lost device is not used with its successor.
-    pub generation: u64,
     pub name: String,
     /// Whether it computes on the host's processor.
     pub is_software: bool,
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
+    pub adapter: wgpu::AdapterInfo,
     pub caps: Caps,
     pub rules: DeviceLimits,
-    pub pool: Mutex<Pool>,
-    pub arena: Mutex<Arena>,
     pub timestamps: bool,
-    pub pipelines: Pipelines,
-    /// What waits for them.
-    #[cfg(target_arch = "wasm32")]
-    pub work: WorkQueue,
-    /// Pipelines of earlier runs.
-    pub disk_cache: Option<DiskCache>,
-    /// Whether pipelines are compiled to be tried and not to be kept.
-    pub on_trial: AtomicBool,
-    pub cost_model: CostModel,
-    /// Plans that are encoded once more when there is time.
-    preencode_queue: Mutex<VecDeque<Weak<DispatchList>>>,
-    /// What was tuned.
-    kept: Mutex<TuningCache>,
-    pub faults: Faults,
     /// The bytes of its own memory, if its driver tells.
-    pub memory: Option<u64>,
-    /// Indices and divisors that kernels have found fault with.
-    pub assertions: Assertions,
-    /// Bytes that were allocated and not given back, and those of them that tensors have.
-    pub allocated_bytes: Arc<AtomicU64>,
-    pub live_bytes: AtomicU64,
-    pub injected: Injected,
+    pub total_bytes: Option<u64>,
+    /// What waits for its place in the device's order of work.
+    pub work: Arc<WorkQueue>,
+    /// What is done while the host waits for the device.
+    pub idle: IdleQueue,
+    pub faults: Faults,
+    pub injected: InjectedFaults,
     /// What a browser still has to say of what it was asked for.
     #[cfg(target_arch = "wasm32")]
     unsettled: Mutex<VecDeque<Settling>>,
@@ -70,73 +48,6 @@ pub(crate) struct Context {
 /// Says later whether something went wrong.
 #[cfg(target_arch = "wasm32")]
 type Settling = std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>>;
-
-static CONTEXTS: Mutex<Vec<Option<Arc<Context>>>> = Mutex::new(Vec::new());
-/// Devices that were opened so far.
-pub(crate) static GENERATIONS: AtomicU64 = AtomicU64::new(0);
-
-fn contexts() -> MutexGuard<'static, Vec<Option<Arc<Context>>>> {
-    CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn opened(index: usize) -> Option<Arc<Context>> {
-    contexts().get(index)?.clone().filter(|c| !c.is_lost())
-}
-
-/// All that were opened.
-pub(crate) fn all_opened() -> Vec<Arc<Context>> {
-    contexts().iter().flatten().cloned().collect()
-}
-
-/// The context of `gpu:index`, opened if it is not, or if it was lost.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn open(index: usize) -> Result<Arc<Context>> {
-    static OPENING: Mutex<()> = Mutex::new(());
-    if let Some(context) = opened(index) {
-        return Ok(context);
-    }
-    // Of threads that begin at once, one opens it for all.
-    let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-    crate::now(open_if_needed(index))
-}
-
-/// As [`open`]: natively nothing waits.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) async fn open_async(index: usize) -> Result<Arc<Context>> {
-    open(index)
-}
-
-/// The context of `gpu:index`, which must be open: a browser's tab cannot wait.
-#[cfg(target_arch = "wasm32")]
-pub(crate) fn open(index: usize) -> Result<Arc<Context>> {
-    opened(index).ok_or_else(|| {
-        let was_lost = contexts().get(index).is_some_and(Option::is_some);
-        let (what, then) =
-            if was_lost { ("was lost, and what was on it is gone", "") } else { ("is not open", " first") };
-        let message = format!("gpu:{index} {what}: call volta::gpu::open({index}).await{then}");
-        Error::new(ErrorKind::Device, message)
-    })
-}
-
-#[cfg(target_arch = "wasm32")]
-pub(crate) use open_if_needed as open_async;
-
-pub(crate) async fn open_if_needed(index: usize) -> Result<Arc<Context>> {
-    if let Some(context) = opened(index) {
-        return Ok(context);
-    }
-    let context = Arc::new(Context::new(index, adapter::find(index).await?).await?);
-    let mut all = contexts();
-    if all.len() <= index {
-        all.resize(index + 1, None);
-    }
-    // Somebody else may have been faster, in a tab.
-    if let Some(there) = all[index].clone().filter(|c| !c.is_lost()) {
-        return Ok(there);
-    }
-    all[index] = Some(context.clone());
-    Ok(context)
-}
 
 /// `VOLTA_LIMITS=webgpu` opens devices with the limits and features that every WebGPU implementation has.
 fn only_webgpu() -> bool {
@@ -158,8 +69,8 @@ fn block_bytes(limits: &wgpu::Limits) -> usize {
     (most as usize & !4095).max(4096)
 }
 
-impl Context {
-    async fn new(index: usize, adapter: wgpu::Adapter) -> Result<Context> {
+impl OpenDevice {
+    pub async fn new(index: usize, adapter: wgpu::Adapter) -> Result<OpenDevice> {
         use wgpu::Features as F;
         let info = adapter.get_info();
         let name = adapter::name(&info);
@@ -222,45 +133,38 @@ impl Context {
             horizontal_fusion: true,
             sizes,
         };
-        Ok(Context {
+        #[cfg(unix)]
+        super::shutdown::register(&device, adapter::kind(&info) == AdapterKind::Software);
+        Ok(OpenDevice {
             faults: Faults::of(&device, format!("gpu:{index} ({name})"), &ADVICE),
             index,
-            generation: 1 + GENERATIONS.fetch_add(1, Ordering::Relaxed),
-            is_software: adapter::kind(&info) == AdapterKind::Software,
-            cost_model: CostModel::of(adapter::kind(&info)),
-            disk_cache: DiskCache::open(&device, &info),
-            on_trial: AtomicBool::new(false),
-            kept: Mutex::new(TuningCache::open(&info, &caps)),
-            preencode_queue: Mutex::default(),
-            memory: adapter::memory(&adapter),
             name,
+            is_software: adapter::kind(&info) == AdapterKind::Software,
+            total_bytes: adapter::memory(&adapter),
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,
             queue,
+            adapter: info,
             caps,
             rules,
-            pool: Mutex::default(),
-            arena: Mutex::default(),
-            pipelines: Mutex::default(),
-            #[cfg(target_arch = "wasm32")]
-            work: WorkQueue::default(),
-            assertions: Assertions::default(),
-            allocated_bytes: Arc::default(),
-            live_bytes: AtomicU64::new(0),
-            injected: Injected::default(),
+            work: Arc::default(),
+            idle: IdleQueue::default(),
+            injected: InjectedFaults::default(),
             #[cfg(target_arch = "wasm32")]
             unsettled: Mutex::default(),
         })
     }
 
-    /// What was tuned.
-    pub fn kept(&self) -> MutexGuard<'_, TuningCache> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does it now, if nothing waits, or else behind what does.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn in_order<T>(&self, job: impl FnOnce() -> T) -> Ordered<T> {
+        self.work.in_order(job)
     }
 
-    /// Plans that are encoded once more when there is time.
-    pub fn preencode_queue(&self) -> MutexGuard<'_, VecDeque<Weak<DispatchList>>> {
-        self.preencode_queue.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does it now, if nothing waits, or else behind what does.
+    #[cfg(target_arch = "wasm32")]
+    pub fn in_order<T: 'static>(&self, job: impl FnOnce() -> T + 'static) -> Ordered<T> {
+        self.work.in_order(job)
     }
 
     /// Has whoever reads something next wait for that, and told if it went wrong.
@@ -270,7 +174,7 @@ impl Context {
     }
 
     /// Waits for what a browser still has to say of what it was asked for; natively everything was said at once.
-    pub async fn settle(&self) -> Result<()> {
+    pub async fn await_reports(&self) -> Result<()> {
         #[cfg(target_arch = "wasm32")]
         loop {
             let next = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).pop_front();

@@ -1,8 +1,8 @@
-//! The gradient that a leaf collects. To the graph below it is an opaque value.
+//! The gradient that a leaf collects. To the graph it is an opaque value.
 
+use super::Tensor;
 use crate::error::Result;
 use crate::graph::{Gradient, Leaf, register};
-use crate::tensor::Tensor;
 use std::sync::Arc;
 
 fn tensor(gradient: &Gradient) -> Tensor {
@@ -15,7 +15,7 @@ pub(crate) fn gradient_of(leaf: &Leaf) -> Option<Tensor> {
 }
 
 /// Adds to the leaf's gradient; other threads that add meanwhile wait.
-pub(super) fn add_gradient(leaf: &Leaf, gradient: &Tensor) -> Result<()> {
+pub(crate) fn add_gradient(leaf: &Leaf, gradient: &Tensor) -> Result<()> {
     let mut slot = leaf.gradient();
     let sum = match &*slot {
         Some(before) => tensor(before).try_add(gradient)?,

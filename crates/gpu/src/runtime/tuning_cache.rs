@@ -2,9 +2,9 @@
 //! belongs to one adapter, driver, version of Volta and set of abilities; one that is damaged or another's is as good as
 //! none, and said once.
 
+use super::disk_cache::{checksum, unwrap, wrap, write_whole};
 use crate::caps::Caps;
 use crate::lower::selections::Selections;
-use crate::runtime::disk_cache::{checksum, folder, unwrap, wrap, write_whole};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use volta_ir::error::{Error, ErrorKind, Result};
@@ -48,7 +48,7 @@ impl TuningCache {
     pub fn open(info: &wgpu::AdapterInfo, caps: &Caps) -> TuningCache {
         let owner = owner(info, caps);
         let name = format!("tuned-{:016x}", checksum(owner.as_bytes()));
-        let file = folder(|name| std::env::var(name).ok()).map(|folder| folder.join(name));
+        let file = volta_ir::environment::values().kernel_cache.as_ref().map(|folder| folder.join(name));
         TuningCache::of(owner, file)
     }
 

@@ -1,10 +1,10 @@
 //! Losses of how near vectors are to each other.
 
-use super::Tensor;
 use super::loss::Reduction;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::shape::Shape;
+use crate::tensor::Tensor;
 use volta_derive::op;
 
 /// Options of [`cosine_embedding_loss_with`].

@@ -1,35 +1,10 @@
 //! For tests: faults on demand, which a driver has once in a long while, and what a device was asked for and does by itself.
 
-use super::context;
 use crate::memory::pool::GpuBuffer;
-#[cfg(not(target_arch = "wasm32"))]
-use crate::runtime::preencode::encode_one;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::runtime::context;
+use std::sync::atomic::Ordering::Relaxed;
 use volta_ir::buffer::Buffer;
 use volta_ir::error::Result;
-
-/// What a context was told to do wrong.
-pub(crate) struct Injected {
-    /// Bytes that can be had of it, in all.
-    pub memory: AtomicU64,
-    /// The next shader that is compiled is not valid.
-    pub bad_shader: AtomicBool,
-    /// What is read next cannot be mapped.
-    pub bad_map: AtomicBool,
-    /// The next run has a dispatch without a shader.
-    pub bad_run: AtomicBool,
-}
-
-impl Default for Injected {
-    fn default() -> Self {
-        Injected {
-            memory: AtomicU64::new(u64::MAX),
-            bad_shader: AtomicBool::new(false),
-            bad_map: AtomicBool::new(false),
-            bad_run: AtomicBool::new(false),
-        }
-    }
-}
 
 /// How many devices were opened so far, in all. For tests.
 #[doc(hidden)]
@@ -49,13 +24,13 @@ pub fn device_bytes(index: usize) -> Result<Option<u64>> {
 #[doc(hidden)]
 pub fn encode_ahead(index: usize) -> Result<bool> {
     let context = context::open(index)?;
-    Ok(encode_one(&context))
+    Ok(context.idle.work_one(&context.device))
 }
 
 /// Whether a buffer has been copied to the host before anybody asked for its values. For tests.
 #[doc(hidden)]
 pub fn has_prefetched_copy(buffer: &dyn Buffer) -> bool {
-    GpuBuffer::of(buffer).outlook.copy.lock().is_ok_and(|copy| copy.is_some())
+    GpuBuffer::of(buffer).readback.copy.lock().is_ok_and(|copy| copy.is_some())
 }
 
 /// Destroys the device of `gpu:index`, as if its driver had reset it. For tests.

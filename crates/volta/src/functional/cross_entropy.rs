@@ -4,13 +4,13 @@
 //! by gathering from a stored log-softmax: so the forward pass is one kernel over rows, and the backward pass
 //! another.
 
-use super::Tensor;
 use super::loss::{Reduction, over_batch};
-use super::softmax::shifted;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::op::ReduceOp;
 use crate::shape::Shape;
+use crate::tensor::Tensor;
+use crate::tensor::softmax::shifted;
 use volta_derive::op;
 
 /// Options of [`cross_entropy_with`].

@@ -1,7 +1,7 @@
 //! Work on a device, in order. A browser compiles shaders while its tab goes on: runs that need them wait here until they are
 //! compiled, and so does what comes behind them. Natively a plan that is ready has its shaders, and nothing waits.
 
-use crate::memory::oneshot::Receiver;
+use super::oneshot::Receiver;
 
 /// What work gives: at once, or when everything before it is submitted.
 pub(crate) enum Ordered<T> {
@@ -19,20 +19,23 @@ impl<T> Ordered<T> {
     }
 }
 
-#[cfg(target_arch = "wasm32")]
-pub(crate) use tab::WorkQueue;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use native::WorkQueue;
 #[cfg(target_arch = "wasm32")]
 pub use tab::on_compile;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use tab::{Task, WorkQueue};
 
 #[cfg(not(target_arch = "wasm32"))]
 mod native {
     use super::Ordered;
-    use crate::device::context::Context;
-    use std::sync::Arc;
 
-    impl Context {
+    #[derive(Default)]
+    pub(crate) struct WorkQueue;
+
+    impl WorkQueue {
         /// Does it now.
-        pub fn in_order<T>(self: &Arc<Self>, job: impl FnOnce() -> T) -> Ordered<T> {
+        pub fn in_order<T>(&self, job: impl FnOnce() -> T) -> Ordered<T> {
             Ordered::Done(job())
         }
     }
@@ -41,12 +44,10 @@ mod native {
 #[cfg(target_arch = "wasm32")]
 mod tab {
     use super::Ordered;
-    use crate::codegen::shader::Shader;
-    use crate::device::context::Context;
-    use crate::memory::oneshot::channel;
-    use crate::runtime::pipeline::Pipeline;
+    use crate::device::oneshot::channel;
     use std::cell::RefCell;
     use std::collections::VecDeque;
+    use std::pin::Pin;
     use std::rc::Rc;
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
     use wasm_bindgen_futures::spawn_local;
@@ -54,14 +55,18 @@ mod tab {
     /// Shaders that a browser compiles at a time.
     const AT_ONCE: usize = 8;
 
+    /// Has the browser compile a shader, and is done when that is.
+    pub(crate) type Task = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()>>>>;
+
     struct Job {
-        needs: Vec<Arc<Pipeline>>,
+        /// Whether what it needs is compiled.
+        is_ready: Box<dyn Fn() -> bool>,
         work: Box<dyn FnOnce()>,
     }
 
     #[derive(Default)]
     struct State {
-        shaders: VecDeque<(Arc<Pipeline>, Shader)>,
+        tasks: VecDeque<Task>,
         jobs: VecDeque<Job>,
         /// Whether somebody is at work with it.
         is_driven: bool,
@@ -78,6 +83,18 @@ mod tab {
     // SAFETY: as above.
     unsafe impl Sync for WorkQueue {}
 
+    type Listener = Rc<dyn Fn(usize, usize)>;
+
+    thread_local! {
+        static LISTENER: RefCell<Option<Listener>> = const { RefCell::new(None) };
+    }
+
+    /// Tells `listener` after every shader how many are compiled, of how many that were asked for since nothing was to be
+    /// compiled.
+    pub fn on_compile(listener: impl Fn(usize, usize) + 'static) {
+        LISTENER.set(Some(Rc::new(listener)));
+    }
+
     impl WorkQueue {
         fn state(&self) -> MutexGuard<'_, State> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -88,15 +105,42 @@ mod tab {
             !self.state().jobs.is_empty()
         }
 
-        fn next_shader(&self) -> Option<(Arc<Pipeline>, Shader)> {
-            self.state().shaders.pop_front()
+        /// Does it now, if nothing waits, or else behind what does.
+        pub fn in_order<T: 'static>(self: &Arc<Self>, job: impl FnOnce() -> T + 'static) -> Ordered<T> {
+            if !self.is_busy() {
+                return Ordered::Done(job());
+            }
+            let (sender, receiver) = channel();
+            self.when(|| true, move || sender.give(job()));
+            Ordered::Waits(receiver)
         }
 
-        /// The first job, if its shaders are compiled. It counts as waiting until it is [done](Self::done).
+        /// Does it when it is ready, which only what is compiled here changes, and everything before it is done.
+        pub fn when(self: &Arc<Self>, is_ready: impl Fn() -> bool + 'static, work: impl FnOnce() + 'static) {
+            self.state().jobs.push_back(Job { is_ready: Box::new(is_ready), work: Box::new(work) });
+            self.drive();
+        }
+
+        /// Has shaders compiled.
+        pub fn compile(self: &Arc<Self>, shaders: impl IntoIterator<Item = Task>) {
+            {
+                let mut state = self.state();
+                let before = state.tasks.len();
+                state.tasks.extend(shaders);
+                state.asked += state.tasks.len() - before;
+            }
+            self.drive();
+        }
+
+        fn next_task(&self) -> Option<Task> {
+            self.state().tasks.pop_front()
+        }
+
+        /// The first job, if it is ready. It counts as waiting until it is [done](Self::done).
         fn next_job(&self) -> Option<Box<dyn FnOnce()>> {
             let mut state = self.state();
             let job = state.jobs.front_mut()?;
-            if !job.needs.iter().all(|pipeline| pipeline.is_known()) {
+            if !(job.is_ready)() {
                 return None;
             }
             Some(std::mem::replace(&mut job.work, Box::new(|| ())))
@@ -109,7 +153,7 @@ mod tab {
         /// Whether there is nothing left, and nobody at work with it any more.
         fn stop(&self) -> bool {
             let mut state = self.state();
-            state.is_driven = !(state.shaders.is_empty() && state.jobs.is_empty());
+            state.is_driven = !(state.tasks.is_empty() && state.jobs.is_empty());
             if !state.is_driven {
                 (state.compiled, state.asked) = (0, 0);
             }
@@ -127,50 +171,9 @@ mod tab {
                 listener(compiled, asked);
             }
         }
-    }
-
-    type Listener = Rc<dyn Fn(usize, usize)>;
-
-    thread_local! {
-        static LISTENER: RefCell<Option<Listener>> = const { RefCell::new(None) };
-    }
-
-    /// Tells `listener` after every shader how many are compiled, of how many that were asked for since nothing was to be
-    /// compiled.
-    pub fn on_compile(listener: impl Fn(usize, usize) + 'static) {
-        LISTENER.set(Some(Rc::new(listener)));
-    }
-
-    impl Context {
-        /// Does it now, if nothing waits, or else behind what does.
-        pub fn in_order<T: 'static>(self: &Arc<Self>, job: impl FnOnce() -> T + 'static) -> Ordered<T> {
-            if !self.work.is_busy() {
-                return Ordered::Done(job());
-            }
-            let (sender, receiver) = channel();
-            self.when_compiled(Vec::new(), move || sender.give(job()));
-            Ordered::Waits(receiver)
-        }
-
-        /// Does it when these pipelines are compiled, or cannot be, and everything before it is done.
-        pub fn when_compiled(self: &Arc<Self>, needs: Vec<Arc<Pipeline>>, work: impl FnOnce() + 'static) {
-            self.work.state().jobs.push_back(Job { needs, work: Box::new(work) });
-            self.drive();
-        }
-
-        /// Has shaders compiled.
-        pub fn compile_later(self: &Arc<Self>, shaders: impl IntoIterator<Item = (Arc<Pipeline>, Shader)>) {
-            {
-                let mut state = self.work.state();
-                let before = state.shaders.len();
-                state.shaders.extend(shaders);
-                state.asked += state.shaders.len() - before;
-            }
-            self.drive();
-        }
 
         fn drive(self: &Arc<Self>) {
-            if !std::mem::replace(&mut self.work.state().is_driven, true) {
+            if !std::mem::replace(&mut self.state().is_driven, true) {
                 spawn_local(self.clone().work_off());
             }
         }
@@ -179,26 +182,21 @@ mod tab {
         async fn work_off(self: Arc<Self>) {
             let mut compiling = VecDeque::new();
             loop {
-                while let Some(job) = self.work.next_job() {
+                while let Some(job) = self.next_job() {
                     job();
-                    self.work.done();
+                    self.done();
                 }
                 while compiling.len() < AT_ONCE
-                    && let Some((pipeline, shader)) = self.work.next_shader()
+                    && let Some(task) = self.next_task()
                 {
-                    let compiled = Box::pin(self.compile(&shader, &pipeline.layout));
-                    compiling.push_back((pipeline, shader, compiled));
+                    compiling.push_back(task());
                 }
                 match compiling.pop_front() {
-                    Some((pipeline, shader, compiled)) => {
-                        let compiled = compiled.await;
-                        if compiled.is_err() {
-                            self.forget(&shader);
-                        }
-                        pipeline.settle(compiled);
-                        self.work.count_compiled();
+                    Some(compiled) => {
+                        compiled.await;
+                        self.count_compiled();
                     }
-                    None if self.work.stop() => return,
+                    None if self.stop() => return,
                     None => {}
                 }
             }
