@@ -27,7 +27,7 @@ export async function desktop(t) {
 /** The losses of every step that a run of the program has written, by step. */
 export async function losses(folder, name) {
   const rows = (await readFile(join(folder, "models", name, "metrics.csv"), "utf8")).trim().split("\n").map((row) => row.split(","));
-  return new Map(rows.filter(([, , what]) => what === "loss").map(([step, , , value]) => [Number(step), Number(value)]));
+  return new Map(rows.filter(([, , what]) => what === "train/loss").map(([step, , , value]) => [Number(step), Number(value)]));
 }
 
 /** A safetensors file's tensors of 32-bit floats, and its texts. */
