@@ -87,7 +87,7 @@ test("without storage runs work, and the page says that they are not kept", asyn
 test("a full storage is told of, and training goes on", async (t) => {
   const { page, clean } = await visit(t, {
     before: () => { FileSystemWritableFileStream.prototype.write = () => Promise.reject(new DOMException("full", "QuotaExceededError")); },
-    hash: "#train?preset=mlp&steps=100000",
+    hash: "#train?preset=mlp&hidden=32&steps=100000",
   });
   await page.click("[data-test=start]");
   await noticed(page, /storage is full/);
@@ -121,7 +121,7 @@ test("after the first visit the page opens without a network", async (t) => {
 });
 
 test("one run is not trained by two tabs", async (t) => {
-  const { page, context, server, clean } = await visit(t, { hash: "#train?preset=mlp&steps=100000" });
+  const { page, context, server, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=32&steps=100000" });
   await page.click("[data-test=start]");
   await until("it is kept", async () => /^step [1-9]/.test(await stat(page, "Kept")));
   const second = await context.newPage();

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { noticed, stat, status, step, until, visit } from "./support/visit.mjs";
 
 test("a lost device is told of, and the run goes on", async (t) => {
-  const { page, clean } = await visit(t, { mock: true, hash: "#train?preset=mlp&steps=100000" });
+  const { page, clean } = await visit(t, { mock: true, hash: "#train?preset=mlp&hidden=32&steps=100000" });
   await page.click("[data-test=start]");
   await until("the third step", async () => (await step(page)) >= 3);
   const before = await step(page);
@@ -16,7 +16,7 @@ test("a lost device is told of, and the run goes on", async (t) => {
 });
 
 test("a run that runs out of memory says so, and continues from what is kept", async (t) => {
-  const { page, clean } = await visit(t, { mock: true, hash: "#train?preset=mlp&steps=100000" });
+  const { page, clean } = await visit(t, { mock: true, hash: "#train?preset=mlp&hidden=32&steps=100000" });
   await page.click("[data-test=start]");
   await until("it is kept", async () => /^step [1-9]/.test(await stat(page, "Kept")));
   await page.evaluate(() => (globalThis.voltaMock.failNext = "out-of-memory"));
@@ -29,7 +29,7 @@ test("a run that runs out of memory says so, and continues from what is kept", a
 });
 
 test("a worker that traps is started again from what is kept, by itself", async (t) => {
-  const { page, clean } = await visit(t, { mock: true, hash: "#train?preset=mlp&steps=100000" });
+  const { page, clean } = await visit(t, { mock: true, hash: "#train?preset=mlp&hidden=32&steps=100000" });
   await page.click("[data-test=start]");
   await until("it is kept", async () => /^step [1-9]/.test(await stat(page, "Kept")));
   await page.evaluate(() => (globalThis.voltaMock.failNext = "trap"));
