@@ -20,7 +20,7 @@ use volta_ir::plan::Plan;
 use volta_ir::plan::kernel::KernelBody;
 use volta_ir::plan::memory::DeviceLimits;
 
-/// Leaves a shader in the folder that `VOLTA_SHADERS` names: `web/tests/shaders/check.mjs` asks a browser for its opinion.
+/// Leaves a shader in the folder that `VOLTA_SHADERS` names: `web/tests/shaders` asks a browser for its opinion.
 fn leave(text: &str) {
     if let Some(folder) = std::env::var_os("VOLTA_SHADERS") {
         let mut hasher = DefaultHasher::new();

@@ -114,8 +114,8 @@ function upload(values: ArrayLike<number> | ArrayLike<bigint>, dtype: DType | un
         return wasm.tensor_from_u8(Uint8Array.from(numbers, Number), shape);
       case "bool":
         return wasm.tensor_from_bool(Uint8Array.from(numbers, (x) => (x ? 1 : 0)), shape);
-      case "float16":
-      case "bfloat16": {
+      // 16-bit floats; the engine refuses what is no type.
+      default: {
         const wide = wasm.tensor_from_f32(Float32Array.from(numbers, Number), shape);
         try {
           return wasm.op_cast(wide, dtype);

@@ -129,9 +129,12 @@ export function parse(field: Field, text: string): { value: Value } | { problem:
 
 /** What does not go together, if anything. */
 export function conflict(settings: Settings): string | undefined {
-  const { width, heads } = settings.values;
+  const { width, heads, warmup, steps } = settings.values;
   if (settings.kind === "language" && Number(width) % Number(heads) !== 0) {
     return `${heads} heads do not divide a width of ${width}: each head takes an equal part.`;
+  }
+  if (settings.kind === "language" && Number(warmup) > Number(steps)) {
+    return `A warm-up of ${warmup} steps is longer than the run, which has ${steps}.`;
   }
   return undefined;
 }

@@ -55,6 +55,26 @@ test("WebGPU computes what the CPU does", async () => {
   gpu.forEach((loss, k) => assert.ok(Math.abs(loss - cpu[k]) < 1e-4, `${gpu} ${cpu}`));
 });
 
+test("gradients of a table's rows are the CPU's, however many positions share a row", async () => {
+  const differences = await browser.page.evaluate(async () => {
+    const gradient = async (device, counts) => {
+      await volta.init({ device });
+      const ids = Int32Array.from(counts.flatMap((count, row) => Array(count).fill(row)));
+      const table = volta.linspace(-1, 1, 16 * counts.length).reshape(counts.length, 16).realize().requiresGrad_();
+      const weights = volta.linspace(0, 3, 16 * ids.length).sin().reshape(ids.length, 16);
+      volta.nn.functional.embedding(volta.tensor(ids), table).mul(weights).sum().backward();
+      return table.grad.data();
+    };
+    const found = [];
+    for (const counts of [[1, 4, 3, 0, 8], [5, 9, 2, 17], [41, 1, 6]]) {
+      const [gpu, cpu] = [await gradient("gpu", counts), await gradient("cpu", counts)];
+      found.push(Math.max(...gpu.map((x, k) => Math.abs(x - cpu[k]))));
+    }
+    return found;
+  });
+  for (const difference of differences) assert.ok(difference < 1e-5, `${differences}`);
+});
+
 test("errors are the same on WebGPU, and tensors move", async () => {
   const found = await browser.page.evaluate(async () => {
     await volta.init({ device: "gpu" });
@@ -149,6 +169,41 @@ test("a lost device is opened again, and the run goes on from its last checkpoin
   assert.equal(found.at(-1).step, 8);
   const warning = found.find(({ warning }) => warning);
   assert.match(warning.warning, /device was lost .* goes on from step \d/);
+});
+
+test("two thousand steps leave memory flat, on the CPU and on WebGPU", async () => {
+  const found = await browser.page.evaluate(async () => {
+    const train = async (device) => {
+      const run = volta.trainClassifier({ device, steps: 2000, batch: 4, hidden: [8], validateEvery: 0 });
+      const told = [];
+      for await (const { step, memory } of run) if (step === 500 || step === 2000) told.push(memory);
+      run.terminate();
+      return told;
+    };
+    return { cpu: await train("cpu"), gpu: await train("gpu") };
+  });
+  for (const [device, [early, late]] of Object.entries(found)) {
+    // A page of a thing that is collected now and then may be live at either time.
+    for (const what of ["wasmBytes", "liveBytes", "reservedBytes"]) {
+      assert.ok(late[what] <= early[what] + (1 << 20), `${device} ${what}: ${early[what]} → ${late[what]}`);
+    }
+  }
+});
+
+test("a language model on WebGPU has the CPU's losses", async () => {
+  const [cpu, gpu] = await browser.page.evaluate(async () => {
+    const train = async (device) => {
+      const losses = [];
+      const text = "one two three four five six seven eight nine ten. ".repeat(40);
+      const run = volta.trainLanguageModel({ device, text, steps: 6, layers: 1, heads: 2, width: 16, context: 16, batch: 2, validateEvery: 0, warmup: 1 });
+      for await (const { loss } of run) losses.push(loss);
+      run.terminate();
+      return losses;
+    };
+    return [await train("cpu"), await train("gpu")];
+  });
+  assert.equal(cpu.length, 6);
+  cpu.forEach((loss, k) => assert.ok(Math.abs(loss - gpu[k]) < 1e-4, `${cpu} ${gpu}`));
 });
 
 test("no page said anything wrong", () => {

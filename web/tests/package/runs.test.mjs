@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { VoltaError, bench, estimate, openLanguageModel, stories, trainClassifier, trainLanguageModel } from "../../dist/package/index.js";
+import { gpt2 } from "./gpt2.mjs";
 
 const all = async (run) => {
   const metrics = [];
@@ -51,6 +52,17 @@ test("a run is paused, stepped, resumed and stopped", async () => {
   while (!(await iterator.next()).done);
   await run.finished;
   run.terminate();
+});
+
+test("what is asked while the model is built waits for it", async () => {
+  const run = trainClassifier({ ...SMALL, paused: true });
+  const [probabilities, { step }] = await Promise.all([run.classify(new Float32Array(784)), run.step()]);
+  assert.deepEqual([probabilities.length, step], [10, 1]);
+  run.terminate();
+  const wrong = trainClassifier({ ...SMALL, batch: 0 });
+  wrong.finished.catch(() => {});
+  await assert.rejects(wrong.info, /batch is 0/);
+  wrong.terminate();
 });
 
 test("a checkpoint goes on to the same bits", async () => {
@@ -136,6 +148,17 @@ test("a language model's checkpoint goes on to the same bits", async () => {
   const second = trainLanguageModel({ device: "cpu", checkpoint });
   assert.deepEqual((await all(second)).map(({ loss }) => loss), expected.slice(5));
   second.terminate();
+});
+
+test("GPT-2 is opened from Hugging Face's files", async () => {
+  const model = await openLanguageModel({ files: gpt2() }, { device: "cpu" });
+  assert.deepEqual([model.info.layers, model.info.heads, model.info.width, model.info.vocabulary], [1, 2, 16, 259]);
+  let tokens = 0;
+  for await (const { probability } of model.generate({ prompt: "Is the", length: 5, temperature: 0 })) tokens += probability > 0;
+  assert.equal(tokens, 5);
+  model.dispose();
+  const { "merges.txt": _, ...without } = gpt2();
+  await assert.rejects(openLanguageModel({ files: without }, { device: "cpu" }), /GPT-2|tokenizer/);
 });
 
 test("estimates compute nothing", async () => {

@@ -42,13 +42,17 @@ test("a wrong value is told beside the button, which waits for a right one", asy
   await page.fill("#field-heads", "many");
   assert.match(await page.textContent(".problem"), /Heads is a whole number/);
   await page.fill("#field-heads", "4");
+  await page.click("summary:has-text(\"Training\")");
+  await page.fill("#field-steps", "10");
+  await until("the other conflict", async () => /warm-up of 20 steps is longer/.test(await page.textContent(".problem")));
+  await page.fill("#field-warmup", "5");
   await until("no problem", async () => (await page.textContent(".problem")) === "");
   assert.equal(await page.isDisabled("[data-test=start]"), false);
   clean();
 });
 
 test("on a phone nothing is wider than the window, in any view", async (t) => {
-  const { page, clean } = await visit(t, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, hash: "#train?preset=mlp&steps=60" });
+  const { page, clean } = await visit(t, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, hash: "#train?preset=mlp&hidden=32&steps=60" });
   const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   assert.ok((await overflow()) <= 0);
   await page.tap("[data-test=start]");
@@ -108,7 +112,7 @@ test("everything is reached by keyboard alone", async (t) => {
 });
 
 test("whatever can be used has a name, and identifiers are unique", async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=20" });
+  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=32&steps=20" });
   await page.click("[data-test=start]");
   await until("it is over", async () => (await status(page)) === "finished");
   for (const id of ["train", "talk", "draw", "inside", "bench"]) {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drop, isMock, loss, noticed, notices, stat, status, step, until, visit } from "./support/visit.mjs";
+import { drop, loss, noticed, notices, stat, step, until, visit } from "./support/visit.mjs";
 
 const text = (string) => new TextEncoder().encode(string);
 
@@ -54,10 +54,8 @@ test("a checkpoint and a model that only look like ones are refused, and the pag
   const tensor = '"model.a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}';
   await drop(page, [{ name: "fake.safetensors", bytes: safetensors(`{"__metadata__":{"format":"volta-checkpoint","version":"1","state":"{}"},${tensor}}`, undefined, 8) }]);
   await until("it is refused", async () => (await notices(page)).some((one) => /fake/.test(one) && /ended|cannot/.test(one)));
-  if (!isMock) {
-    await drop(page, [{ name: "odd.safetensors", bytes: safetensors(`{${tensor}}`, undefined, 8) }]);
-    await noticed(page, /“odd” cannot be opened/);
-  }
+  await drop(page, [{ name: "odd.safetensors", bytes: safetensors(`{${tensor}}`, undefined, 8) }]);
+  await noticed(page, /“odd” cannot be opened/);
   await page.click("[data-test=start]");
   await until("a loss", async () => (await loss(page)) > 0);
   clean();
@@ -89,7 +87,7 @@ test("without storage runs work, and the page says that they are not kept", asyn
 test("a full storage is told of, and training goes on", async (t) => {
   const { page, clean } = await visit(t, {
     before: () => { FileSystemWritableFileStream.prototype.write = () => Promise.reject(new DOMException("full", "QuotaExceededError")); },
-    hash: "#train?preset=mlp&steps=100000",
+    hash: "#train?preset=mlp&hidden=32&steps=100000",
   });
   await page.click("[data-test=start]");
   await noticed(page, /storage is full/);
@@ -123,47 +121,12 @@ test("after the first visit the page opens without a network", async (t) => {
 });
 
 test("one run is not trained by two tabs", async (t) => {
-  const { page, context, server, clean } = await visit(t, { hash: "#train?preset=mlp&steps=100000" });
+  const { page, context, server, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=32&steps=100000" });
   await page.click("[data-test=start]");
   await until("it is kept", async () => /^step [1-9]/.test(await stat(page, "Kept")));
   const second = await context.newPage();
   await second.goto(server.url);
   await second.click("[data-control=continue]");
   await noticed(second, /open in another tab/);
-  clean();
-});
-
-test("a lost device is told of, and the run goes on", { skip: !isMock && "the package's own tests lose devices" }, async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=100000" });
-  await page.click("[data-test=start]");
-  await until("the third step", async () => (await step(page)) >= 3);
-  const before = await step(page);
-  await page.evaluate(() => (globalThis.voltaMock.failNext = "lose-device"));
-  await noticed(page, /lost and opened again/);
-  await until("it goes on", async () => (await step(page)) > before + 5);
-  clean();
-});
-
-test("a run that runs out of memory says so, and continues from what is kept", { skip: !isMock && "needs a device that can be told to fail" }, async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=100000" });
-  await page.click("[data-test=start]");
-  await until("it is kept", async () => /^step [1-9]/.test(await stat(page, "Kept")));
-  await page.evaluate(() => (globalThis.voltaMock.failNext = "out-of-memory"));
-  await noticed(page, /no memory left.*is kept/);
-  assert.equal(await status(page), "ended by an error");
-  const before = await step(page);
-  await page.click("[data-control=continue]");
-  await until("it goes on", async () => (await step(page)) > before);
-  clean();
-});
-
-test("a worker that traps is started again from what is kept, by itself", { skip: !isMock && "needs a worker that can be told to trap" }, async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=100000" });
-  await page.click("[data-test=start]");
-  await until("it is kept", async () => /^step [1-9]/.test(await stat(page, "Kept")));
-  await page.evaluate(() => (globalThis.voltaMock.failNext = "trap"));
-  await noticed(page, /was interrupted.*goes on from step/);
-  const before = await step(page);
-  await until("it goes on", async () => (await step(page)) > before + 5 && (await status(page)) === "training");
   clean();
 });

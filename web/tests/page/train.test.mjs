@@ -27,7 +27,7 @@ test("a digit classifier starts with one click, and its accuracy rises", async (
 });
 
 test("a run is paused, moved by one step, resumed and stopped", async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=100000" });
+  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=32&steps=100000" });
   await page.click("[data-test=start]");
   await until("the third step", async () => (await step(page)) >= 3);
   await control(page, "pause");
@@ -46,7 +46,7 @@ test("a run is paused, moved by one step, resumed and stopped", async (t) => {
 });
 
 test("a run is kept, found after a reload, continued where it was, downloaded and dropped in", async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=100000" });
+  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=32&steps=100000" });
   await page.click("[data-test=start]");
   await until("it is kept", async () => /^step [1-9]/.test(await stat(page, "Kept")));
   await control(page, "pause");
@@ -76,7 +76,7 @@ test("a run is kept, found after a reload, continued where it was, downloaded an
 });
 
 test("runs stand side by side, are hidden from the curves, renamed and deleted", async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=30" });
+  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=32&steps=30" });
   await page.click("[data-test=start]");
   await until("the first is over", async () => (await status(page)) === "finished");
   await page.click("[data-test=start]");
@@ -98,7 +98,7 @@ test("runs stand side by side, are hidden from the curves, renamed and deleted",
 });
 
 test("a finished run trains further", async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=20" });
+  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=32&steps=20" });
   await page.click("[data-test=start]");
   await until("it is over", async () => (await status(page)) === "finished");
   await page.waitForSelector("[data-control=extend]");
@@ -109,7 +109,7 @@ test("a finished run trains further", async (t) => {
 });
 
 test("text is pasted, or dropped, and learnt from", async (t) => {
-  const { page, clean } = await visit(t);
+  const { page, clean } = await visit(t, { hash: "#train?width=32&context=32" });
   const text = "the cat sat on the mat and the dog lay on the rug. ".repeat(60);
   await page.click("text=Paste text");
   await page.fill("dialog textarea", "too short");
@@ -150,7 +150,7 @@ function patterns(count) {
 }
 
 test("MNIST's files are dropped together and learnt from", async (t) => {
-  const { page, clean } = await visit(t);
+  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=32&steps=300" });
   await drop(page, patterns(1200));
   await noticed(page, /learns from 1,200 pictures/);
   await page.click("[data-test=start]");

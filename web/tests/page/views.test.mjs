@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { control, drop, isMock, noticed, stat, status, step, tab, until, visit } from "./support/visit.mjs";
+import { gpt2 } from "../package/gpt2.mjs";
+import { control, drop, noticed, stat, status, step, tab, until, visit } from "./support/visit.mjs";
 
 const verdict = (page) => page.textContent(".verdict");
 
@@ -20,7 +21,7 @@ test("views without a run say what to do, and nothing in them is dead", async (t
 });
 
 test("a model goes on from a text, and its tokens are tinted by their probability", async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?steps=60" });
+  const { page, clean } = await visit(t, { hash: "#train?steps=20&width=32&context=32" });
   await page.click("[data-test=start]");
   await until("it is over", async () => (await status(page)) === "finished");
   await tab(page, "talk");
@@ -31,11 +32,19 @@ test("a model goes on from a text, and its tokens are tinted by their probabilit
   assert.match(await page.getAttribute(".paper .token", "title"), /%/);
   if (await page.isVisible(".talk-panel button:has-text(\"Stop\")")) await page.click(".talk-panel button:has-text(\"Stop\")");
   await until("it can write again", async () => page.isVisible("[data-test=write]"));
+  // A model that is kept is opened and writes, too.
+  await page.reload();
+  await page.waitForSelector("[data-tab=talk]");
+  await tab(page, "talk");
+  await page.fill(".prompt", "One day ");
+  await page.click("[data-test=write]");
+  await until("tokens of the kept model", async () => (await page.$$(".paper .token")).length >= 5);
+  assert.equal((await page.$$(".notice-error")).length, 0);
   clean();
 });
 
 test("a model that was downloaded is dropped in and writes", async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?steps=30" });
+  const { page, clean } = await visit(t, { hash: "#train?steps=20&width=32&context=32" });
   await page.click("[data-test=start]");
   await until("it is over", async () => (await status(page)) === "finished");
   const downloading = page.waitForEvent("download");
@@ -49,17 +58,19 @@ test("a model that was downloaded is dropped in and writes", async (t) => {
   clean();
 });
 
-test("files of Hugging Face are taken together", { skip: !isMock && "the package's own tests have such a model" }, async (t) => {
-  const { page, clean } = await visit(t);
-  const file = (name, text) => ({ name, bytes: new TextEncoder().encode(text) });
-  await drop(page, [file("config.json", "{}"), file("vocab.json", "{}"), file("merges.txt", ""), file("model.safetensors", "\u0002\0\0\0\0\0\0\0{}")]);
+test("files of Hugging Face are taken together", async (t) => {
+  const { page, clean } = await visit(t, { hash: "#train?device=cpu" });
+  await drop(page, Object.entries(gpt2()).map(([name, bytes]) => ({ name, bytes })));
   await noticed(page, /“GPT-2” is open/);
   assert.equal(await page.isVisible("#view-talk"), true);
+  await page.fill(".prompt", "Is the");
+  await page.click("[data-test=write]");
+  await until("tokens", async () => (await page.$$(".paper .token")).length >= 5);
   clean();
 });
 
 test("a digit is drawn by hand, and the bars tell what it is taken for", async (t) => {
-  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&steps=400" });
+  const { page, clean } = await visit(t, { hash: "#train?preset=mlp&hidden=64&steps=200" });
   await page.click("[data-test=start]");
   await until("it has learnt", async () => parseFloat(await stat(page, "Accuracy")) > 80 || (await status(page)) === "finished");
   await tab(page, "draw");

@@ -9,6 +9,11 @@ const FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
 /// Eight rows keep the 32 registers of AArch64 busy; other targets have 16.
 const MR: usize = if cfg!(target_arch = "aarch64") { 8 } else { 4 };
 
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+const F32_TILE: unsafe fn(&Tile<f32>) = tile::<f32, 8>;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+const F32_TILE: unsafe fn(&Tile<f32>) = super::kernel_simd128::tile;
+
 pub(super) static F32: Kernel<f32> = Kernel {
     name: "portable",
     mr: MR,
@@ -16,7 +21,7 @@ pub(super) static F32: Kernel<f32> = Kernel {
     kc: 384,
     l2: 32 * 1024,
     copies: false,
-    tile: tile::<f32, 8>,
+    tile: F32_TILE,
     transpose: transpose_portable::run::<f32>,
     copy_runs: runs::copy,
     dots: dot::dots::<f32, 16, FUSED>,
@@ -39,7 +44,7 @@ pub(super) static F64: Kernel<f64> = Kernel {
 ///
 /// # Safety
 /// The tile describes readable A and B and writable C.
-unsafe fn tile<T: Accumulator, const NR: usize>(t: &Tile<T>) {
+pub(super) unsafe fn tile<T: Accumulator, const NR: usize>(t: &Tile<T>) {
     let mut sums = [[T::default(); NR]; MR];
     // SAFETY: rows below `t.rows` and columns below `t.cols` are readable and writable.
     unsafe {

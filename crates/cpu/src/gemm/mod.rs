@@ -13,6 +13,8 @@ mod kernel_avx2;
 #[cfg(target_arch = "x86_64")]
 mod kernel_avx512;
 mod kernel_portable;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod kernel_simd128;
 pub(crate) mod pack;
 pub(crate) mod panels;
 mod plan;

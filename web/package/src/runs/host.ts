@@ -80,6 +80,8 @@ export class RunHost {
   #step = 0;
   #msPerStep = 0;
   #lastTurn = 0;
+  /** Why it never began. */
+  #stillborn: VoltaError | undefined;
 
   constructor(kind: "classifier" | "language-model", options: RunOptions, say: Say) {
     this.#kind = kind;
@@ -88,8 +90,17 @@ export class RunHost {
     this.#isPaused = options.paused === true;
   }
 
-  /** Opens the device, builds the model, plans its step, and begins. */
+  /** Opens the device, builds the model, plans its step, and begins. What is asked meanwhile waits for that. */
   async start(onProgress: (progress: Progress) => void): Promise<RunInfo> {
+    const info = await this.#after(() => this.#open(onProgress)).catch((thrown: unknown) => {
+      this.#stillborn = asVoltaError(thrown);
+      throw this.#stillborn;
+    });
+    void this.#run();
+    return info;
+  }
+
+  async #open(onProgress: (progress: Progress) => void): Promise<RunInfo> {
     const { reason } = await init({ device: this.#options.device ?? "auto", onProgress });
     if (reason !== undefined) this.#warnings.push(`The CPU is used: ${reason}.`);
     onProgress({ stage: "building the model", fraction: 0 });
@@ -97,7 +108,6 @@ export class RunHost {
     await this.#unpack();
     await this.#buildSomewhere();
     onProgress({ stage: "building the model", fraction: 1 });
-    void this.#run();
     return this.#info(adapter());
   }
 
@@ -153,7 +163,10 @@ export class RunHost {
 
   /** Runs `f` when all that was asked before is done. */
   #after<T>(f: () => Promise<T>): Promise<T> {
-    const result = this.#queue.then(f);
+    const result = this.#queue.then(() => {
+      if (this.#stillborn) throw this.#stillborn;
+      return f();
+    });
     this.#queue = result.catch(() => {});
     return result;
   }
@@ -277,11 +290,9 @@ export class RunHost {
   }
 
   step(): Promise<Metrics> {
-    if (this.#isOver || this.#step >= this.#known.steps) {
-      throw new VoltaError("argument", "step: the run is over");
-    }
     this.#isPaused = true;
     return this.#after(async () => {
+      if (this.#isOver || this.#step >= this.#known.steps) throw new VoltaError("argument", "step: the run is over");
       const metrics = await this.#advance();
       if (this.#step >= this.#known.steps) this.resume();
       return metrics;
@@ -310,10 +321,10 @@ export class RunHost {
 
   /** Of the next step, whoever takes it. */
   profile(): Promise<Profile> {
-    if (this.#isOver || this.#step >= this.#known.steps) {
-      throw new VoltaError("argument", "profile: the run is over, and no step follows");
-    }
     return this.#after(async () => {
+      if (this.#isOver || this.#step >= this.#known.steps) {
+        throw new VoltaError("argument", "profile: the run is over, and no step follows");
+      }
       const { result: _metrics, ...taken } = await profile(() => this.#advance(), adapter().device === "gpu");
       return taken;
     });

@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { fill, h, setText } from "../parts/dom.ts";
 import { ago, bytes, loss, percent } from "../parts/format.ts";
 import type { Session } from "../runs/session.ts";
-import { presetNamed } from "../settings.ts";
+import { FIELDS, presetNamed } from "../settings.ts";
 import { statusWord, stepText } from "./status.ts";
 
 interface Row {
@@ -74,5 +74,5 @@ function brief({ settings: { preset, values, kind } }: Session): string {
   const usual = presetNamed(preset);
   const different = Object.entries(values).filter(([key, value]) => usual?.values[key] !== value && key !== "prompt");
   const head = `${kind === "language" ? "text" : "digits"}, ${usual?.label.toLowerCase() ?? "own"}`;
-  return [head, ...different.slice(0, 4).map(([key, value]) => `${key} ${value}`)].join(" · ");
+  return [head, ...different.slice(0, 4).map(([key, value]) => `${FIELDS.find((field) => field.key === key)?.label.toLowerCase() ?? key} ${value}`)].join(" · ");
 }

@@ -9,14 +9,15 @@ const TYPES = {
   ".wasm": "application/wasm", ".json": "application/json", ".webmanifest": "application/manifest+json",
 };
 
-export async function serve(folder, { isolated = true } = {}) {
+/** `prelude` is put in front of files by their paths. */
+export async function serve(folder, { isolated = true, prelude = {} } = {}) {
   const asked = [];
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
     asked.push(path);
     const file = join(folder, path.endsWith("/") ? `${path}index.html` : path);
     try {
-      const content = await readFile(file);
+      const content = Buffer.concat([Buffer.from(prelude[path] ?? ""), await readFile(file)]);
       const isolation = isolated ? { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" } : {};
       response.writeHead(200, { "Content-Type": TYPES[extname(file)] ?? "application/octet-stream", ...isolation });
       response.end(content);

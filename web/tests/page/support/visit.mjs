@@ -1,21 +1,22 @@
 // A visit of the built page: what was asked of whom and what the browser complained about is checked when it ends.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { open } from "./browser.mjs";
 import { serve } from "./server.mjs";
 
-export const folder = process.env.VOLTA_PAGE ?? join(dirname(fileURLToPath(import.meta.url)), "../../../dist/test-page");
-/** Whether the page was built with the package's stand-in, which can be told to fail. */
-export const isMock = existsSync(join(folder, "volta/index.js")) && readFileSync(join(folder, "volta/index.js"), "utf8").includes("voltaMock");
+const dist = join(dirname(fileURLToPath(import.meta.url)), "../../../dist");
+/** The built page; and one with a stand-in for the package, which can be told to fail. */
+const REAL = process.env.VOLTA_PAGE ?? join(dist, "page");
+const MOCK = join(dist, "mock-page");
 
 /** How long training may take until something is seen, on a loaded machine without a GPU. */
 export const PATIENT = 120_000;
 
-export async function visit(t, { hash = "", before, allow = [], ...options } = {}) {
-  const server = await serve(folder);
+/** `prelude` is put in front of files by their paths, `before` runs in the page first; complaints that fit `allow` are expected. */
+export async function visit(t, { hash = "", before, allow = [], mock = false, prelude = {}, ...options } = {}) {
+  const server = await serve(mock ? MOCK : REAL, { prelude });
   const browser = await open(options);
   const { page, context } = browser;
   page.setDefaultTimeout(PATIENT);

@@ -92,10 +92,11 @@ fn each(text: impl Fn(usize) -> String) -> String {
     (0..VALUES_IN_FLIGHT).map(text).collect()
 }
 
-/// Declares `value{n}`, of the next position among `bits`; nought if there is none any more.
+/// Declares `value{n}`, of the next position among `bits`; nought if there is none any more. The nought is written out: Chromium's compiler
+/// leaves what a variable without one had in the loop's last iteration.
 fn take(s: &Scatter, n: usize, lanes: &str, quad: &str) -> String {
     format!(
-        "            var value{n}: {lanes};
+        "            var value{n} = {lanes}();
             if (bits != 0u) {{
                 value{n} = load{quad}_values(values + (w * 32u + firstTrailingBit(bits)) * {step});
                 bits &= bits - 1u;

@@ -1,0 +1,56 @@
+import { serve } from "./tests/page/support/server.mjs";
+import { chromium } from "playwright-core";
+const server = await serve("/work/wt/web/web/dist/page");
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", headless: true, args: ["--no-sandbox","--enable-unsafe-webgpu"] });
+const wanted = process.argv.slice(2);
+const kinds = { light: { viewport: { width: 1280, height: 860 }, colorScheme: "light" }, dark: { viewport: { width: 1280, height: 860 }, colorScheme: "dark" }, phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2, colorScheme: "light" } };
+const until = async (f, ms = 180000) => { const end = Date.now() + ms; while (Date.now() < end) { if (await f()) return; await new Promise(r => setTimeout(r, 200)); } console.log("timeout", String(f)); };
+for (const kind of wanted) {
+  const context = await browser.newContext(kinds[kind]);
+  const page = await context.newPage();
+  page.on("console", m => console.log(kind, m.type(), m.text()));
+  const shot = (name, full = true) => page.screenshot({ path: `/tmp/w/shots/${kind}-${name}.png`, fullPage: full });
+  const t0 = Date.now();
+  await page.goto(server.url + "#train?steps=150&validateEvery=25&sampleEvery=50&prompt=One%20day");
+  await page.waitForSelector("[data-test=start-language]"); console.log(kind, "interactive", Date.now() - t0);
+  await page.waitForTimeout(1500);
+  await shot("0-welcome");
+  await page.click("[data-test=start-language]");
+  const status = () => page.textContent(".run .status");
+  await until(async () => /finished/.test(await status()));
+  await page.goto(server.url + "#train?preset=mlp&steps=300");
+  await page.reload(); await page.waitForTimeout(500);
+  await page.click("[data-test=start]");
+  await until(async () => /finished/.test(await status()));
+  await page.click("[data-test=start]");
+  await page.waitForTimeout(2500);
+  await shot("1-train");
+  await until(async () => /finished/.test(await status()));
+  await page.click("[data-tab=talk]");
+  await page.waitForTimeout(800);
+  await page.fill(".prompt", "One day ").catch(() => {});
+  await page.click("[data-test=write]").catch(e => console.log(e.message.slice(0, 200)));
+  await until(async () => (await page.$$(".paper .token")).length >= 80, 60000);
+  await shot("2-talk");
+  await page.click("[data-tab=draw]"); await page.waitForTimeout(800);
+  const box = await (await page.$(".pad")).boundingBox();
+  const at = (x, y) => [box.x + x * box.width, box.y + y * box.height];
+  if (kind === "phone") { await page.focus(".pad"); await page.keyboard.press("7"); } else {
+    await page.mouse.move(...at(0.25, 0.15)); await page.mouse.down();
+    for (const [x, y] of [[0.75, 0.15], [0.62, 0.45], [0.45, 0.9]]) await page.mouse.move(...at(x, y), { steps: 12 });
+    await page.mouse.up(); }
+  await until(async () => /^It/.test(await page.textContent(".verdict")));
+  await shot("3-draw");
+  await page.click("[data-tab=inside]"); await page.waitForTimeout(1500);
+  await shot("4-inside-a");
+  await page.click("[data-test=profile]").catch(e => console.log(e.message.slice(0, 200)));
+  await page.click("[data-test=attention]", { timeout: 3000 }).catch(() => console.log("no attention"));
+  await page.waitForTimeout(2500);
+  await shot("4-inside");
+  await page.click("[data-tab=bench]"); await page.waitForTimeout(300);
+  await page.click("[data-test=bench]");
+  await until(async () => /Done/.test(await page.textContent("#view-bench [role=status]")));
+  await shot("5-bench");
+  await context.close();
+}
+await browser.close(); server.close(); process.exit(0);
