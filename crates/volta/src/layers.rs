@@ -57,6 +57,7 @@ const CRATES: [(&str, &[Layer]); 5] = [
             (true, &["autograd", "gpu", "tensor"]),
             (false, &["state"]),
             (true, &["data", "io", "nn", "optim", "text"]),
+            (false, &["parallel"]),
             (true, &["models", "train"]),
             (false, &["tab"]),
         ],

@@ -18,6 +18,7 @@
 //! | `tensor` `autograd` | what users hold; gradients as more nodes, by a table of derivatives |
 //! | `state` | what is saved |
 //! | `data` `io` `nn` `optim` `text` | datasets and loaders; files; layers; optimizers; tokenizers |
+//! | `parallel` | several devices at once |
 //! | `models` `train` | whole networks; the training loop |
 
 // `#[derive(Module)]` names this crate by its name, here too.
@@ -38,6 +39,7 @@ mod layers;
 pub mod models;
 pub mod nn;
 pub mod optim;
+pub mod parallel;
 mod state;
 #[cfg(target_arch = "wasm32")]
 pub mod tab;
