@@ -103,6 +103,7 @@ impl Trainer<'_> {
         if let Some(parallel) = &mut self.parallel {
             parallel.forget();
         }
+        run.rows = 0;
         run.meter = Meter::new();
         if saved.parts().any(|part| part == "meter") {
             run.meter.load(saved.state("meter")?)?;
