@@ -8,7 +8,7 @@ use volta::data::{DataLoader, TokenWindows};
 use volta::models::Gpt;
 use volta::parallel::GradientParts;
 use volta::text::{Corpus, Tokenizer};
-use volta::{Device, Module, Result, manual_seed, with_device};
+use volta::{Device, Error, ErrorKind, Module, Result, manual_seed, with_device};
 
 /// What a text is to a model.
 pub struct Tokens {
@@ -93,13 +93,22 @@ impl Prepared {
     }
 
     /// With several devices, of which the model's own is the first. Batches are made on the CPU, from where each takes its part.
-    #[must_use]
-    pub fn on_devices(mut self, devices: &[Device]) -> Prepared {
+    pub fn on_devices(mut self, config: &Config, devices: &[Device]) -> Result<Prepared> {
+        self.devices = devices.to_vec();
+        let (parts, _) = self.parts(config)?;
+        if parts < devices.len() {
+            let message = format!(
+                "{} do not give each of {} devices one",
+                config.cite("gradient-parts"),
+                devices.len()
+            );
+            return Err(Error::new(ErrorKind::Argument, message));
+        }
+        GradientParts::new(parts)?.check(self.pace.sequences)?;
         if devices.len() > 1 {
             self.train = self.train.with_device(Device::Cpu);
         }
-        self.devices = devices.to_vec();
-        self
+        Ok(self)
     }
 
     /// The names of its devices.

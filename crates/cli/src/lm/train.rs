@@ -68,7 +68,8 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         Some(model) => config.beginning_with(&model.config).map_err(|e| Failure::Usage(e.to_string()))?,
         None => config,
     };
-    let mut prepared = prepare(&config, from, device, output)?.on_devices(&devices);
+    let prepared = prepare(&config, from, device, output)?;
+    let mut prepared = prepared.on_devices(&config, &devices).map_err(|error| Failure::usage(&error))?;
     let steps = prepared.pace.steps(config.duration());
     describe(&config, &prepared, steps, output);
     if options.dry_run {
@@ -245,7 +246,7 @@ impl Ended<'_> {
         }
         let json = json!({
             "skipped_steps": skipped,
-            "event": "finished", "name": places.name, "model": places.model, "report": places.page,
+            "event": "finished", "name": places.name, "device": about.device, "model": places.model, "report": places.page,
             "steps": about.steps, "train_loss": about.train_loss, "valid_loss": about.valid_loss,
             "profile": times.json(), "sample": samples.last().map(|s| &s.1),
         });

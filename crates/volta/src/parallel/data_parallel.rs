@@ -51,9 +51,14 @@ pub struct DataParallel {
     /// How many parts each device has.
     counts: Vec<usize>,
     speeds: Option<Speeds>,
+    /// Steps that were made, where speeds are measured.
+    steps: u64,
     /// What each part has collected since gradients were added up last.
     collected: Vec<Collected>,
 }
+
+/// Steps whose time is not that of those that follow.
+const WARM_UP_STEPS: u64 = 2;
 
 /// What a part has collected.
 #[derive(Clone, Default)]
@@ -113,7 +118,15 @@ impl DataParallel {
         let count = replicas.devices.len();
         let parts = GradientParts::new(count)?;
         let (counts, collected) = (vec![1; count], Vec::new());
-        Ok(DataParallel { replicas, parts, has_fixed_parts: false, counts, speeds: None, collected })
+        Ok(DataParallel {
+            replicas,
+            parts,
+            has_fixed_parts: false,
+            counts,
+            speeds: None,
+            steps: 0,
+            collected,
+        })
     }
 
     /// Cuts batches into so many parts, at least one for each device, whose gradients are added in a tree that depends on their number
@@ -237,8 +250,11 @@ impl DataParallel {
             return Ok(None);
         }
         if let Some(speeds) = &mut self.speeds {
-            // Nobody's time is known before the first kernels are compiled.
-            times.measure(&sums_on_devices(&sums), speeds)?;
+            // The first steps compile their kernels.
+            if self.steps >= WARM_UP_STEPS {
+                times.measure(&sums_on_devices(&sums), speeds)?;
+            }
+            self.steps += 1;
         }
         no_grad(|| self.finish(sums)).map(Some)
     }
@@ -323,10 +339,10 @@ impl DataParallel {
         seed: u64,
         step: &mut dyn FnMut(&Tensor, &Tensor) -> Result<PartOutput>,
     ) -> Result<Collected> {
-        begin_independent();
         let before = &self.collected[part];
         let _random = RngScope::from(RngState::new(seed, 0));
         let swapped = self.replicas.enter(k, &before.gradients, &before.buffers);
+        begin_independent();
         let output = with_device(self.replicas.devices[k], || step(x, y))?;
         if output.loss.device() != self.replicas.devices[k] {
             bail!(

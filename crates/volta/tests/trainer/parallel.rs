@@ -264,7 +264,7 @@ fn devices_of_different_kinds_share_a_batch_and_speed_changes_no_bits() {
             parallel.try_backward(&x, &y, step).unwrap();
             net.parameters().iter().flat_map(|p| p.grad().unwrap().to_vec::<f32>()).collect::<Vec<f32>>()
         };
-        let all: Vec<Vec<f32>> = (0..3).map(all).collect();
+        let all: Vec<Vec<f32>> = (0..5).map(all).collect();
         assert_eq!(parallel.shares().unwrap().len(), parallel.devices().len());
         all
     };
