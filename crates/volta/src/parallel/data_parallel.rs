@@ -14,7 +14,9 @@ use crate::engine::{begin_independent, executor};
 use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::nn::Module;
+use crate::optim::GradScaler;
 use crate::random::threefry;
+use crate::shape::Shape;
 use crate::tensor::{RngScope, RngState, Tensor, compute_only, copied_to, next_key};
 use std::ops::Range;
 use std::sync::Arc;
@@ -179,23 +181,47 @@ impl DataParallel {
         &mut self,
         x: &Tensor,
         y: &Tensor,
-        mut step: impl FnMut(&Tensor, &Tensor) -> Result<Tensor>,
+        step: impl FnMut(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<Tensor> {
         // What goes wrong in here names the line that called it.
         let _scope = LayerScope::enter(None);
+        self.backward(x, y, None, step)
+    }
+
+    /// [`try_backward`](Self::try_backward) of the loss times the scaler's scale, for half precision: the scaler unscales the gradients
+    /// before it steps. The loss that is given is not scaled.
+    #[track_caller]
+    pub fn try_backward_scaled(
+        &mut self,
+        scaler: &GradScaler,
+        x: &Tensor,
+        y: &Tensor,
+        step: impl FnMut(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let _scope = LayerScope::enter(None);
+        self.backward(x, y, Some(scaler.scale_in_use()), step)
+    }
+
+    fn backward(
+        &mut self,
+        x: &Tensor,
+        y: &Tensor,
+        scale: Option<&Tensor>,
+        mut step: impl FnMut(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
         let rows = x.shape().first().copied().unwrap_or(0);
         let mut weighed = |x: &Tensor, y: &Tensor| {
             let outside = LayerScope::leave();
             let loss = step(x, y)?;
             drop(outside);
-            let sum =
-                no_grad(|| loss.detach().try_to_dtype(DType::F32)?.try_mul(x.size(0) as f64 / rows as f64))?;
+            let share = x.size(0) as f64 / rows as f64;
+            let sum = no_grad(|| loss.detach().try_to_dtype(DType::F32)?.try_mul(share))?;
             Ok(PartOutput { loss, sums: vec![sum] })
         };
-        let pass = Pass { factor: 1.0, scale: None, is_last: true };
+        let pass = Pass { factor: 1.0, scale, is_last: true };
         let sums = self.run(x, y, pass, &mut weighed)?;
         let sums = sums.expect("the last batch gives them");
-        no_grad(|| sums.try_reshape(crate::shape::Shape::of(&[])))
+        no_grad(|| sums.try_reshape(Shape::of(&[])))
     }
 
     /// Computes all parts of a batch. If it is the last of a step, the parameters then have its gradients, and the sums that the parts gave

@@ -3,6 +3,9 @@
 //! Rounding makes a sum depend on its order. Here the order depends on the number of parts alone: the tree over parts `0..count` is
 //! split behind the largest power of two that is less than its length, and so are its branches. Whoever has parts that lie side by side
 //! adds up the branches that lie within them; what is left to add is the same for everybody.
+//!
+//! A part's loss is multiplied by its weight before it is differentiated, so that the tree only adds. Where a step has several batches, each
+//! part adds up its own over them first, and the tree comes once, behind the last.
 
 use crate::error::{Error, ErrorKind, Result, bail};
 use std::collections::BTreeMap;
