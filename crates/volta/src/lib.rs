@@ -23,6 +23,7 @@
 //! | `io` | files |
 //! | `data` | datasets and loaders |
 //! | `text` | tokenizers |
+//! | `parallel` | several devices at once |
 //! | `models` `train` | whole networks; the training loop |
 //!
 //! ```
@@ -50,6 +51,7 @@ pub mod io;
 pub mod models;
 pub mod nn;
 pub mod optim;
+pub mod parallel;
 mod state;
 #[cfg(target_arch = "wasm32")]
 pub mod tab;

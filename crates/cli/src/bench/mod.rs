@@ -7,6 +7,7 @@ use super::output::{Failure, Outcome, check, say, say_error};
 use models::{Training, given};
 use serde_json::json;
 use std::time::{Duration, Instant};
+use volta::parallel::DataParallel;
 use volta::{
     DType, Device, GradScaler, Tensor, autocast, counters, manual_seed, reset_peak, try_set_threads,
 };
@@ -32,12 +33,25 @@ pub struct Options {
     /// Another batch size for the training workloads; 0 keeps each one's own.
     #[arg(long, default_value_t = 0)]
     batch: usize,
+    /// Computes the gradients of training workloads on so many GPUs, gpu:0 and those behind it; 0 for the device alone, with the whole
+    /// batch at once.
+    #[arg(long, default_value_t = 0)]
+    gpus: usize,
+    /// Parts of the batches of training workloads, as `volta train --gradient-parts` has them; 0 for one a device.
+    #[arg(long, default_value_t = 0)]
+    parts: usize,
     /// Also print where the time of a step goes.
     #[arg(long)]
     profile: bool,
     /// Threads to use, 1024 at most; 0 for all.
     #[arg(long, default_value_t = 0)]
     threads: usize,
+}
+
+impl Options {
+    fn split(&self) -> Split {
+        Split { batch: self.batch, gpus: self.gpus, parts: self.parts }
+    }
 }
 
 /// How long a workload runs before it is timed, at least: right after its shaders were compiled, or from idle clocks, a
@@ -68,7 +82,30 @@ struct Workload {
     work: Work,
 }
 
-fn workload(name: &str, half: bool, device: Device, batch: usize) -> Result<Workload, Failure> {
+/// How a training workload is computed.
+#[derive(Clone, Copy, Default)]
+struct Split {
+    /// 0 keeps each workload's own.
+    batch: usize,
+    gpus: usize,
+    parts: usize,
+}
+
+impl Split {
+    /// The devices that compute parts of a batch, where there are parts.
+    fn parallel(self, training: &Training, device: Device) -> Result<Option<DataParallel>, Failure> {
+        if self.gpus == 0 && self.parts == 0 {
+            return Ok(None);
+        }
+        let devices: Vec<Device> =
+            if self.gpus == 0 { vec![device] } else { (0..self.gpus).map(Device::Gpu).collect() };
+        let (parameters, buffers) = (training.optimizer.parameters().to_vec(), training.buffers.clone());
+        let parallel = DataParallel::of_tensors(parameters, buffers, &devices)?;
+        Ok(Some(if self.parts == 0 { parallel } else { parallel.with_gradient_parts(self.parts)? }))
+    }
+}
+
+fn workload(name: &str, half: bool, device: Device, split: Split) -> Result<Workload, Failure> {
     if let Some(n) = name.strip_prefix("matmul-") {
         let n: usize = n.parse().map_err(|_| Failure::Usage(format!("{n} is not a size")))?;
         let dtype = if half { DType::F16 } else { DType::F32 };
@@ -108,21 +145,35 @@ fn workload(name: &str, half: bool, device: Device, batch: usize) -> Result<Work
             Workload { step: Box::new(step), work: Work::Bytes(2.0 * 4.0 * (rows * 4096) as f64) }
         }
         _ => {
-            let Training { mut loss, mut optimizer, units, read_loss } = models::training(name, batch)?;
+            let training = models::training(name, split.batch)?;
+            let mut parallel = split.parallel(&training, device)?;
+            let Training { mut loss, batch: (x, y), mut optimizer, units, read_loss, .. } = training;
             let mut scaler = GradScaler::new();
             let step = move || {
                 optimizer.zero_grad();
-                let value = if half {
-                    let value = autocast(DType::F16, &mut loss)?;
-                    scaler.try_scale(&value)?.try_backward()?;
-                    scaler.try_step(&mut *optimizer)?;
-                    value
-                } else {
-                    let value = loss()?;
-                    value.try_backward()?;
-                    optimizer.try_step()?;
-                    value
+                let mut forward = |x: &Tensor, y: &Tensor| match half {
+                    true => autocast(DType::F16, || loss(x, y)),
+                    false => loss(x, y),
                 };
+                let value = match (&mut parallel, half) {
+                    (Some(parallel), true) => parallel.try_backward_scaled(&scaler, &x, &y, forward)?,
+                    (Some(parallel), false) => parallel.try_backward(&x, &y, forward)?,
+                    (None, true) => {
+                        let value = forward(&x, &y)?;
+                        scaler.try_scale(&value)?.try_backward()?;
+                        value
+                    }
+                    (None, false) => {
+                        let value = forward(&x, &y)?;
+                        value.try_backward()?;
+                        value
+                    }
+                };
+                if half {
+                    scaler.try_step(&mut *optimizer)?;
+                } else {
+                    optimizer.try_step()?;
+                }
                 if read_loss {
                     value.try_item::<f32>()?;
                 }
@@ -146,7 +197,8 @@ fn is_half(mode: &str) -> Result<bool, Failure> {
 pub fn steps(names: &str, modes: &str, device: Device, batch: usize) -> Result<(), Failure> {
     for mode in modes.split(',') {
         for name in names.split(',') {
-            let mut workload = workload(name, is_half(mode)?, device, batch)?;
+            let split = Split { batch, ..Split::default() };
+            let mut workload = workload(name, is_half(mode)?, device, split)?;
             for _ in 0..2 {
                 (workload.step)()?;
             }
@@ -178,7 +230,7 @@ fn measure(name: &str, mode: &str, device: Device, options: &Options) -> Result<
     let half = is_half(mode)?;
     manual_seed(0);
     let start = Instant::now();
-    let Workload { mut step, work } = workload(name, half, device, options.batch)?;
+    let Workload { mut step, work } = workload(name, half, device, options.split())?;
     // How long the host is busy with a step; the rest of the time it waits.
     let mut host = Vec::new();
     let mut step = || -> volta::Result<Option<Tensor>> {
@@ -223,9 +275,11 @@ fn measure(name: &str, mode: &str, device: Device, options: &Options) -> Result<
     let median = times[times.len() / 2];
     let mut line = format!(
         "{{\"peer\": \"volta {}\", \"device\": \"{}\", \"workload\": \"{name}\", \"mode\": \"{mode}\", \
-         \"median_ms\": {median:.4}, \"min_ms\": {:.4}, \"host_ms\": {:.4}, \"first_ms\": {first:.1}, \"peak_mib\": {:.1}",
+         \"gpus\": {}, \"parts\": {}, \"median_ms\": {median:.4}, \"min_ms\": {:.4}, \"host_ms\": {:.4}, \"first_ms\": {first:.1}, \"peak_mib\": {:.1}",
         env!("CARGO_PKG_VERSION"),
         if device.is_gpu() { "gpu" } else { "cpu" },
+        options.gpus,
+        options.parts,
         times[0],
         host[host.len() / 2],
         counters().peak_bytes as f64 / (1 << 20) as f64,

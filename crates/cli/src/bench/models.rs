@@ -8,9 +8,15 @@ use volta::{
     Tensor, try_cross_entropy, try_mse_loss,
 };
 
-/// A step to be timed: the loss of a forward pass, and what moves the parameters.
+/// The loss of a batch.
+type Loss = Box<dyn FnMut(&Tensor, &Tensor) -> Result<Tensor>>;
+
+/// A step to be timed: a batch, the loss of a forward pass, and what moves the parameters.
 pub struct Training {
-    pub loss: Box<dyn FnMut() -> Result<Tensor>>,
+    pub batch: (Tensor, Tensor),
+    pub loss: Loss,
+    /// What the model keeps besides parameters.
+    pub buffers: Vec<Tensor>,
     pub optimizer: Box<dyn Optimizer>,
     /// Samples or tokens a step.
     pub units: usize,
@@ -34,19 +40,19 @@ fn classes(batch: usize) -> Result<Tensor> {
 
 /// Training a model to classify a batch of `x`.
 fn classifier(model: impl Module + 'static, x: Tensor, optimizer: Box<dyn Optimizer>) -> Result<Training> {
-    let (y, units) = (classes(x.size(0))?, x.size(0));
-    let x = given(x)?;
-    let loss = move || try_cross_entropy(&model.try_forward(&x)?, &y);
-    Ok(Training { loss: Box::new(loss), optimizer, units, read_loss: false })
+    let (y, units, buffers) = (classes(x.size(0))?, x.size(0), model.buffers());
+    let loss = move |x: &Tensor, y: &Tensor| try_cross_entropy(&model.try_forward(x)?, y);
+    Ok(Training { batch: (given(x)?, y), loss: Box::new(loss), buffers, optimizer, units, read_loss: false })
 }
 
 fn gpt(options: GptOptions, batch: usize) -> Result<Training> {
     let model = Gpt::try_new(options)?;
     let optimizer = AdamW::new(model.parameters(), 3e-4, (0.9, 0.999), 1e-8, 0.01);
     let ids = || given(Tensor::try_randint(0, options.vocabulary as i64, [batch, options.context])?);
-    let (tokens, next) = (ids()?, ids()?);
     Ok(Training {
-        loss: Box::new(move || model.try_loss(&tokens, &next)),
+        batch: (ids()?, ids()?),
+        buffers: model.buffers(),
+        loss: Box::new(move |tokens, next| model.try_loss(tokens, next)),
         optimizer: Box::new(optimizer),
         units: batch * options.context,
         read_loss: false,
@@ -62,8 +68,15 @@ fn xor() -> Training {
     let x = Tensor::from_vec(vec![0f32, 0., 0., 1., 1., 0., 1., 1.], [4, 2]);
     let y = Tensor::from_vec(vec![0f32, 1., 1., 0.], [4, 1]);
     let optimizer = adam(&model);
-    let loss = move || try_mse_loss(&model.try_forward(&x)?, &y);
-    Training { loss: Box::new(loss), optimizer, units: 4, read_loss: true }
+    let loss = move |x: &Tensor, y: &Tensor| try_mse_loss(&model.try_forward(x)?, y);
+    Training {
+        batch: (x, y),
+        loss: Box::new(loss),
+        buffers: Vec::new(),
+        optimizer,
+        units: 4,
+        read_loss: true,
+    }
 }
 
 fn mlp(batch: usize) -> Result<Training> {

@@ -9,7 +9,7 @@ use super::prepare::prepare;
 use super::progress::Watch;
 use super::report::Times;
 use super::run_paths::{self, Locked, Places};
-use super::{device, last_run, log};
+use super::{devices, last_run, log};
 use crate::output::{Failure, Outcome, Output, check, say_error};
 use serde_json::json;
 use std::cell::RefCell;
@@ -57,7 +57,8 @@ const PROFILE_EVERY: u64 = 50;
 pub fn run(options: &Options, output: Output) -> Outcome {
     let config = options.flags.load()?;
     run_paths::check(&config)?;
-    let device = device(&config.device)?;
+    let devices = devices(&config.device)?;
+    let device = devices[0];
     let from = config
         .from
         .as_deref()
@@ -67,7 +68,8 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         Some(model) => config.beginning_with(&model.config).map_err(|e| Failure::Usage(e.to_string()))?,
         None => config,
     };
-    let mut prepared = prepare(&config, from, device, output)?;
+    let prepared = prepare(&config, from, device, output)?;
+    let mut prepared = prepared.on_devices(&config, &devices).map_err(|error| Failure::usage(&error))?;
     let steps = prepared.pace.steps(config.duration());
     describe(&config, &prepared, steps, output);
     if options.dry_run {
@@ -87,6 +89,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
 
     let mut optimizer = optimizer(&config, &prepared.gpt)?;
+    let place = prepared.place();
     let Prepared { gpt, tokenizer, train, valid, pace, .. } = &mut prepared;
     let (gpt, tokenizer, pace) = (&*gpt, &*tokenizer, *pace);
     let watch = RefCell::new(Watch::new(output, steps, pace));
@@ -97,6 +100,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         profile_every: Some(PROFILE_EVERY.min(steps.div_ceil(2))),
         folder: Some(places.folder.clone()),
         resume: options.resume,
+        devices,
         ..trainer_options(&config, steps)
     };
     let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options);
@@ -133,7 +137,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         .with_note(TOKENIZER_NOTE, &tokenizer.to_json())
         .with_best_metadata(|history| {
             let steps = history.rows.last().map_or(0, |row| row.step);
-            metadata(tokenizer, &config, &About::of(history, steps, device))
+            metadata(tokenizer, &config, &About::of(history, steps, &place))
         })
         .with_lock(&lock);
     let notes = begun.notes().into_iter();
@@ -182,7 +186,7 @@ impl Ended<'_> {
     /// Writes the model, the page and the line of the log, and says how it went.
     fn keep(&self, output: Output, whole: std::time::Duration) -> Outcome {
         let Ended { config, prepared, places, history, times, samples } = self;
-        let about = About::of(history, samples.last().map_or(0, |s| s.0), prepared.device);
+        let about = About::of(history, samples.last().map_or(0, |s| s.0), &prepared.place());
         let date = about.date.clone();
         model_file::save(&places.model, &prepared.gpt, &prepared.tokenizer, config, &about)?;
         let loss = |l: Option<f64>| l.map_or("-".to_string(), |l| format!("{l:.4}"));
@@ -242,7 +246,7 @@ impl Ended<'_> {
         }
         let json = json!({
             "skipped_steps": skipped,
-            "event": "finished", "name": places.name, "model": places.model, "report": places.page,
+            "event": "finished", "name": places.name, "device": about.device, "model": places.model, "report": places.page,
             "steps": about.steps, "train_loss": about.train_loss, "valid_loss": about.valid_loss,
             "profile": times.json(), "sample": samples.last().map(|s| &s.1),
         });
@@ -269,7 +273,7 @@ fn describe(config: &Config, prepared: &Prepared, steps: u64, output: Output) {
         o.width,
         o.context,
         num_parameters(&prepared.gpt),
-        prepared.device
+        prepared.place()
     ));
     output.note(format_args!(
         "It learns from {} ({} tokens of {}, {} different), {} steps of {}.",

@@ -1,5 +1,6 @@
 //! The program as its users run it: commands, files, errors, exit codes, interruption.
 
+mod devices;
 mod diverging;
 mod download;
 mod elsewhere;

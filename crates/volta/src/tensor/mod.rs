@@ -47,9 +47,10 @@ pub use interop::HostMemory;
 pub use measure_peak::measure_peak;
 pub use movement::Range;
 pub use pool::PoolOptions;
-pub(crate) use read::readings;
 pub use read::{assume_computed, realize_all, try_realize_all};
+pub(crate) use read::{compute_only, readings};
 pub use resize::Interpolation;
+pub(crate) use transfer::{broadcast, copied_to};
 
 use crate::device::Device;
 use crate::dtype::DType;

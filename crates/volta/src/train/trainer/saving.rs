@@ -15,6 +15,7 @@ impl Trainer<'_> {
     /// A new run, or the one that the folder or a checkpoint holds.
     pub(in crate::train) async fn start(&mut self, train: &mut DataLoader, validates: bool) -> Result<Run> {
         self.check(train, validates)?;
+        self.parallel = self.parallel(train)?;
         (self.done, self.units) = ((0, Duration::ZERO), 0);
         let mut run = Run::default();
         // Others may have walked through the same data, and left after the last batch.
@@ -99,6 +100,10 @@ impl Trainer<'_> {
         run.first_epoch = saved.int("first_epoch").unwrap_or(0) as u64;
         let skipped = |name: &str| saved.int(name).unwrap_or(0) as u64;
         run.health = Health::after(skipped("skipped"), skipped("skipped_in_a_row"));
+        if let Some(parallel) = &mut self.parallel {
+            parallel.forget();
+        }
+        run.rows = 0;
         run.meter = Meter::new();
         if saved.parts().any(|part| part == "meter") {
             run.meter.load(saved.state("meter")?)?;
