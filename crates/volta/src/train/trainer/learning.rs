@@ -12,7 +12,6 @@ use crate::tensor::{Tensor, autocast, try_realize_all};
 use crate::train::event::Event;
 use crate::train::metrics::Outcome;
 use crate::train::options::OnNonFinite;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Trainer<'_> {
@@ -51,7 +50,7 @@ impl Trainer<'_> {
             if self.options.checkpoint_every.is_some_and(|n| run.is_due(n)) {
                 self.save(run, train).await?;
             }
-        } else if !self.stop.load(Ordering::Relaxed) && next_batch(run, train).is_none() {
+        } else if !self.is_stopped() && next_batch(run, train).is_none() {
             self.end_epoch(run, train, validation, step).await?;
         }
         Ok(true)
@@ -95,7 +94,13 @@ impl Trainer<'_> {
             run.profiler = (due && run.step > run.first).then(|| (Profiler::begin(), Duration::ZERO));
         }
         let started = Instant::now();
-        self.batch(run, x, y, step)?;
+        if self.skips_by_itself() && run.waiting == 0 {
+            run.buffers = self.model.buffers().into_iter().map(|b| (b.clone(), b.detach())).collect();
+        }
+        match self.ranks {
+            Some(_) => self.batch_of_rank(run, train, (x, y), step)?,
+            None => self.batch(run, x, y, step)?,
+        }
         if run.waiting < run.group {
             if let Some((_, time)) = &mut run.profiler {
                 *time += started.elapsed();
@@ -113,9 +118,6 @@ impl Trainer<'_> {
 
     /// The forward and the backward pass of one batch.
     fn batch(&mut self, run: &mut Run, x: &Tensor, y: &Tensor, step: &mut Step<'_>) -> Result<()> {
-        if self.skips_by_itself() && run.waiting == 0 {
-            run.buffers = self.model.buffers().into_iter().map(|b| (b.clone(), b.detach())).collect();
-        }
         let mut outcome = self.outcome(x, y, step)?;
         let units = outcome.units.map_or(x.size(0), |(_, n)| n);
         let finite = run.health.add_loss(&outcome)?;

@@ -1,0 +1,483 @@
+//! Training as one of several ranks: this rank's part of each batch, and the exchange of gradients.
+
+use super::{Run, Step, Trainer};
+use crate::autograd::no_grad;
+use crate::data::DataLoader;
+use crate::default_device::with_device;
+use crate::dtype::DType;
+use crate::error::{Result, bail};
+use crate::parallel::{
+    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, TreeSum, World, agree, join,
+};
+use crate::random::threefry;
+use crate::state::{State, Stateful};
+use crate::telemetry::span;
+use crate::tensor::{RngScope, RngState, Tensor, try_realize_all};
+use crate::train::metrics::{Means, Meter, Outcome, Totals, read_together};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a trainer knows of the other ranks.
+pub(super) struct Ranks {
+    pub world: Arc<dyn World>,
+    options: ExchangeOptions,
+    /// The parts of a batch, and which of them this rank has.
+    parts: GradientParts,
+    own: Range<usize>,
+    /// Where the random numbers of all steps start.
+    key: [u32; 2],
+    /// Since the first backward pass.
+    exchange: Option<(Buckets, Exchange)>,
+    /// Gradients of the batches of a step so far: by part and bucket.
+    collected: Vec<Vec<Vec<f32>>>,
+    /// What was measured since the last reading, by part.
+    pub meters: Vec<Meter>,
+    /// What all ranks had in those meters, for a checkpoint.
+    totals: Vec<Totals>,
+    /// What this rank has learnt from since the last exchange.
+    units: usize,
+    /// Whether all ranks stop behind this step.
+    pub is_stopped: bool,
+    /// The step of the last checkpoint.
+    pub saved: Option<u64>,
+}
+
+/// Numbers behind the gradients of the last bucket: losses that are not finite, ranks that are asked to stop, units.
+const EXTRAS: usize = 3;
+
+impl<'t> Trainer<'t> {
+    /// Trains as one of the ranks of a world, which share each batch: every rank calls this with a model, an optimizer, data and options
+    /// that are alike, and with a folder that all of them see. The first rank's parameters count, and it alone writes files and shows
+    /// progress. Losses, validations and speeds are those of all.
+    ///
+    /// ```
+    /// use volta::data::{DataLoader, TensorDataset};
+    /// use volta::parallel::{ExchangeOptions, ThreadWorld};
+    /// use volta::train::{Trainer, TrainerOptions};
+    /// use volta::{Linear, Module, SGD, Tensor, mse_loss};
+    ///
+    /// let weights = ThreadWorld::run(2, |world| {
+    ///     let x = Tensor::arange(0, 8).to_dtype(volta::DType::F32).reshape([8, 1]) / 8.0;
+    ///     let mut data = DataLoader::over(TensorDataset::from_tensors(&x, &(&x * 2.0))?, 4).with_seed(0);
+    ///     let model = Linear::new(1, 1, true);
+    ///     let mut sgd = SGD::new(model.parameters(), 0.5, 0.0, 0.0);
+    ///     let options = TrainerOptions { epochs: 100, progress: false, ..TrainerOptions::default() };
+    ///     let mut trainer = Trainer::new(&model, &mut sgd, options).with_world(world, ExchangeOptions::default());
+    ///     trainer.fit(&mut data, None, |x, y| Ok(mse_loss(&model.try_forward(x)?, y).into()))?;
+    ///     drop(trainer);
+    ///     Ok(model.parameters()[0].to_vec::<f32>())
+    /// });
+    /// let [first, second] = [0, 1].map(|rank| weights[rank].clone().unwrap());
+    /// assert!(first == second && (first[0] - 2.0).abs() < 0.1);
+    /// ```
+    #[must_use]
+    pub fn with_world(mut self, world: Arc<dyn World>, options: ExchangeOptions) -> Trainer<'t> {
+        // One process without parts has nothing to exchange.
+        self.ranks = (world.size() > 1 || options.parts.is_some()).then(|| Ranks::new(world, options));
+        self
+    }
+
+    /// What the exchange of gradients has cost in the last [`fit`](Self::fit), if there was any.
+    pub fn exchange_cost(&self) -> Option<ExchangeCost> {
+        Some(self.ranks.as_ref()?.exchange.as_ref()?.1.cost)
+    }
+
+    /// Whether training ends behind this step: as all ranks have agreed, if there are several.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.ranks.as_ref().map_or_else(|| self.stop.load(Ordering::Relaxed), |ranks| ranks.is_stopped)
+    }
+
+    /// Sees to it that all ranks want the same, and takes the first one's parameters.
+    pub(super) fn begin_with_ranks(&mut self, train: &mut DataLoader, is_new: bool) -> Result<()> {
+        let Some(ranks) = &mut self.ranks else { return Ok(()) };
+        let (rank, size) = (ranks.world.rank(), ranks.world.size());
+        let count = ranks.options.parts.unwrap_or(size);
+        let each = count / size;
+        if count != each * size || (size > 1 && !each.is_power_of_two()) {
+            bail!(
+                Argument,
+                "{count} gradient parts cannot be shared out among {size} ranks: each must have one, two, four, … of them"
+            );
+        }
+        ranks.parts = GradientParts::new(count)?;
+        ranks.own = rank * each..(rank + 1) * each;
+        ranks.parts.check(train.samples_of(train.len() - 1))?;
+        ranks.meters.resize_with(each, Meter::new);
+        train.set_shard(rank, size);
+
+        let (options, loader) = (&self.options, train.state());
+        let shapes = self.optimizer.parameters().iter().map(|p| format!("{} {}", p.dtype(), p.shape()));
+        agree(
+            &*ranks.world,
+            &[
+                ("Volta's version", env!("CARGO_PKG_VERSION").to_string()),
+                ("the model", shapes.collect::<Vec<_>>().join(", ")),
+                ("the number of training samples", train.dataset().len().to_string()),
+                ("the batch size", train.batch_size().to_string()),
+                ("the loader's seed", loader.int("seed")?.to_string()),
+                ("steps", format!("{:?} in {} epochs", options.steps, options.epochs)),
+                ("accumulate", options.accumulate.to_string()),
+                ("clip", format!("{:?}", options.clip)),
+                ("precision", format!("{:?}", options.precision)),
+                ("log_every", options.log_every.to_string()),
+                ("validate_every", format!("{:?}", options.validate_every)),
+                ("checkpoint_every", format!("{:?}", options.checkpoint_every)),
+                ("patience", format!("{:?}", options.patience)),
+                ("on_non_finite", format!("{:?}", options.on_non_finite)),
+                ("resume", options.resume.to_string()),
+                ("the exchange", format!("{:?}", ranks.options)),
+            ],
+        )?;
+        let mut base = [0; 16];
+        let (seed, drawn) = RngState::save().parts();
+        base[..8].copy_from_slice(&seed.to_le_bytes());
+        base[8..].copy_from_slice(&drawn.to_le_bytes());
+        ranks.world.broadcast(0, &mut base)?;
+        let word = |k: usize| u32::from_le_bytes([base[k], base[k + 1], base[k + 2], base[k + 3]]);
+        ranks.key = threefry([word(0), word(4)], [word(8), word(12)]);
+        if is_new {
+            let parameters = self.optimizer.parameters().iter().cloned();
+            take_from_first(&*ranks.world, parameters.chain(self.model.buffers()))?;
+        }
+        Ok(())
+    }
+
+    /// The forward and the backward passes of this rank's parts of a batch, and the beginning of the exchange if it is the last of a step.
+    pub(super) fn batch_of_rank(
+        &mut self,
+        run: &mut Run,
+        train: &DataLoader,
+        (x, y): (&Tensor, &Tensor),
+        step: &mut Step<'_>,
+    ) -> Result<()> {
+        let Some(mut ranks) = self.ranks.take() else { return Ok(()) };
+        let learnt = self.learn_parts(&mut ranks, run, train, (x, y), step);
+        self.ranks = Some(ranks);
+        learnt
+    }
+
+    fn learn_parts(
+        &mut self,
+        ranks: &mut Ranks,
+        run: &mut Run,
+        train: &DataLoader,
+        (x, y): (&Tensor, &Tensor),
+        step: &mut Step<'_>,
+    ) -> Result<()> {
+        // The batch is handed out already.
+        let samples = train.samples_of(train.position().saturating_sub(1));
+        let first_row = ranks.parts.rows(samples, ranks.own.start).start;
+        let is_last = run.waiting + 1 == run.group;
+        let mut forward = |ranks: &Ranks, trainer: &Self, part: usize| -> Result<Outcome> {
+            let rows = ranks.parts.rows(samples, part);
+            let rows = rows.start - first_row..rows.end - first_row;
+            let _random = ranks.random_numbers(run.step, run.waiting, part);
+            trainer.outcome(&cut(x, &rows)?, &cut(y, &rows)?, step)
+        };
+        let (mut outcomes, mut counted) = (VecDeque::new(), None);
+        for (k, part) in ranks.own.clone().enumerate() {
+            let mut outcome = match outcomes.pop_front() {
+                Some(outcome) => outcome,
+                None => forward(ranks, self, part)?,
+            };
+            if k == 0
+                && let Some(own) = outcome.counted.clone()
+            {
+                // How many targets count must be known before the first backward pass.
+                let others = ranks.own.clone().skip(1).map(|part| forward(ranks, self, part));
+                outcomes = others.collect::<Result<_>>()?;
+                let all = outcomes.iter().filter_map(|o| o.counted.clone());
+                counted = Some(ranks.sum([own].into_iter().chain(all).collect())?);
+            }
+            let rows = ranks.parts.rows(samples, part).len();
+            let units = outcome.units.map_or(rows, |(_, n)| n);
+            let finite = run.health.add_loss(&outcome)?;
+            let mut loss = match (&outcome.counted, counted) {
+                (Some(own), Some(all)) => {
+                    outcome.loss.try_mul(own.try_to_dtype(outcome.loss.dtype())?)?.try_mul(1.0 / all)?
+                }
+                _ => outcome.loss.try_mul(rows as f64 / samples as f64)?,
+            };
+            if self.skips() {
+                outcome.counted = Some(no_grad(|| match &outcome.counted {
+                    Some(counted) => finite.try_where_(counted, 0.0),
+                    None => finite.try_to_dtype(DType::F32)?.try_mul(rows as f64),
+                })?);
+            }
+            ranks.meters[k].add(&outcome, rows);
+            ranks.units += units;
+            if run.group > 1 {
+                loss = loss.try_mul(1.0 / run.group as f64)?;
+            }
+            {
+                let _random = ranks.random_numbers(run.step, run.waiting, part);
+                match &self.scaler {
+                    Some(scaler) => scaler.scale(&loss).try_backward()?,
+                    None => loss.try_backward()?,
+                }
+            }
+            drop((loss, outcome));
+            self.hand_over(ranks, run, k, is_last)?;
+        }
+        run.waiting += 1;
+        Ok(())
+    }
+
+    /// Takes the gradients of part `k` of a batch, and sends the sums of all parts behind the last one.
+    fn hand_over(&self, ranks: &mut Ranks, run: &Run, k: usize, is_last: bool) -> Result<()> {
+        let parameters = self.optimizer.parameters();
+        if !is_last && ranks.options.parts.is_none() {
+            // They are added where they are; the graph of a batch goes before the next one comes.
+            let gradients = parameters.iter().filter_map(Tensor::grad).chain(run.health.losses().cloned());
+            return try_realize_all(&gradients.collect::<Vec<_>>());
+        }
+        let (buckets, exchange) = match &mut ranks.exchange {
+            Some(known) => known,
+            none => {
+                let buckets = Buckets::new(parameters, ranks.options.bucket_bytes);
+                let exchange = Exchange::new(ranks.world.clone(), ranks.options.summation())?;
+                none.insert((buckets, exchange))
+            }
+        };
+        let sends = is_last && k + 1 == ranks.own.len();
+        ranks.collected.resize_with(ranks.own.len(), Vec::new);
+        let count = buckets.len();
+        // What this rank has in bucket `b` goes into the tree, or waits for the other parts.
+        let mut taken = |b: usize, mut numbers: Vec<f32>| -> Result<()> {
+            let own = &mut ranks.collected[k];
+            match own.get_mut(b) {
+                Some(sum) => {
+                    sum.iter_mut().zip(&numbers).for_each(|(sum, number)| *sum += number);
+                    numbers = std::mem::take(sum);
+                    own[b] = numbers;
+                }
+                None => own.push(numbers),
+            }
+            if !sends {
+                return Ok(());
+            }
+            let mut tree = TreeSum::new(GradientParts::new(ranks.own.len())?);
+            for (part, collected) in ranks.collected.iter_mut().enumerate() {
+                tree.add(part..part + 1, std::mem::take(&mut collected[b]), join)?;
+            }
+            let mut sum = tree.total()?;
+            if b + 1 == count {
+                let is_finite = run.health.losses().map_or(Ok(true), Tensor::try_item::<bool>)?;
+                let stops = self.stop.load(Ordering::Relaxed);
+                let units = std::mem::take(&mut ranks.units);
+                sum.extend([f32::from(u8::from(!is_finite)), f32::from(u8::from(stops)), units as f32]);
+            }
+            exchange.send(sum)
+        };
+        let mut on_the_way = Vec::new();
+        for b in 0..count {
+            match buckets.take(parameters, b)? {
+                Reading::Here(numbers) => taken(b, numbers)?,
+                // A device goes on with the next bucket while this one is read.
+                reading => on_the_way.push(reading),
+            }
+        }
+        on_the_way.into_iter().enumerate().try_for_each(|(b, reading)| taken(b, reading.wait()?))?;
+        if sends {
+            ranks.collected.clear();
+        }
+        Ok(())
+    }
+
+    /// Waits for the sums of all ranks, and gives them to the parameters.
+    pub(super) fn receive_gradients(&mut self, run: &mut Run) -> Result<()> {
+        let Some(ranks) = &mut self.ranks else { return Ok(()) };
+        let Some((buckets, exchange)) = &mut ranks.exchange else { return Ok(()) };
+        let _span = span("exchange");
+        let parameters = self.optimizer.parameters();
+        for b in 0..buckets.len() {
+            let mut numbers = exchange.receive()?;
+            if b + 1 == buckets.len() {
+                let extras = numbers.split_off(numbers.len() - EXTRAS);
+                let device = parameters.first().map_or(crate::Device::Cpu, Tensor::device);
+                let bad = with_device(device, || Tensor::scalar(extras[0]));
+                run.health.set_losses(no_grad(|| bad.try_eq(0.0))?);
+                ranks.is_stopped |= extras[1] > 0.0;
+                run.units += extras[2] as usize;
+                self.units += extras[2] as u64;
+            }
+            buckets.give(parameters, b, &numbers)?;
+        }
+        Ok(())
+    }
+
+    /// What the model makes of the validation data: each rank looks at some of the batches.
+    pub(super) async fn means_of_ranks(&self, loader: &mut DataLoader, step: &mut Step<'_>) -> Result<Means> {
+        let Some(ranks) = &self.ranks else { return Ok(Means::new()) };
+        let (rank, size) = (ranks.world.rank(), ranks.world.size());
+        loader.restart(0);
+        let mut mine = Vec::new();
+        // Who has none looks at the first one, and counts it not: it knows then what is measured.
+        let numbers = (rank..loader.len()).step_by(size).chain((rank >= loader.len()).then_some(0));
+        for number in numbers.take_while(|&number| number < loader.len()) {
+            let (x, y) = loader.try_batch(number)?;
+            let mut meter = Meter::new();
+            no_grad(|| {
+                meter.add(&self.outcome(&x, &y, step)?, x.size(0));
+                meter.realize()
+            })?;
+            mine.push((number, meter.totals().await?));
+        }
+        let Some(like) = mine.first().map(|(_, totals)| totals.clone()) else { return Ok(Means::new()) };
+        if rank >= loader.len() {
+            mine.clear();
+        }
+        // Added in the order of the batches, whoever looked at them.
+        Ok(Totals::means(&ranks.gather(&mine, &like)?))
+    }
+}
+
+impl Ranks {
+    fn new(world: Arc<dyn World>, options: ExchangeOptions) -> Ranks {
+        Ranks {
+            world,
+            options,
+            parts: GradientParts::new(1).expect("one part"),
+            own: 0..1,
+            key: [0; 2],
+            exchange: None,
+            collected: Vec::new(),
+            meters: Vec::new(),
+            totals: Vec::new(),
+            units: 0,
+            is_stopped: false,
+            saved: None,
+        }
+    }
+
+    /// Whether this rank writes files.
+    pub fn is_first(&self) -> bool {
+        self.world.rank() == 0
+    }
+
+    /// Random numbers of their own for a part of a batch, whichever rank has it.
+    fn random_numbers(&self, step: u64, batch: usize, part: usize) -> RngScope {
+        let key = threefry(self.key, [step as u32, (step >> 32) as u32]);
+        let [low, high] = threefry(key, [part as u32, batch as u32]);
+        RngScope::from(RngState::new(u64::from(high) << 32 | u64::from(low), 0))
+    }
+
+    /// The sum of numbers of all ranks.
+    fn sum(&self, numbers: Vec<Tensor>) -> Result<f64> {
+        let own: f64 = crate::wait::wait_for(std::pin::pin!(read_together(&numbers)))?.iter().sum();
+        let all = self.world.gather_bytes(&own.to_le_bytes())?;
+        Ok(all.iter().flat_map(|bytes| numbers_of(bytes)).sum())
+    }
+
+    /// The totals of all ranks, in the order of the numbers that stand with them.
+    fn gather(&self, mine: &[(usize, Totals)], like: &Totals) -> Result<Vec<Totals>> {
+        let record = |(number, totals): &(usize, Totals)| {
+            let mut numbers = totals.to_numbers();
+            numbers.insert(0, *number as f64);
+            numbers
+        };
+        let length = like.to_numbers().len() + 1;
+        let bytes = mine.iter().flat_map(record).flat_map(f64::to_le_bytes).collect::<Vec<u8>>();
+        let mut all: Vec<(usize, Totals)> = Vec::new();
+        for bytes in self.world.gather_bytes(&bytes)? {
+            for record in numbers_of(&bytes).collect::<Vec<_>>().chunks(length) {
+                all.push((record[0] as usize, like.like(&record[1..])?));
+            }
+        }
+        all.sort_by_key(|(number, _)| *number);
+        Ok(all.into_iter().map(|(_, totals)| totals).collect())
+    }
+
+    /// What all ranks have measured since the last reading, by part.
+    async fn totals(&self) -> Result<Vec<Totals>> {
+        let mut mine = Vec::new();
+        for (part, meter) in self.own.clone().zip(&self.meters) {
+            mine.push((part, meter.totals().await?));
+        }
+        let like = mine.first().map(|(_, totals)| totals.clone()).unwrap_or_default();
+        self.gather(&mine, &like)
+    }
+
+    /// Whether anything was measured since the last reading.
+    pub fn has_measured(&self) -> bool {
+        self.meters.iter().any(|meter| meter.samples() > 0)
+    }
+
+    /// The means over all ranks since the last reading, with numbers that are the same everywhere.
+    pub async fn read(&mut self, others: &[Tensor]) -> Result<(Means, Vec<f64>)> {
+        let totals = self.totals().await?;
+        self.meters.iter_mut().for_each(|meter| *meter = Meter::new());
+        Ok((Totals::means(&totals), read_together(others).await?))
+    }
+
+    /// Gets ready for [`state`](Self::state).
+    pub async fn collect_totals(&mut self) -> Result<()> {
+        self.totals = if self.has_measured() { self.totals().await? } else { Vec::new() };
+        Ok(())
+    }
+
+    /// What was measured since the last reading, by part, for a checkpoint.
+    pub fn state(&self) -> Option<State> {
+        let parts = self.totals.iter().enumerate();
+        let state = parts.fold(State::new(), |state, (part, totals)| {
+            state.with_part(&part.to_string(), &totals.state())
+        });
+        (!self.totals.is_empty()).then(|| state.with("parts", self.totals.len() as i64))
+    }
+
+    /// Goes on from what [`state`](Self::state) gave, if the parts are the same.
+    pub fn load(&mut self, state: &State) -> Result<()> {
+        let (own, count) = (self.own.clone(), self.parts.count());
+        if state.int("parts")? == count as i64 {
+            for (part, meter) in own.zip(&mut self.meters) {
+                meter.load(&state.part(&part.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was measured since the last reading.
+    pub fn forget(&mut self) {
+        self.meters.iter_mut().for_each(|meter| *meter = Meter::new());
+    }
+}
+
+fn numbers_of(bytes: &[u8]) -> impl Iterator<Item = f64> {
+    bytes.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes))
+}
+
+/// Rows of a batch, with memory of their own: what is computed of them is then the same plan for any number of parts.
+fn cut(batch: &Tensor, rows: &Range<usize>) -> Result<Tensor> {
+    if *rows == (0..batch.size(0)) {
+        return Ok(batch.clone());
+    }
+    let part = batch.try_narrow(0, rows.start, rows.len())?;
+    part.try_realize()?;
+    Ok(part)
+}
+
+/// Gives all ranks the values that the first one has.
+fn take_from_first(world: &dyn World, tensors: impl Iterator<Item = Tensor>) -> Result<()> {
+    if world.size() == 1 {
+        return Ok(());
+    }
+    for tensor in tensors {
+        // f64 holds what any type but that of large integers does.
+        let own = tensor.detach().try_to_device(crate::Device::Cpu)?;
+        let value = if matches!(tensor.dtype(), DType::F32 | DType::F16 | DType::BF16) {
+            let mut numbers = own.try_to_dtype(DType::F32)?.try_to_vec::<f32>()?;
+            world.broadcast(0, bytemuck::cast_slice_mut(&mut numbers))?;
+            with_device(crate::Device::Cpu, || Tensor::try_from_vec(numbers, &tensor.shape()[..]))?
+        } else {
+            let mut numbers = own.try_to_dtype(DType::F64)?.try_to_vec::<f64>()?;
+            world.broadcast(0, bytemuck::cast_slice_mut(&mut numbers))?;
+            with_device(crate::Device::Cpu, || Tensor::try_from_vec(numbers, &tensor.shape()[..]))?
+        };
+        if world.rank() > 0 {
+            no_grad(|| tensor.try_assign(&value.try_to_dtype(tensor.dtype())?.try_to_device(tensor.device())?))?;
+        }
+    }
+    Ok(())
+}
