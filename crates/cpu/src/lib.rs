@@ -21,6 +21,7 @@ mod vector;
 pub use threads::{set_threads, try_set_threads};
 
 pub use buffer_pool::HostBuffer;
+use std::ops::Range;
 use std::sync::Arc;
 use volta_ir::buffer::Storage;
 use volta_ir::dtype::DType;
@@ -63,27 +64,39 @@ impl Executor for Cpu {
         None
     }
 
-    fn upload(&self, _: DType, bytes: &[u8]) -> Result<Storage> {
-        let buffer = HostBuffer::new(bytes.len())?;
-        let target = buffer.as_ptr() as usize;
+    fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage> {
+        let storage = self.allocate(DType::U8, bytes.len())?;
+        self.write(&storage, dtype, 0, bytes)?;
+        count_upload();
+        Ok(storage)
+    }
+
+    fn allocate(&self, dtype: DType, count: usize) -> Result<Storage> {
+        Ok(Arc::new(HostBuffer::new(count * dtype.size())?))
+    }
+
+    fn write(&self, storage: &Storage, dtype: DType, start: usize, bytes: &[u8]) -> Result<()> {
+        let target = HostBuffer::of(&**storage).as_ptr() as usize + start * dtype.size();
         // The pages of a new buffer, and those of a mapped file, are made when they are first touched: by all threads.
         threads::parallel_for(bytes.len().div_ceil(huge_pages::MIN_HUGE_BYTES), &|k| {
             let piece = bytes.chunks(huge_pages::MIN_HUGE_BYTES).nth(k).expect("there are as many pieces");
-            // SAFETY: the buffer is new, as large as `bytes`, and nobody else has it; pieces do not overlap.
+            // SAFETY: the buffer has room for what is written, and nobody reads it yet; pieces do not overlap.
             unsafe {
                 let to = (target as *mut u8).add(k * huge_pages::MIN_HUGE_BYTES);
                 std::ptr::copy_nonoverlapping(piece.as_ptr(), to, piece.len());
             }
         });
-        count_upload();
-        Ok(Arc::new(buffer))
+        Ok(())
     }
 
-    fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
-        let mut out = vec![0; count * dtype.size()];
+    fn read(&self, storage: Storage, dtype: DType, elements: Range<usize>) -> Reading {
+        let mut out = vec![0; elements.len() * dtype.size()];
         let buffer = HostBuffer::of(&*storage);
         // SAFETY: a realized buffer is as large as its tensor and is not written while a node holds it.
-        unsafe { std::ptr::copy_nonoverlapping(buffer.as_ptr(), out.as_mut_ptr(), out.len()) };
+        unsafe {
+            let from = buffer.as_ptr().add(elements.start * dtype.size());
+            std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len());
+        }
         count_read();
         Box::pin(std::future::ready(Ok(out)))
     }

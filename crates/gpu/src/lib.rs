@@ -54,9 +54,11 @@ pub use memory::readback_prefetch::PATIENCE as READBACK_PATIENCE;
 use device::context::Context;
 pub use raw::{GpuBuffer, GpuDevice, GpuTensor, shaders};
 use runtime::tiering::TieredProgram;
+use std::ops::Range;
 use std::sync::Arc;
 use volta_ir::buffer::Storage;
 use volta_ir::dtype::DType;
+use volta_ir::environment::MAX_VIRTUAL_DEVICES;
 use volta_ir::error::{Error, ErrorKind, Result};
 use volta_ir::plan::Plan;
 use volta_ir::plan::executor::{Executor, Program, Reading, Waiting};
@@ -90,8 +92,8 @@ struct Gpu(usize);
 
 /// The executor of `gpu:index`.
 pub fn executor(index: usize) -> Result<&'static dyn Executor> {
-    static GPUS: [Gpu; 16] = {
-        let mut all = [const { Gpu(0) }; 16];
+    static GPUS: [Gpu; MAX_VIRTUAL_DEVICES] = {
+        let mut all = [const { Gpu(0) }; MAX_VIRTUAL_DEVICES];
         let mut k = 0;
         while k < all.len() {
             all[k] = Gpu(k);
@@ -139,8 +141,16 @@ impl Executor for Gpu {
         memory::transfer::upload(&device::context::open(self.0)?, dtype, bytes)
     }
 
-    fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading {
-        Box::pin(memory::transfer::read(storage, dtype, count))
+    fn allocate(&self, dtype: DType, count: usize) -> Result<Storage> {
+        memory::transfer::allocate(&device::context::open(self.0)?, dtype, count)
+    }
+
+    fn write(&self, storage: &Storage, dtype: DType, start: usize, bytes: &[u8]) -> Result<()> {
+        memory::transfer::write(storage, dtype, start, bytes)
+    }
+
+    fn read(&self, storage: Storage, dtype: DType, elements: Range<usize>) -> Reading {
+        Box::pin(memory::transfer::read(storage, dtype, elements))
     }
 
     fn memory(&self) -> Result<Option<u64>> {

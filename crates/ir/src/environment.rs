@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 /// program.
 pub const MAX_THREADS: usize = 1024;
 
+/// As many devices as can be told apart.
+pub const MAX_VIRTUAL_DEVICES: usize = 16;
+
 /// Variables that were renamed: the name, and the old one.
 const RENAMED: [(&str, &str); 2] =
     [("VOLTA_MAX_DISPATCH_MS", "VOLTA_LONGEST_MS"), ("VOLTA_TIER_UP_RUNS", "VOLTA_MANY_RUNS")];
@@ -20,6 +23,7 @@ pub struct Environment {
     pub device: Option<DeviceId>,
     /// In lower case.
     pub adapter: Option<String>,
+    pub virtual_devices: Option<usize>,
     pub threads: Option<usize>,
     pub guards: bool,
     /// Without a slash at its end.
@@ -77,6 +81,11 @@ impl Environment {
             device: reader.value("VOLTA_DEVICE", "cpu, gpu or gpu:N", |text| text.parse().ok()),
             adapter: reader
                 .value("VOLTA_ADAPTER", "a part of an adapter's name", |text| Some(text.to_lowercase())),
+            virtual_devices: reader.value(
+                "VOLTA_VIRTUAL_DEVICES",
+                &format!("a whole number from 1 to {MAX_VIRTUAL_DEVICES}"),
+                |text| text.parse().ok().filter(|count| (1..=MAX_VIRTUAL_DEVICES).contains(count)),
+            ),
             threads: reader.value(
                 "VOLTA_THREADS",
                 &format!("a whole number from 1 to {MAX_THREADS}"),
@@ -175,6 +184,7 @@ mod tests {
         let said = read(&[
             ("VOLTA_DEVICE", "gpu:2"),
             ("VOLTA_ADAPTER", "LLVMpipe"),
+            ("VOLTA_VIRTUAL_DEVICES", "4"),
             ("VOLTA_THREADS", " 3 "),
             ("VOLTA_GUARDS", "1"),
             ("VOLTA_MIRROR", "http://127.0.0.1:80/x/"),
@@ -186,6 +196,7 @@ mod tests {
         let expected = Environment {
             device: Some(DeviceId::Gpu(2)),
             adapter: Some("llvmpipe".into()),
+            virtual_devices: Some(4),
             threads: Some(3),
             guards: true,
             mirror: Some("http://127.0.0.1:80/x".into()),
@@ -201,6 +212,8 @@ mod tests {
     fn values_that_cannot_be_name_their_variable_and_what_is_allowed() {
         let table = [
             ("VOLTA_DEVICE", "tpu", "cpu, gpu or gpu:N"),
+            ("VOLTA_VIRTUAL_DEVICES", "0", "from 1 to 16"),
+            ("VOLTA_VIRTUAL_DEVICES", "17", "from 1 to 16"),
             ("VOLTA_THREADS", "abc", "from 1 to 1024"),
             ("VOLTA_THREADS", "-1", "from 1 to 1024"),
             ("VOLTA_THREADS", "0", "from 1 to 1024"),

@@ -11,6 +11,7 @@
 //! | `VOLTA_DATA` | where sets of data are looked for first, and put | a folder |
 //! | `VOLTA_MIRROR` | where they are fetched from | a URL |
 //! | `VOLTA_LIMITS` | with what limits GPUs are opened, for tests | `webgpu` |
+//! | `VOLTA_VIRTUAL_DEVICES` | how many devices each adapter counts as, for tests | 1 to 16 |
 //! | `VOLTA_BLOCK_BYTES` | how large a piece of a large tensor is at most, for tests | bytes |
 //! | `VOLTA_MAX_DISPATCH_MS` | how long a submission may take, by estimate | milliseconds |
 //! | `VOLTA_TIER_UP_RUNS` | after how many runs a plan is compiled again, optimized | a whole number |

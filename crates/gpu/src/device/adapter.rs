@@ -143,7 +143,22 @@ pub(crate) async fn list() -> Vec<(Option<usize>, wgpu::Adapter)> {
     };
     // A browser has one adapter and no variables that could ask for it: it has chosen already.
     let takes_software = cfg!(target_arch = "wasm32");
-    ranked(asked_for().as_deref(), takes_software, preference, all.into_iter().map(known).collect())
+    let all =
+        ranked(asked_for().as_deref(), takes_software, preference, all.into_iter().map(known).collect());
+    repeated(volta_ir::environment::values().virtual_devices.unwrap_or(1), all)
+}
+
+/// Each adapter that can be used as so many devices, which follow each other. An adapter opens as often as it is asked to: each device
+/// has memory and a queue of its own.
+fn repeated<A: Clone>(times: usize, all: Vec<(Option<usize>, A)>) -> Vec<(Option<usize>, A)> {
+    let devices = |(index, adapter): (Option<usize>, A)| {
+        let indices = match index {
+            Some(index) => (index * times..(index + 1) * times).map(Some).collect(),
+            None => vec![None],
+        };
+        indices.into_iter().map(move |index| (index, adapter.clone()))
+    };
+    all.into_iter().flat_map(devices).collect()
 }
 
 /// Adapters by kind and name, in the order of [`list`].
@@ -252,12 +267,14 @@ pub(crate) async fn find(index: usize) -> Result<wgpu::Adapter> {
     volta_ir::environment::check()?;
     let all = list().await;
     let names: Vec<String> = all.iter().map(|(_, a)| a.get_info().name).collect();
+    let devices = all.iter().filter(|(index, _)| index.is_some()).count();
     let found = all.into_iter().find(|(i, _)| *i == Some(index)).map(|(_, a)| a);
-    found.ok_or_else(|| Error::new(ErrorKind::Device, missing(asked_for().as_deref(), index, &names)))
+    found
+        .ok_or_else(|| Error::new(ErrorKind::Device, missing(asked_for().as_deref(), index, devices, &names)))
 }
 
-/// What to say when there is no such adapter.
-fn missing(asked: Option<&str>, index: usize, names: &[String]) -> String {
+/// What to say when there is no such adapter, but so many devices.
+fn missing(asked: Option<&str>, index: usize, devices: usize, names: &[String]) -> String {
     let (no_gpu, install) = ("no GPU was found.", install(OS, ARCH));
     if let Some(name) = asked
         && index == 0
@@ -270,10 +287,11 @@ fn missing(asked: Option<&str>, index: usize, names: &[String]) -> String {
         };
     }
     if index > 0 {
-        let advice = if names.is_empty() {
-            format!("{no_gpu} {install}")
-        } else {
-            "`volta::gpu::adapters()` lists the adapters of this machine".to_string()
+        let advice = match devices {
+            _ if names.is_empty() => format!("{no_gpu} {install}"),
+            0 => "`volta::gpu::adapters()` lists the adapters of this machine".to_string(),
+            1 => "this machine has gpu:0 alone".to_string(),
+            _ => format!("this machine has gpu:0 to gpu:{}", devices - 1),
         };
         return format!("there is no gpu:{index}; {advice}");
     }
@@ -335,6 +353,15 @@ mod tests {
     }
 
     #[test]
+    fn an_adapter_may_count_as_several_devices() {
+        let all = vec![(Some(0), "H200"), (Some(1), "Arc"), (None, "llvmpipe")];
+        assert_eq!(repeated(1, all.clone()), all);
+        let twice = repeated(2, all);
+        assert_eq!(twice[..4], [(Some(0), "H200"), (Some(1), "H200"), (Some(2), "Arc"), (Some(3), "Arc")]);
+        assert_eq!(twice[4..], [(None, "llvmpipe")]);
+    }
+
+    #[test]
     fn a_browser_s_software_adapter_is_one_to_open() {
         let any = PowerPreference::Automatic;
         assert_eq!(order_where(true, any, None)[2], ("llvmpipe (LLVM 19)", Some(2)));
@@ -375,13 +402,13 @@ mod tests {
     #[test]
     fn no_other_adapter_takes_the_place_of_one_that_is_missing() {
         assert!(order(Some("radeon")).iter().all(|(_, index)| index.is_none()));
-        let message = missing(Some("radeon"), 0, &["NVIDIA H200".into()]);
+        let message = missing(Some("radeon"), 0, 0, &["NVIDIA H200".into()]);
         assert!(message.contains("radeon") && message.contains("NVIDIA H200"), "{message}");
     }
 
     #[test]
     fn without_an_adapter_it_says_what_to_install_and_what_there_is() {
-        assert!(missing(None, 0, &[]).contains(install(OS, ARCH)));
+        assert!(missing(None, 0, 0, &[]).contains(install(OS, ARCH)));
         for (system, architecture, word) in [
             ("linux", "x86_64", "mesa-vulkan-drivers"),
             ("windows", "x86_64", "DirectX 12"),
@@ -391,16 +418,21 @@ mod tests {
         ] {
             assert!(install(system, architecture).contains(word), "{system}");
         }
-        let message = missing(None, 0, &["llvmpipe".into()]);
+        let message = missing(None, 0, 0, &["llvmpipe".into()]);
         assert!(
             message.contains(install(OS, ARCH))
                 && message.contains("llvmpipe")
                 && message.contains("VOLTA_ADAPTER")
         );
         for (asked, index) in [(Some("llvmpipe"), 0), (None, 3)] {
-            assert!(missing(asked, index, &[]).contains(install(OS, ARCH)), "{asked:?}, {index}");
+            assert!(missing(asked, index, 0, &[]).contains(install(OS, ARCH)), "{asked:?}, {index}");
         }
-        let message = missing(None, 3, &["NVIDIA H200".into()]);
-        assert!(message.contains("gpu:3") && !message.contains(install(OS, ARCH)), "{message}");
+        let message = missing(None, 3, 2, &["NVIDIA H200".into()]);
+        assert!(
+            message.contains("gpu:0 to gpu:1")
+                && message.contains("gpu:3")
+                && !message.contains(install(OS, ARCH)),
+            "{message}"
+        );
     }
 }

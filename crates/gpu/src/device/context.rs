@@ -281,11 +281,18 @@ impl Context {
     }
 
     /// Gives the device something to do.
-    pub fn submit(&self, commands: wgpu::CommandBuffer) {
+    pub fn submit(&self, commands: wgpu::CommandBuffer) -> wgpu::SubmissionIndex {
         #[cfg(unix)]
         super::shutdown::wait_at_the_end();
-        self.queue.submit([commands]);
         count_submission();
+        self.queue.submit([commands])
+    }
+
+    /// Has the device begin with what was written to it.
+    pub fn flush(&self) {
+        #[cfg(unix)]
+        super::shutdown::wait_at_the_end();
+        self.queue.submit([]);
     }
 
     /// Its name, for errors.

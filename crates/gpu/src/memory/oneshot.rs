@@ -40,6 +40,14 @@ impl<T> Sender<T> {
     }
 }
 
+impl<T> Receiver<T> {
+    /// Whether the answer was given.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn is_there(&self) -> bool {
+        locked(&self.0).value.is_some()
+    }
+}
+
 impl<T> Future for Receiver<T> {
     type Output = T;
 

@@ -10,6 +10,7 @@ use crate::runtime::assertions::{self, Epoch, Latest};
 use crate::runtime::preencode::encode_one;
 use std::borrow::Cow;
 use std::future::Future;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 #[cfg(not(target_arch = "wasm32"))]
@@ -22,6 +23,7 @@ use volta_ir::error::{Error, ErrorKind, Result};
 #[cfg(not(target_arch = "wasm32"))]
 use volta_ir::interrupt::{check_interrupt, is_interruptible};
 use volta_ir::telemetry::{count_read, count_upload};
+use wgpu::SubmissionIndex as Submission;
 
 /// The host's bytes as the device stores them, padded to whole words.
 fn to_device(dtype: DType, f16: bool, bytes: &[u8]) -> Cow<'_, [u8]> {
@@ -48,20 +50,47 @@ fn from_device(dtype: DType, f16: bool, stored: &[u8], count: usize) -> Vec<u8> 
 }
 
 pub(crate) fn upload(context: &Arc<Context>, dtype: DType, bytes: &[u8]) -> Result<Storage> {
-    let data = to_device(dtype, context.caps.f16, bytes);
-    let buffer = GpuBuffer::new(context, data.len())?;
-    for (piece, part) in buffer.pieces.iter().zip(data.chunks(context.rules.block)) {
-        context.queue.write_buffer(&piece.buffer, 0, part);
-    }
+    let storage = allocate(context, dtype, bytes.len() / dtype.size())?;
+    write(&storage, dtype, 0, bytes)?;
     count_upload();
-    context.faults.check(|| format!("uploading {} bytes", data.len()))?;
-    Ok(Arc::new(buffer))
+    Ok(storage)
+}
+
+/// Memory for so many elements.
+pub(crate) fn allocate(context: &Arc<Context>, dtype: DType, count: usize) -> Result<Storage> {
+    let bytes = count * StorageType::of(dtype, context.caps.f16).size();
+    Ok(Arc::new(GpuBuffer::new(context, bytes.next_multiple_of(4))?))
+}
+
+/// Bytes from which on the device begins to copy them at once, rather than with what is submitted next: meanwhile the host has the next
+/// ones at hand.
+const LARGE_WRITE_BYTES: usize = 1 << 20;
+
+/// Puts elements into a tensor's memory, from the `start`-th on. They begin with a whole word, and end with one or with the tensor.
+pub(crate) fn write(storage: &Storage, dtype: DType, start: usize, bytes: &[u8]) -> Result<()> {
+    let buffer = GpuBuffer::of(&**storage);
+    let context = &buffer.context;
+    let data = to_device(dtype, context.caps.f16, bytes);
+    let mut at = start * StorageType::of(dtype, context.caps.f16).size();
+    let mut rest = &*data;
+    while !rest.is_empty() {
+        let (piece, offset) = (at / context.rules.block, at % context.rules.block);
+        let (part, behind) = rest.split_at(rest.len().min(context.rules.block - offset));
+        context.queue.write_buffer(&buffer.pieces[piece].buffer, offset as u64, part);
+        (at, rest) = (at + part.len(), behind);
+    }
+    if start > 0 && data.len() >= LARGE_WRITE_BYTES {
+        context.flush();
+    }
+    context.faults.check(|| format!("uploading {} bytes", data.len()))
 }
 
 /// A copy of buffers' bytes on its way to the host.
 struct Staged {
     memory: HostMemory,
     mapped: Receiver<Result<(), wgpu::BufferAsyncError>>,
+    /// What is to be waited for; everything where that is not known.
+    submission: Option<Submission>,
     /// When the last words of it were copied that tell which assertion failed, if they were.
     assertions: Option<Epoch>,
     /// Whether its memory will be written to again.
@@ -77,34 +106,35 @@ impl Drop for Staged {
 }
 
 /// Asks for what was copied.
-fn map(Copied { memory, assertions }: Copied, lent: bool) -> Staged {
+fn map(Copied { memory, assertions }: Copied, submission: Option<Submission>, lent: bool) -> Staged {
     let (sender, mapped) = channel();
     memory.map_async(wgpu::MapMode::Read, .., move |result| sender.give(result));
-    Staged { memory, mapped, assertions, lent }
+    Staged { memory, mapped, submission, assertions, lent }
 }
 
-/// Copies the first bytes of buffers, so many of each, and behind the first of them which assertion failed. Every copy has
-/// memory of its own: for all of them, one buffer may be too small.
+/// Copies bytes of buffers, some of each, and behind the first of them which assertion failed. Every copy has memory of its own: for
+/// all of them, one buffer may be too small.
 fn stage<'a>(
     context: &Context,
-    parts: impl Iterator<Item = (&'a wgpu::Buffer, usize)>,
+    parts: impl Iterator<Item = (&'a wgpu::Buffer, Range<usize>)>,
 ) -> Result<Vec<Staged>> {
     let mut encoder = context.device.create_command_encoder(&Default::default());
     let (mut copies, mut all) = (Vec::new(), 0);
     let mut failed = context.assertions.memory();
     for (buffer, bytes) in parts {
+        let (from, bytes) = (bytes.start as u64, bytes.len());
         let size = bytes.next_multiple_of(4).max(4) as u64;
         let (failed, epoch) = (failed.take(), context.assertions.epoch());
         let memory = host_memory(context, size + failed.map_or(0, |_| assertions::BYTES));
-        encoder.copy_buffer_to_buffer(buffer, 0, &memory, 0, size);
+        encoder.copy_buffer_to_buffer(buffer, from, &memory, 0, size);
         if let Some(failed) = failed {
             encoder.copy_buffer_to_buffer(&failed.buffer, 0, &memory, size, assertions::BYTES);
         }
         copies.push(Copied { memory, assertions: failed.map(|_| epoch) });
         all += bytes;
     }
-    context.submit(encoder.finish());
-    let staged = copies.into_iter().map(|copied| map(copied, false)).collect();
+    let submission = context.submit(encoder.finish());
+    let staged = copies.into_iter().map(|copied| map(copied, Some(submission.clone()), false)).collect();
     context.faults.check(|| format!("reading {all} bytes"))?;
     Ok(staged)
 }
@@ -113,12 +143,15 @@ impl Staged {
     /// The bytes, as soon as they are there. Natively somebody must wait for the device: whoever asks, if it may, or a thread of
     /// its own. A browser does it itself.
     async fn bytes<R>(mut self, context: &Context, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let submission = self.submission.take();
         #[cfg(not(target_arch = "wasm32"))]
         if volta_ir::wait::may_wait() {
-            wait(context)?
+            wait_until(context, submission, || self.mapped.is_there())?
         } else {
-            wait_elsewhere(context)?
+            wait_elsewhere(context, submission)?
         }
+        #[cfg(target_arch = "wasm32")]
+        drop(submission);
         let failed = |why: String| {
             context.faults.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
                 let message = format!("{}: a tensor could not be read: {why}", context.who());
@@ -149,22 +182,34 @@ impl Staged {
     }
 }
 
-/// A tensor's first `count` elements.
-pub(crate) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<Output = Result<Vec<u8>>> {
+/// Some of a tensor's elements. Where they are not all, they begin with a whole word.
+pub(crate) fn read(
+    storage: Storage,
+    dtype: DType,
+    elements: Range<usize>,
+) -> impl Future<Output = Result<Vec<u8>>> {
     let context = GpuBuffer::of(&*storage).context.clone();
     let (f16, size) = (context.caps.f16, StorageType::of(dtype, context.caps.f16).size());
     // Of the elements, those that are in a piece.
     let each = context.rules.block / size;
-    let some_of = move |piece: usize| (count - piece * each).min(each);
+    let first = elements.start / each;
+    let count = elements.end.div_ceil(each).max(first + 1) - first;
+    let some_of = move |k: usize| {
+        let piece = (first + k) * each..(first + k + 1) * each;
+        elements.start.max(piece.start) - piece.start..elements.end.min(piece.end) - piece.start
+    };
     // Submitted now, or behind what waits for its shaders, whenever the future is asked.
+    let staged_some = some_of.clone();
     let staged = context.in_order(move || {
         let buffer = GpuBuffer::of(&*storage);
         buffer.check()?;
-        match buffer.outlook.read() {
-            Some(copy) => Ok(vec![map(copy, true)]),
+        let is_beginning = first == 0 && staged_some(0).start == 0;
+        match is_beginning.then(|| buffer.outlook.read()).flatten() {
+            Some(copy) => Ok(vec![map(copy, None, true)]),
             None => {
-                let pieces = buffer.pieces.iter().take(count.div_ceil(each).max(1)).enumerate();
-                stage(&buffer.context, pieces.map(|(k, piece)| (&piece.buffer, size * some_of(k))))
+                let pieces = buffer.pieces[first..first + count].iter().enumerate();
+                let bytes = |some: Range<usize>| size * some.start..size * some.end;
+                stage(&buffer.context, pieces.map(|(k, piece)| (&piece.buffer, bytes(staged_some(k)))))
             }
         }
     });
@@ -173,7 +218,7 @@ pub(crate) fn read(storage: Storage, dtype: DType, count: usize) -> impl Future<
         context.settle().await?;
         let mut all = Vec::new();
         for (k, staged) in staged.into_iter().enumerate() {
-            let look = |stored: &[u8]| from_device(dtype, f16, stored, some_of(k));
+            let look = |stored: &[u8]| from_device(dtype, f16, stored, some_of(k).len());
             let bytes = staged.bytes(&context, look).await?;
             if k == 0 { all = bytes } else { all.extend(bytes) }
         }
@@ -188,7 +233,7 @@ pub(crate) fn read_raw(
     buffer: &wgpu::Buffer,
 ) -> impl Future<Output = Result<Vec<u8>>> + use<> {
     let (context, bytes) = (context.clone(), buffer.size() as usize);
-    let staged = stage(&context, [(buffer, bytes)].into_iter());
+    let staged = stage(&context, [(buffer, 0..bytes)].into_iter());
     async move {
         let mut staged = staged?.remove(0);
         staged.assertions = None;
@@ -203,14 +248,16 @@ pub(crate) fn failed_assertion(
 ) -> impl Future<Output = Result<Option<(u32, Error)>>> + use<> {
     let (this, context) = (context.clone(), context.clone());
     let staged = context.in_order(move || match (this.assertions.look(), this.assertions.memory()) {
-        (Latest::Copied(memory, epoch), _) => Some((map(Copied { memory, assertions: None }, true), epoch)),
+        (Latest::Copied(memory, epoch), _) => {
+            Some((map(Copied { memory, assertions: None }, None, true), epoch))
+        }
         (Latest::OnDevice, Some(failed)) => {
             let epoch = this.assertions.epoch();
             let mut encoder = this.device.create_command_encoder(&Default::default());
             let memory = host_memory(&this, assertions::BYTES);
             encoder.copy_buffer_to_buffer(&failed.buffer, 0, &memory, 0, assertions::BYTES);
-            this.submit(encoder.finish());
-            Some((map(Copied { memory, assertions: None }, false), epoch))
+            let submission = this.submit(encoder.finish());
+            Some((map(Copied { memory, assertions: None }, Some(submission), false), epoch))
         }
         _ => None,
     });
@@ -241,7 +288,7 @@ async fn all_done(context: &Context) -> Result<()> {
     }
     let done = work_done(context);
     #[cfg(not(target_arch = "wasm32"))]
-    wait_elsewhere(context)?;
+    wait_elsewhere(context, None)?;
     done.await;
     context.faults.check(|| "waiting for the device".to_string())
 }
@@ -256,6 +303,12 @@ fn work_done(context: &Context) -> Receiver<()> {
 /// Waits for all that was submitted.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn wait(context: &Context) -> Result<()> {
+    wait_until(context, None, || false)
+}
+
+/// Waits for what was submitted up to a certain submission, or up to now, or until what is waited for is there.
+#[cfg(not(target_arch = "wasm32"))]
+fn wait_until(context: &Context, submission: Option<Submission>, is_there: impl Fn() -> bool) -> Result<()> {
     /// How long to ask again and again: what is nearly done is there sooner than a sleeping thread wakes up.
     const PATIENCE: Duration = Duration::from_millis(2);
     /// How long to wait for the device before asking whether that is still wanted.
@@ -265,19 +318,20 @@ pub(crate) fn wait(context: &Context) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
         match context.device.poll(wgpu::PollType::Poll) {
-            Ok(status) if status.is_queue_empty() => return context.faults.check(waiting),
+            Ok(status) if status.is_queue_empty() || is_there() => return context.faults.check(waiting),
             Ok(_) if encode_one(context) => {}
             Ok(_) => std::hint::spin_loop(),
             Err(_) => break,
         }
     }
     let waited = loop {
+        let wait = |timeout| wgpu::PollType::Wait { submission_index: submission.clone(), timeout };
         if !is_interruptible() {
-            break context.device.poll(wgpu::PollType::wait_indefinitely());
+            break context.device.poll(wait(None));
         }
         // What is submitted runs to its end, whoever waits for it.
         check_interrupt()?;
-        match context.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(ASK_AGAIN) }) {
+        match context.device.poll(wait(Some(ASK_AGAIN))) {
             Err(wgpu::PollError::Timeout) => {}
             waited => break waited,
         }
@@ -286,12 +340,12 @@ pub(crate) fn wait(context: &Context) -> Result<()> {
     waited.map(|_| ()).map_err(|e| Error::new(ErrorKind::Device, format!("{}: {e}", context.who())))
 }
 
-/// Has another thread wait for all that was submitted: answers are given there, and wake up whoever asked for them.
+/// Has another thread wait for what was submitted, as [`wait_until`] does: answers are given there, and wake up whoever asked for them.
 #[cfg(not(target_arch = "wasm32"))]
-fn wait_elsewhere(context: &Context) -> Result<()> {
+fn wait_elsewhere(context: &Context, submission_index: Option<Submission>) -> Result<()> {
     let device = context.device.clone();
     // If the device is lost, those who asked are told so instead.
-    let waiting = move || drop(device.poll(wgpu::PollType::wait_indefinitely()));
+    let waiting = move || drop(device.poll(wgpu::PollType::Wait { submission_index, timeout: None }));
     let thread = std::thread::Builder::new().name("volta-read".into()).spawn(waiting);
     thread.map(drop).map_err(|e| {
         let message = format!("{}: there is no thread to wait for a tensor: {e}", context.who());

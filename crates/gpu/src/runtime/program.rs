@@ -308,7 +308,9 @@ impl GpuProgram {
         let spoiled = context.injected.bad_run.swap(false, Relaxed);
         if again && !spoiled && !bound.commands.is_empty() {
             begun.set(true);
-            bound.commands.drain(..).for_each(|commands| context.submit(commands));
+            for commands in bound.commands.drain(..) {
+                context.submit(commands);
+            }
         } else {
             for some in ranges(&self.cuts, count) {
                 if some.start > 0 && !begun.get() {

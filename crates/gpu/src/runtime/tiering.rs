@@ -134,7 +134,7 @@ mod tests {
             let compiled = counters().shaders_compiled;
             let Outcome { outputs, .. } =
                 lasting.run(&plan, std::slice::from_ref(&input), &[], &Cell::new(false)).expect("it runs");
-            let bytes = now(transfer::read(outputs[0].clone(), DType::F32, 20)).expect("it is read");
+            let bytes = now(transfer::read(outputs[0].clone(), DType::F32, 0..20)).expect("it is read");
             let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
             assert_eq!(values, result.to_vec::<f32>(), "run {run}");
             assert_eq!(lasting.program().dispatches() < before, run >= 3, "run {run}");

@@ -109,7 +109,7 @@ fn values(trial: &Candidate, variant: &str) -> Vec<f32> {
         .run(trial.plan(), &trial.inputs, &[], &Cell::new(false))
         .unwrap_or_else(|e| panic!("{variant}: {e}"));
     let (dtype, count) = (output.dtype, output.shape.numel());
-    let bytes = now(transfer::read(results.outputs[0].clone(), dtype, count)).expect("it can be read");
+    let bytes = now(transfer::read(results.outputs[0].clone(), dtype, 0..count)).expect("it can be read");
     match dtype {
         DType::F32 => bytes.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
         DType::F16 => {

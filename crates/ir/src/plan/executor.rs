@@ -7,6 +7,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use std::cell::Cell;
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 
 /// A value that may differ from run to run without changing the plan.
@@ -15,6 +16,9 @@ pub enum Argument {
     Number(Scalar),
     Key([u32; 2]),
 }
+
+/// So many elements of any type fill whole words of a device's memory.
+pub const WHOLE_WORDS: usize = 64;
 
 /// Elements on their way to the host.
 pub type Reading = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send>>;
@@ -45,8 +49,16 @@ pub trait Executor: Send + Sync {
     /// Copies elements to the device.
     fn upload(&self, dtype: DType, bytes: &[u8]) -> Result<Storage>;
 
-    /// Copies a buffer's first `count` elements to the host. A device that is busy may still have to write them.
-    fn read(&self, storage: Storage, dtype: DType, count: usize) -> Reading;
+    /// Memory for so many elements, with whatever was in it before.
+    fn allocate(&self, dtype: DType, count: usize) -> Result<Storage>;
+
+    /// Copies elements to the device, into memory that nobody reads yet, from the `start`-th element on. All that is written at once is
+    /// a multiple of [`WHOLE_WORDS`] long, but for the end of a tensor.
+    fn write(&self, storage: &Storage, dtype: DType, start: usize, bytes: &[u8]) -> Result<()>;
+
+    /// Copies some elements of a buffer to the host; those that do not begin with the first begin with a multiple of [`WHOLE_WORDS`]. A
+    /// device that is busy may still have to write them.
+    fn read(&self, storage: Storage, dtype: DType, elements: Range<usize>) -> Reading;
 
     /// The bytes of memory that can be had here, if the system tells.
     fn memory(&self) -> Result<Option<u64>>;

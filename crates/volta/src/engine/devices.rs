@@ -46,6 +46,19 @@ impl Device {
         Ok(Device::Gpu(0))
     }
 
+    /// All GPUs that `gpu:0`, `gpu:1` and so on mean, the best one first: none if there is none. A software adapter is among them only
+    /// where `VOLTA_ADAPTER` names it.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[track_caller]
+    pub fn gpus() -> Result<Vec<Device>> {
+        let _call = Call::enter("Device::gpus");
+        volta_ir::environment::check()?;
+        #[cfg(feature = "gpu")]
+        return Ok(volta_gpu::adapters().into_iter().filter_map(|a| a.index).map(Device::Gpu).collect());
+        #[cfg(not(feature = "gpu"))]
+        Ok(Vec::new())
+    }
+
     /// The best real GPU if there is one, else the CPU. Where `VOLTA_ADAPTER` asks for an adapter, it is that one, there or not:
     /// what is then computed is an error that says what is missing.
     pub fn auto() -> Device {

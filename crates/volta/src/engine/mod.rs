@@ -16,7 +16,7 @@ mod submit;
 pub(crate) use dry_run::assume;
 pub use dry_run::plan_only;
 pub use settings::{guards_enabled, set_guards, with_fusion};
-pub(crate) use submit::{Reason, submit};
+pub(crate) use submit::{Reason, begin_independent, submit};
 
 use crate::device::Device;
 use crate::error::Result;
@@ -30,7 +30,8 @@ use cache::Cache;
 use capture::Capture;
 use poison::DonationGuard;
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 struct Prepared {
     plan: Arc<Plan>,
@@ -47,11 +48,16 @@ thread_local! {
     static LAST: RefCell<Option<Arc<Prepared>>> = const { RefCell::new(None) };
 }
 
-/// Serialises plan execution: inputs may be overwritten while a plan runs.
-fn engine() -> MutexGuard<'static, Engine> {
-    static ENGINE: OnceLock<Mutex<Engine>> = OnceLock::new();
+/// Serialises plan execution on a device: inputs may be overwritten while a plan runs. No device waits for what another one's engine
+/// compiles or runs, since no plan reads what is on another device.
+fn engine(device: Device) -> MutexGuard<'static, Engine> {
+    static ENGINES: Mutex<BTreeMap<u64, &'static Mutex<Engine>>> = Mutex::new(BTreeMap::new());
+    let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+    // One for each device that there is: they stay for as long as the program runs.
+    let engine = *engines.entry(device_number(device)).or_insert_with(|| Box::leak(Box::default()));
+    drop(engines);
     // A panic in a kernel leaves the engine usable: captures start from nothing.
-    ENGINE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+    engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn executor(device: Device) -> Result<&'static dyn Executor> {
@@ -91,9 +97,10 @@ fn run(mut roots: Vec<Arc<Node>>, mut pending: Vec<Arc<Node>>) -> Result<()> {
 
 fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
     crate::interrupt::check_not_asking()?;
-    let mut engine = engine();
+    let executor = executor(device)?;
+    let mut engine = engine(device);
     let Engine { plans, capture } = &mut *engine;
-    let result = compute(plans, capture, device, roots, pending);
+    let result = compute(plans, capture, (device, executor), roots, pending);
     // Views, rules and what has stand-ins stay pending, and are looked at again next time.
     capture.still_pending().for_each(register);
     let gone = std::mem::take(&mut capture.nodes);
@@ -107,14 +114,13 @@ fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Res
 fn compute(
     plans: &mut Cache<Prepared>,
     capture: &mut Capture,
-    device: Device,
+    (device, executor): (Device, &'static dyn Executor),
     roots: Vec<Arc<Node>>,
     pending: Vec<Arc<Node>>,
 ) -> Result<()> {
     let guarded = guards_enabled();
     // A guard names one op, so each has a kernel of its own.
     let fuse = settings::fusion_enabled() && !guarded;
-    let executor = executor(device)?;
     let capturing = span("capture");
     capture.collect(
         roots,

@@ -3,7 +3,7 @@
 use super::{dry_run, executor, guards_enabled, run};
 use crate::device::Device;
 use crate::error::Result;
-use crate::graph::{Node, recorded, take_pending};
+use crate::graph::{Node, forget_recorded, recorded, take_pending};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -35,6 +35,12 @@ const MOST_RECORDED: usize = 1 << 16;
 thread_local! {
     /// Parts of this thread's forward pass that a device has begun with.
     static CHUNKS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Forgets how much this thread has recorded: whether something is due does not depend on what came before.
+pub(crate) fn begin_independent() {
+    CHUNKS.set(0);
+    forget_recorded();
 }
 
 /// What is computed: values that are given memory of their own, and others of which views stay views.

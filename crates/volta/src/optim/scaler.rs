@@ -87,6 +87,12 @@ impl GradScaler {
         loss.widened()?.try_mul(&self.scale.try_to_device(loss.device())?)
     }
 
+    /// What losses are multiplied by that are about to be differentiated, where it lies now.
+    pub(crate) fn scale_in_use(&self) -> &Tensor {
+        self.is_in_use.store(true, Ordering::Relaxed);
+        &self.scale
+    }
+
     /// The scale now; reading it waits for the device.
     pub fn current(&self) -> f32 {
         self.scale.item()

@@ -4,7 +4,7 @@ use crate::autograd::no_grad;
 use crate::default_device::with_device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::tensor::{Tensor, try_realize_all};
+use crate::tensor::{Tensor, compute_only};
 use crate::wait::wait_for;
 use std::future::Future;
 use std::pin::Pin;
@@ -81,7 +81,8 @@ impl Buckets {
             parameters[k].set_grad(None);
             gradients.push(no_grad(|| gradient.try_to_dtype(DType::F32))?);
         }
-        try_realize_all(&gradients)?;
+        // What the others are made of is kept, and not computed again.
+        compute_only(&gradients)?;
         if gradients.iter().any(|g| g.device().is_gpu()) {
             let read = |g: &Tensor| Box::pin(g.to_vec_async::<f32>()) as ReadingOne;
             return Ok(Reading::OnTheWay(gradients.iter().map(read).collect()));

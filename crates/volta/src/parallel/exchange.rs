@@ -12,9 +12,6 @@ use std::time::Duration;
 /// How ranks exchange gradients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExchangeOptions {
-    /// Parts of a global batch whose gradients are added in a fixed tree: the same bits for any number of ranks that each have one, two,
-    /// four, … of them. Without it each rank has one part, and sums depend on how many there are.
-    pub parts: Option<usize>,
     /// Sends gradients as f16 and adds them in f32: half the bytes.
     pub half: bool,
     /// Gradients that are sent at once.
@@ -26,16 +23,17 @@ const BUCKET_BYTES: usize = 16 << 20;
 
 impl Default for ExchangeOptions {
     fn default() -> Self {
-        ExchangeOptions { parts: None, half: false, bucket_bytes: BUCKET_BYTES }
+        ExchangeOptions { half: false, bucket_bytes: BUCKET_BYTES }
     }
 }
 
 impl ExchangeOptions {
-    pub(crate) fn summation(&self) -> Summation {
-        match (self.half, self.parts) {
+    /// Which sums there are, with gradient parts or without.
+    pub(crate) fn summation(&self, has_parts: bool) -> Summation {
+        match (self.half, has_parts) {
             (true, _) => Summation::Half,
-            (false, Some(_)) => Summation::Tree,
-            (false, None) => Summation::AnyOrder,
+            (false, true) => Summation::Tree,
+            (false, false) => Summation::AnyOrder,
         }
     }
 }

@@ -163,6 +163,11 @@ impl<T> TreeSum<T> {
         Ok(())
     }
 
+    /// The value of the last branch that there is.
+    pub fn last(&self) -> Option<&T> {
+        self.branches.values().next_back().map(|(_, value)| value)
+    }
+
     /// The branches that there are, from the first part on.
     pub fn into_branches(self) -> Vec<(Range<usize>, T)> {
         self.branches.into_iter().map(|(start, (end, value))| (start..end, value)).collect()

@@ -69,9 +69,10 @@ pub use metric_loss::{
 };
 pub use movement::Range;
 pub use pool::PoolOptions;
-pub(crate) use read::readings;
 pub use read::{assume_computed, realize_all, try_realize_all};
+pub(crate) use read::{compute_only, readings};
 pub use resize::Interpolation;
+pub(crate) use transfer::{broadcast, copied_to};
 
 use crate::autograd;
 use crate::device::Device;

@@ -7,9 +7,10 @@ use crate::dtype::{DType, Element, Scalar};
 use crate::engine;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::Node;
+use crate::graph::{Node, Storage};
 use crate::op::Op;
 use crate::plan::executor::Reading;
+use crate::shape::Shape;
 use crate::wait::wait_for;
 use std::fmt;
 use std::future::Future;
@@ -41,16 +42,6 @@ impl Tensor {
         let node = self.node();
         let reading = reading(&node);
         async move { elements(&node, reading?.await?) }
-    }
-
-    /// The same values on another device, cut from the tape: by way of the host.
-    pub(super) fn copied_to(&self, device: Device) -> impl Future<Output = Result<Tensor>> + use<> {
-        let node = self.node();
-        let reading = reading(&node);
-        async move {
-            let storage = engine::executor(device)?.upload(node.dtype, &reading?.await?)?;
-            Ok(Tensor::from_node(Node::realized(node.shape, node.dtype, device, storage)))
-        }
     }
 
     /// The value of a tensor of one element, converted to `T`.
@@ -104,8 +95,8 @@ impl Tensor {
     }
 }
 
-/// Computes a node if need be, and starts to copy its elements to the host.
-fn reading(node: &Arc<Node>) -> Result<Reading> {
+/// The memory of a node, which is computed if need be.
+pub(super) fn storage_of(node: &Arc<Node>) -> Result<Storage> {
     let storage = match node.storage() {
         Some(storage) => storage,
         None => {
@@ -116,14 +107,23 @@ fn reading(node: &Arc<Node>) -> Result<Reading> {
     if storage.is_gone() {
         engine::check_values(&*storage)?;
     }
+    Ok(storage)
+}
+
+/// Computes a node if need be, and starts to copy its elements to the host.
+fn reading(node: &Arc<Node>) -> Result<Reading> {
+    let storage = storage_of(node)?;
     let (dtype, shape) = (node.dtype, node.shape);
-    let bytes = engine::executor(node.device)?.read(storage, dtype, shape.numel());
-    // An assertion that failed is not about what was read.
-    let named = move |error: Error| match error.kind() {
+    let bytes = engine::executor(node.device)?.read(storage, dtype, 0..shape.numel());
+    Ok(Box::pin(async move { bytes.await.map_err(|error| while_reading(error, dtype, shape)) }))
+}
+
+/// An error of reading a tensor, which says so. An assertion that failed is not about what was read.
+pub(super) fn while_reading(error: Error, dtype: DType, shape: Shape) -> Error {
+    match error.kind() {
         ErrorKind::Index | ErrorKind::ZeroDivision => error,
         _ => error.with_context(&format!("reading {dtype} {shape}")),
-    };
-    Ok(Box::pin(async move { bytes.await.map_err(named) }))
+    }
 }
 
 /// The elements of tensors as they are now, row by row, as they lie in the host's memory. What is pending is computed
@@ -165,6 +165,15 @@ fn elements<T: Element>(node: &Node, bytes: Vec<u8>) -> Result<Vec<T>> {
     // a byte of 0 or 1, so their bytes are valid elements, as many as there are.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast::<u8>(), bytes.len()) };
     Ok(out)
+}
+
+/// Computes several tensors in one plan for each device, and nothing else: what the plan is depends on them alone.
+pub(crate) fn compute_only<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
+    let nodes: Vec<Arc<Node>> = tensors.into_iter().map(Tensor::node).filter(|n| !n.is_realized()).collect();
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    engine::submit(engine::Reason::Read(&nodes.iter().collect::<Vec<_>>())).map(drop)
 }
 
 /// Computes several tensors in one plan, along with everything else this thread has pending and still holds.

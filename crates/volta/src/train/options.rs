@@ -1,5 +1,6 @@
 //! What a trainer is told.
 
+use crate::device::Device;
 use crate::dtype::DType;
 use std::path::PathBuf;
 
@@ -34,6 +35,14 @@ pub struct TrainerOptions {
     /// Batches whose gradients make one step: that of the mean of their losses. The last step of an epoch has those that
     /// are left.
     pub accumulate: usize,
+    /// The devices that compute gradients, as [`DataParallel`](crate::parallel::DataParallel) has them: the model's own first, and
+    /// validations stay there. If there are none, it is the only one. Batches are best made on the CPU.
+    pub devices: Vec<Device>,
+    /// Cuts every batch into so many parts with fixed borders, whose gradients are added in a fixed tree: devices of one kind then give the
+    /// same bits, however many there are. Unless said, each device has one part.
+    pub gradient_parts: Option<usize>,
+    /// Gives devices shares that suit how fast they are, measured while they run.
+    pub shares_by_speed: bool,
     /// The largest norm that all gradients together may have.
     pub clip: Option<f64>,
     /// Computes products in this type, with a gradient scaler: `DType::F16`.
@@ -65,6 +74,9 @@ impl Default for TrainerOptions {
             epochs: 1,
             steps: None,
             accumulate: 1,
+            devices: Vec::new(),
+            gradient_parts: None,
+            shares_by_speed: false,
             clip: None,
             precision: None,
             on_non_finite: OnNonFinite::Stop,

@@ -1,13 +1,15 @@
 //! The loop: batches through a model, gradients into an optimizer, and everything people want to know and keep.
 //!
 //! Nothing in it blocks: [`Trainer::fit`] waits for it, [`Training`](super::Training) is driven from outside. `ownership` says whose
-//! the model and the optimizer are, `checks` what cannot be trained, `learning` makes steps, `update` is the optimizer's part of them,
-//! `validation` looks at data that nothing is learnt from, `saving` begins with checkpoints and makes them (`saving_with_ranks` in shards), `recovery` is about
-//! numbers that are not finite, and `ranks` about others that train along.
+//! the model and the optimizer are, `checks` what cannot be trained, `learning` makes steps, `parallel` has several devices compute their
+//! gradients and `ranks` several processes, `update` is the optimizer's part of them, `validation` looks at data that nothing is learnt
+//! from, `saving` begins with checkpoints and makes them (`saving_with_ranks` in shards), and `recovery` is about numbers that are not
+//! finite.
 
 mod checks;
 mod learning;
 mod ownership;
+mod parallel;
 mod ranks;
 mod recovery;
 mod saving;
@@ -30,6 +32,7 @@ use crate::error::{Result, bail};
 use crate::io::{Checkpoint, Metadata};
 use crate::nn::Module;
 use crate::optim::{GradScaler, Optimizer, Schedule, Scheduler};
+use crate::parallel::DataParallel;
 use crate::telemetry::Profiler;
 use crate::tensor::Tensor;
 use crate::wait::wait_for;
@@ -67,6 +70,8 @@ pub struct Trainer<'t> {
     checkpoint: Option<Checkpoint>,
     scheduler: Option<Scheduler>,
     scaler: Option<GradScaler>,
+    /// Several devices, or several parts of each batch.
+    parallel: Option<DataParallel>,
     observers: Vec<Observer<'t>>,
     stop: Arc<AtomicBool>,
     /// What every checkpoint keeps besides, by name.
@@ -130,6 +135,8 @@ pub(super) struct Run {
     /// Batches since the last step, and how many the next one takes.
     waiting: usize,
     group: usize,
+    /// The rows of those batches, where several devices compute them.
+    rows: usize,
     /// Of the step under way, if it is profiled, with the time it has taken so far.
     profiler: Option<(Profiler, Duration)>,
 }
@@ -179,6 +186,7 @@ impl<'t> Trainer<'t> {
             checkpoint: None,
             scheduler: None,
             scaler,
+            parallel: None,
             observers: Vec::new(),
             stop: Arc::default(),
             notes: Vec::new(),

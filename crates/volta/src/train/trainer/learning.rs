@@ -94,11 +94,13 @@ impl Trainer<'_> {
             run.profiler = (due && run.step > run.first).then(|| (Profiler::begin(), Duration::ZERO));
         }
         let started = Instant::now();
-        if self.skips_by_itself() && run.waiting == 0 {
-            run.buffers = self.model.buffers().into_iter().map(|b| (b.clone(), b.detach())).collect();
-        }
-        match self.ranks {
-            Some(_) => self.batch_of_rank(run, train, (x, y), step)?,
+        match self.parallel.take() {
+            _ if self.ranks.is_some() => self.batch_of_rank(run, train, (x, y), step)?,
+            Some(mut parallel) => {
+                let computed = self.batch_in_parts(run, &mut parallel, (x, y), step);
+                self.parallel = Some(parallel);
+                computed?;
+            }
             None => self.batch(run, x, y, step)?,
         }
         if run.waiting < run.group {
@@ -118,19 +120,11 @@ impl Trainer<'_> {
 
     /// The forward and the backward pass of one batch.
     fn batch(&mut self, run: &mut Run, x: &Tensor, y: &Tensor, step: &mut Step<'_>) -> Result<()> {
+        self.remember_buffers(run);
         let mut outcome = self.outcome(x, y, step)?;
         let units = outcome.units.map_or(x.size(0), |(_, n)| n);
-        let finite = run.health.add_loss(&outcome)?;
-        if self.skips() {
-            // The loss of a step that is skipped for it is no part of the mean.
-            outcome.counted = Some(no_grad(|| match &outcome.counted {
-                Some(counted) => finite.try_where_(counted, 0.0),
-                None => finite.try_to_dtype(DType::F32)?.try_mul(x.size(0) as f64),
-            })?);
-        }
-        run.meter.add(&outcome, x.size(0));
-        run.units += units;
-        self.units += units as u64;
+        self.take_in(run, &mut outcome, x.size(0))?;
+        self.count_units(run, units);
         let mut loss = outcome.loss;
         if run.group > 1 {
             loss = loss.try_mul(1.0 / run.group as f64)?;
@@ -148,6 +142,33 @@ impl Trainer<'_> {
             try_realize_all(&gradients.into_iter().chain(finite).collect::<Vec<_>>())?;
         }
         Ok(())
+    }
+
+    /// Remembers what the forward passes of a step change, if the step may be skipped.
+    pub(super) fn remember_buffers(&self, run: &mut Run) {
+        if self.skips_by_itself() && run.waiting == 0 {
+            run.buffers = self.model.buffers().into_iter().map(|b| (b.clone(), b.detach())).collect();
+        }
+    }
+
+    /// Takes in what came of so many rows.
+    pub(super) fn take_in(&self, run: &mut Run, outcome: &mut Outcome, rows: usize) -> Result<()> {
+        let finite = run.health.add_loss(outcome)?;
+        if self.skips() {
+            // The loss of a step that is skipped for it is no part of the mean.
+            outcome.counted = Some(no_grad(|| match &outcome.counted {
+                Some(counted) => finite.try_where_(counted, 0.0),
+                None => finite.try_to_dtype(DType::F32)?.try_mul(rows as f64),
+            })?);
+        }
+        run.meter.add(outcome, rows);
+        Ok(())
+    }
+
+    /// Counts what was learnt from.
+    pub(super) fn count_units(&mut self, run: &mut Run, units: usize) {
+        run.units += units;
+        self.units += units as u64;
     }
 
     /// Whether steps are skipped whose gradients are not finite: by the scaler, or by the trainer itself.

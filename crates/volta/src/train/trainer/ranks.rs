@@ -4,6 +4,7 @@ use super::{Run, Step, Trainer};
 use crate::autograd::no_grad;
 use crate::data::DataLoader;
 use crate::default_device::with_device;
+use crate::engine::begin_independent;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::parallel::{
@@ -12,9 +13,8 @@ use crate::parallel::{
 use crate::random::threefry;
 use crate::state::{State, Stateful};
 use crate::telemetry::span;
-use crate::tensor::{RngScope, RngState, Tensor, try_realize_all};
+use crate::tensor::{RngScope, RngState, Tensor, compute_only, next_key, try_realize_all};
 use crate::train::metrics::{Means, Meter, Outcome, Totals, read_together};
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,8 +26,6 @@ pub(super) struct Ranks {
     /// The parts of a batch, and which of them this rank has.
     parts: GradientParts,
     own: Range<usize>,
-    /// Where the random numbers of all steps start.
-    key: [u32; 2],
     /// Since the first backward pass.
     exchange: Option<(Buckets, Exchange)>,
     /// Gradients of the batches of a step so far: by part and bucket.
@@ -74,8 +72,8 @@ impl<'t> Trainer<'t> {
     /// ```
     #[must_use]
     pub fn with_world(mut self, world: Arc<dyn World>, options: ExchangeOptions) -> Trainer<'t> {
-        // One process without parts has nothing to exchange.
-        self.ranks = (world.size() > 1 || options.parts.is_some()).then(|| Ranks::new(world, options));
+        // One process has nothing to exchange.
+        self.ranks = (world.size() > 1).then(|| Ranks::new(world, options));
         self
     }
 
@@ -93,9 +91,12 @@ impl<'t> Trainer<'t> {
     pub(super) fn begin_with_ranks(&mut self, train: &mut DataLoader, is_new: bool) -> Result<()> {
         let Some(ranks) = &mut self.ranks else { return Ok(()) };
         let (rank, size) = (ranks.world.rank(), ranks.world.size());
-        let count = ranks.options.parts.unwrap_or(size);
+        if self.options.devices.len() > 1 {
+            bail!(Argument, "each of several ranks has one device: start a rank for each of TrainerOptions::devices");
+        }
+        let count = self.options.gradient_parts.unwrap_or(size);
         let each = count / size;
-        if count != each * size || (size > 1 && !each.is_power_of_two()) {
+        if count != each * size || !each.is_power_of_two() {
             bail!(
                 Argument,
                 "{count} gradient parts cannot be shared out among {size} ranks: each must have one, two, four, … of them"
@@ -127,6 +128,7 @@ impl<'t> Trainer<'t> {
                 ("patience", format!("{:?}", options.patience)),
                 ("on_non_finite", format!("{:?}", options.on_non_finite)),
                 ("resume", options.resume.to_string()),
+                ("gradient_parts", format!("{:?}", options.gradient_parts)),
                 ("the exchange", format!("{:?}", ranks.options)),
             ],
         )?;
@@ -135,8 +137,8 @@ impl<'t> Trainer<'t> {
         base[..8].copy_from_slice(&seed.to_le_bytes());
         base[8..].copy_from_slice(&drawn.to_le_bytes());
         ranks.world.broadcast(0, &mut base)?;
-        let word = |k: usize| u32::from_le_bytes([base[k], base[k + 1], base[k + 2], base[k + 3]]);
-        ranks.key = threefry([word(0), word(4)], [word(8), word(12)]);
+        let [seed, drawn] = [0, 1].map(|k| u64::from_le_bytes(base.as_chunks::<8>().0[k]));
+        RngState::new(seed, drawn).restore();
         if is_new {
             let parameters = self.optimizer.parameters().iter().cloned();
             take_from_first(&*ranks.world, parameters.chain(self.model.buffers()))?;
@@ -170,36 +172,22 @@ impl<'t> Trainer<'t> {
         let samples = train.samples_of(train.position().saturating_sub(1));
         let first_row = ranks.parts.rows(samples, ranks.own.start).start;
         let is_last = run.waiting + 1 == run.group;
+        // All ranks draw the same key, as a single process does.
+        let key = next_key();
         let mut forward = |ranks: &Ranks, trainer: &Self, part: usize| -> Result<Outcome> {
+            begin_independent();
             let rows = ranks.parts.rows(samples, part);
             let rows = rows.start - first_row..rows.end - first_row;
-            let _random = ranks.random_numbers(run.step, run.waiting, part);
+            let _random = random_numbers(key, part);
             trainer.outcome(&cut(x, &rows)?, &cut(y, &rows)?, step)
         };
-        let (mut outcomes, mut counted) = (VecDeque::new(), None);
         for (k, part) in ranks.own.clone().enumerate() {
-            let mut outcome = match outcomes.pop_front() {
-                Some(outcome) => outcome,
-                None => forward(ranks, self, part)?,
-            };
-            if k == 0
-                && let Some(own) = outcome.counted.clone()
-            {
-                // How many targets count must be known before the first backward pass.
-                let others = ranks.own.clone().skip(1).map(|part| forward(ranks, self, part));
-                outcomes = others.collect::<Result<_>>()?;
-                let all = outcomes.iter().filter_map(|o| o.counted.clone());
-                counted = Some(ranks.sum([own].into_iter().chain(all).collect())?);
-            }
+            let mut outcome = forward(ranks, self, part)?;
             let rows = ranks.parts.rows(samples, part).len();
             let units = outcome.units.map_or(rows, |(_, n)| n);
             let finite = run.health.add_loss(&outcome)?;
-            let mut loss = match (&outcome.counted, counted) {
-                (Some(own), Some(all)) => {
-                    outcome.loss.try_mul(own.try_to_dtype(outcome.loss.dtype())?)?.try_mul(1.0 / all)?
-                }
-                _ => outcome.loss.try_mul(rows as f64 / samples as f64)?,
-            };
+            let weight = ranks.parts.weight(samples, part) * (1.0 / run.group as f64);
+            let loss = outcome.loss.widened()?.try_mul(weight)?;
             if self.skips() {
                 outcome.counted = Some(no_grad(|| match &outcome.counted {
                     Some(counted) => finite.try_where_(counted, 0.0),
@@ -208,15 +196,9 @@ impl<'t> Trainer<'t> {
             }
             ranks.meters[k].add(&outcome, rows);
             ranks.units += units;
-            if run.group > 1 {
-                loss = loss.try_mul(1.0 / run.group as f64)?;
-            }
-            {
-                let _random = ranks.random_numbers(run.step, run.waiting, part);
-                match &self.scaler {
-                    Some(scaler) => scaler.scale(&loss).try_backward()?,
-                    None => loss.try_backward()?,
-                }
+            match &self.scaler {
+                Some(scaler) => scaler.scale(&loss).try_backward()?,
+                None => loss.try_backward()?,
             }
             drop((loss, outcome));
             self.hand_over(ranks, run, k, is_last)?;
@@ -228,7 +210,7 @@ impl<'t> Trainer<'t> {
     /// Takes the gradients of part `k` of a batch, and sends the sums of all parts behind the last one.
     fn hand_over(&self, ranks: &mut Ranks, run: &Run, k: usize, is_last: bool) -> Result<()> {
         let parameters = self.optimizer.parameters();
-        if !is_last && ranks.options.parts.is_none() {
+        if !is_last && self.options.gradient_parts.is_none() {
             // They are added where they are; the graph of a batch goes before the next one comes.
             let gradients = parameters.iter().filter_map(Tensor::grad).chain(run.health.losses().cloned());
             return try_realize_all(&gradients.collect::<Vec<_>>());
@@ -237,7 +219,7 @@ impl<'t> Trainer<'t> {
             Some(known) => known,
             none => {
                 let buckets = Buckets::new(parameters, ranks.options.bucket_bytes);
-                let exchange = Exchange::new(ranks.world.clone(), ranks.options.summation())?;
+                let exchange = Exchange::new(ranks.world.clone(), ranks.options.summation(self.options.gradient_parts.is_some()))?;
                 none.insert((buckets, exchange))
             }
         };
@@ -341,7 +323,6 @@ impl Ranks {
             options,
             parts: GradientParts::new(1).expect("one part"),
             own: 0..1,
-            key: [0; 2],
             exchange: None,
             collected: Vec::new(),
             meters: Vec::new(),
@@ -355,20 +336,6 @@ impl Ranks {
     /// Whether this rank writes files.
     pub fn is_first(&self) -> bool {
         self.world.rank() == 0
-    }
-
-    /// Random numbers of their own for a part of a batch, whichever rank has it.
-    fn random_numbers(&self, step: u64, batch: usize, part: usize) -> RngScope {
-        let key = threefry(self.key, [step as u32, (step >> 32) as u32]);
-        let [low, high] = threefry(key, [part as u32, batch as u32]);
-        RngScope::from(RngState::new(u64::from(high) << 32 | u64::from(low), 0))
-    }
-
-    /// The sum of numbers of all ranks.
-    fn sum(&self, numbers: Vec<Tensor>) -> Result<f64> {
-        let own: f64 = crate::wait::wait_for(std::pin::pin!(read_together(&numbers)))?.iter().sum();
-        let all = self.world.gather_bytes(&own.to_le_bytes())?;
-        Ok(all.iter().flat_map(|bytes| numbers_of(bytes)).sum())
     }
 
     /// The totals of all ranks, in the order of the numbers that stand with them.
@@ -444,6 +411,12 @@ impl Ranks {
     }
 }
 
+/// Random numbers of their own for a part of a batch, whoever has it.
+fn random_numbers(key: [u32; 2], part: usize) -> RngScope {
+    let [low, high] = threefry(key, [part as u32, 0]);
+    RngScope::from(RngState::new(u64::from(high) << 32 | u64::from(low), 0))
+}
+
 fn numbers_of(bytes: &[u8]) -> impl Iterator<Item = f64> {
     bytes.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes))
 }
@@ -454,7 +427,7 @@ fn cut(batch: &Tensor, rows: &Range<usize>) -> Result<Tensor> {
         return Ok(batch.clone());
     }
     let part = batch.try_narrow(0, rows.start, rows.len())?;
-    part.try_realize()?;
+    compute_only([&part])?;
     Ok(part)
 }
 

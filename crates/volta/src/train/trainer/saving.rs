@@ -22,6 +22,8 @@ impl Trainer<'_> {
     /// A new run, or the one that the folder or a checkpoint holds.
     pub(in crate::train) async fn start(&mut self, train: &mut DataLoader, validates: bool) -> Result<Run> {
         self.check(train, validates)?;
+        // A rank has one device, and computes its parts by itself.
+        self.parallel = if self.ranks.is_some() { None } else { self.parallel(train)? };
         (self.done, self.units) = ((0, Duration::ZERO), 0);
         let mut run = Run::default();
         // Others may have walked through the same data, and left after the last batch.
@@ -114,6 +116,9 @@ impl Trainer<'_> {
         run.first_epoch = saved.int("first_epoch").unwrap_or(0) as u64;
         let skipped = |name: &str| saved.int(name).unwrap_or(0) as u64;
         run.health = Health::after(skipped("skipped"), skipped("skipped_in_a_row"));
+        if let Some(parallel) = &mut self.parallel {
+            parallel.forget();
+        }
         run.meter = Meter::new();
         let has = |name: &str| saved.parts().any(|part| part == name);
         match &mut self.ranks {
