@@ -135,6 +135,10 @@ keys! {
             "how many updates are made, instead of epochs";
         precision "precision": Precision = "f32", Rule::Choice(Precision::NAMES),
             "what products are computed in";
+        gradient_parts "gradient-parts": Option<usize> = "none", Rule::Optional(&SIZE),
+            "parts of a batch whose gradients are added in a fixed tree: the same bits on any number of devices or ranks";
+        exchange "exchange": Precision = "f32", Rule::Choice(Precision::NAMES),
+            "what ranks send gradients in; f16 is half the bytes, and they are added in f32";
         seed "seed": u64 = "0", Rule::Count { min: 0, max: NO_MOST }, "where the random numbers start";
         device "device": String = "auto", Rule::Device, "where it runs; auto takes a GPU if there is one";
     }
@@ -154,6 +158,10 @@ keys! {
         repetition_penalty "repetition-penalty": f64 = "1",
             Rule::Real { min: 0.0, max: 100.0, above: true },
             "samples avoid recent tokens if it is more than 1";
+    }
+    "Ranks" {
+        rank_timeout "rank-timeout": u64 = "300", INTERVAL,
+            "seconds without progress after which a rank ends the run, not counted while it compiles; 0 waits for ever";
     }
     "Output" {
         output "output": String = "models", Rule::Text("the path of a folder"),
