@@ -8,6 +8,7 @@
 //! | `nn` | parameters and the functions behind `volta.nn` |
 //! | `optim` | the engine's optimizers, scaler and averages |
 //! | `files` | safetensors and PyTorch's files |
+//! | `parallel` | several devices at once |
 //! | `scopes` | mixed precision and profiles |
 //! | `micrograd` | `micrograd_rs`: a scalar engine of its own |
 
@@ -20,6 +21,7 @@ mod files;
 mod micrograd;
 mod nn;
 mod optim;
+mod parallel;
 mod scopes;
 mod tensor;
 
@@ -32,6 +34,7 @@ fn _volta(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tensor::register(module)?;
     nn::register(module)?;
     optim::register(module)?;
+    parallel::register(module)?;
     files::register(module)?;
     scopes::register(module)?;
     micrograd::register(module)

@@ -44,6 +44,7 @@ __version__: str
 # The native halves of volta.nn, volta.optim and volta.files, and of volta.amp and volta.profiler.
 _nn: Any
 _optim: Any
+_parallel: Any
 _files: Any
 _scopes: Any
 '''

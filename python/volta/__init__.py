@@ -9,7 +9,7 @@ tensor([2., 4., 6.])
 
 from math import inf, nan
 
-from . import amp, autograd, nn, optim, profiler, return_types, utils
+from . import amp, autograd, nn, optim, parallel, profiler, return_types, utils
 from ._functions import *  # noqa: F403
 from ._functions import __all__ as _function_names
 from ._volta import *  # noqa: F403

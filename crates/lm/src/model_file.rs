@@ -31,7 +31,7 @@ pub struct About {
 
 impl About {
     /// A model after so many steps, of which this was measured.
-    pub fn of(history: &History, steps: u64, device: Device) -> About {
+    pub fn of(history: &History, steps: u64, device: &str) -> About {
         About {
             steps,
             train_loss: history.last("train/loss"),

@@ -97,6 +97,7 @@ pub fn trainer_options(config: &Config, steps: u64) -> TrainerOptions {
         steps: Some(steps),
         accumulate: config.accumulation,
         gradient_parts: config.gradient_parts,
+        shares_by_speed: config.shares == config::Shares::Speed,
         clip: (config.clip > 0.0).then_some(config.clip),
         precision: config.is_half().then_some(DType::F16),
         log_every: (steps / 100).clamp(1, 50),

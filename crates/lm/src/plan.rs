@@ -27,7 +27,13 @@ impl StepPlan {
     pub fn new(config: &Config, prepared: &Prepared) -> Result<Option<StepPlan>> {
         alone(|| {
             let Some((x, y)) = prepared.train.peek()? else { return Ok(None) };
-            StepPlan::here(config, prepared.gpt.options, prepared.pace.batches_a_step(), &x, &y)
+            // Of several devices the first does what the others do, and the update.
+            let (parts, own) = prepared.parts(config)?;
+            let rows = x.size(0).div_ceil(parts);
+            let part = |t: &Tensor| t.try_narrow(0, 0, rows)?.try_to_device(prepared.device);
+            let (x, y) = (part(&x)?, part(&y)?);
+            let batches = prepared.pace.batches_a_step() * own as u64;
+            StepPlan::here(config, prepared.gpt.options, batches, &x, &y)
         })
     }
 

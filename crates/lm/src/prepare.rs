@@ -6,6 +6,7 @@ use crate::fingerprint::fingerprint;
 use crate::model_file::shape;
 use volta::data::{DataLoader, TokenWindows};
 use volta::models::Gpt;
+use volta::parallel::GradientParts;
 use volta::text::{Corpus, Tokenizer};
 use volta::{Device, Module, Result, manual_seed, with_device};
 
@@ -29,8 +30,10 @@ impl Tokens {
 
 /// A model, its data and where it runs.
 pub struct Prepared {
-    /// Where it runs.
+    /// Where the model is.
     pub device: Device,
+    /// All devices that compute its gradients, that one first.
+    pub devices: Vec<Device>,
     /// What makes tokens of text.
     pub tokenizer: Tokenizer,
     /// The model.
@@ -85,7 +88,30 @@ impl Prepared {
         let text = fingerprint(&corpus.train);
         let kind = if device.is_gpu() { "gpu" } else { "cpu" };
         let name = format!("{}-L{}-H{}-E{}-{kind}", corpus.name, config.layers, config.heads, config.width);
-        Ok(Prepared { device, tokenizer, gpt, train, valid, pace, tokens: count, text, name })
+        let devices = vec![device];
+        Ok(Prepared { device, devices, tokenizer, gpt, train, valid, pace, tokens: count, text, name })
+    }
+
+    /// With several devices, of which the model's own is the first. Batches are made on the CPU, from where each takes its part.
+    #[must_use]
+    pub fn on_devices(mut self, devices: &[Device]) -> Prepared {
+        if devices.len() > 1 {
+            self.train = self.train.with_device(Device::Cpu);
+        }
+        self.devices = devices.to_vec();
+        self
+    }
+
+    /// The names of its devices.
+    pub fn place(&self) -> String {
+        self.devices.iter().map(Device::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    /// How many parts a batch is computed in, and how many of them the first device has.
+    pub fn parts(&self, config: &Config) -> Result<(usize, usize)> {
+        let devices = self.devices.len();
+        let parts = GradientParts::new(config.gradient_parts.unwrap_or(devices))?;
+        Ok((parts.count(), parts.count().div_ceil(devices)))
     }
 }
 

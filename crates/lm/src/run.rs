@@ -218,7 +218,7 @@ impl Run {
 
     /// The file that `volta chat`, `generate` and `eval` read.
     pub async fn model_file(&self) -> Result<Vec<u8>> {
-        let about = About::of(self.training.history(), self.training.steps(), self.device);
+        let about = About::of(self.training.history(), self.training.steps(), &self.device.to_string());
         Model::to_bytes(&self.gpt, &self.tokenizer, &self.config, &about).await
     }
 

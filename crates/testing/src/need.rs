@@ -12,6 +12,8 @@ pub enum Need {
     MoreThanWebGpu,
     /// Tensors in many pieces: `VOLTA_BLOCK_BYTES`.
     Pieces,
+    /// Four GPUs, `gpu:0` to `gpu:3`: `VOLTA_VIRTUAL_DEVICES`.
+    FourGpus,
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -30,7 +32,8 @@ impl Need {
             b"gpu" => Need::Gpu,
             b"more_than_webgpu" => Need::MoreThanWebGpu,
             b"pieces" => Need::Pieces,
-            _ => panic!("a test can need f64, gpu, more_than_webgpu or pieces"),
+            b"four_gpus" => Need::FourGpus,
+            _ => panic!("a test can need f64, gpu, more_than_webgpu, pieces or four_gpus"),
         }
     }
 
@@ -44,6 +47,13 @@ impl Need {
             }
             Need::Pieces => {
                 (on_gpu() && variable("VOLTA_BLOCK_BYTES").is_some(), "needs a GPU with VOLTA_BLOCK_BYTES")
+            }
+            Need::FourGpus => {
+                let count = variable("VOLTA_VIRTUAL_DEVICES").and_then(|count| count.parse().ok());
+                (
+                    on_gpu() && count.is_some_and(|count: usize| count >= 4),
+                    "needs VOLTA_DEVICE=gpu VOLTA_VIRTUAL_DEVICES=4",
+                )
             }
         };
         (!has).then_some(reason)

@@ -6,6 +6,8 @@ mod accumulation;
 mod folder;
 #[path = "trainer/non_finite.rs"]
 mod non_finite;
+#[path = "trainer/parallel.rs"]
+mod parallel;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

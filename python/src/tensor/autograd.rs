@@ -5,6 +5,7 @@ use super::{PyTensor, create};
 use crate::error::{call, run, throw};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use volta::{BackwardOptions, Function, Tensor};
 
 fn options(retain_graph: Option<bool>, create_graph: bool) -> BackwardOptions {
@@ -129,7 +130,7 @@ fn grad<'py>(
     retain_graph: Option<bool>,
     create_graph: bool,
     allow_unused: bool,
-) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+) -> PyResult<Bound<'py, PyTuple>> {
     let py = outputs.py();
     let (outputs, inputs) = (one_or_more(outputs)?, one_or_more(inputs)?);
     let seeds = grad_outputs.map(one_or_more).transpose()?;
@@ -144,7 +145,7 @@ fn grad<'py>(
             "grad: an input was not used to compute the outputs: pass allow_unused=True to get None for it",
         ));
     }
-    pyo3::types::PyTuple::new(py, found.into_iter().map(|g| g.map(PyTensor::from)))
+    PyTuple::new(py, found.into_iter().map(|g| g.map(PyTensor::from)))
 }
 
 /// Whether what this thread computes is recorded for gradients.
@@ -179,6 +180,15 @@ fn returned(py: Python<'_>, result: PyResult<Py<PyAny>>) -> Tensor {
         })
     });
     tensor.unwrap_or_else(|error| throw(error))
+}
+
+/// The tensor that Python's function makes of tensors; its exception unwinds to whoever called the engine.
+pub fn call_for_tensor(function: &Py<PyAny>, arguments: &[&Tensor]) -> Tensor {
+    Python::attach(|py| {
+        let arguments = arguments.iter().map(|t| PyTensor::from((*t).clone()));
+        let arguments = PyTuple::new(py, arguments);
+        returned(py, arguments.and_then(|arguments| function.call1(py, arguments)))
+    })
 }
 
 impl Function for Own {

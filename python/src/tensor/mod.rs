@@ -30,6 +30,7 @@ mod reduce;
 // What the other modules of this crate take arguments by.
 pub use arguments::Other;
 pub use array::from_array;
+pub use autograd::call_for_tensor;
 pub use device::{DeviceArg, PyDevice, or_default};
 pub use dtype::{DTypeArg, PyDType};
 pub use elementwise::copied;

@@ -27,10 +27,16 @@ pub mod train;
 
 use super::device::{self, DeviceName};
 use super::output::Failure;
-use volta::Device;
+use volta::parallel::devices_named;
+use volta::{Device, set_default_device};
 
-/// The device of a name: auto, cpu, gpu or gpu:N.
-pub fn device(name: &str) -> Result<Device, Failure> {
-    let name: DeviceName = name.parse().map_err(Failure::Usage)?;
-    device::open(Some(name), name)
+/// The devices of a configuration: auto, cpu, gpu or gpu:N, several of these, or gpus. The first is the default from then on.
+pub fn devices(names: &str) -> Result<Vec<Device>, Failure> {
+    if let Ok(name) = names.parse::<DeviceName>() {
+        return Ok(vec![device::open(Some(name), name)?]);
+    }
+    let all = devices_named(names)?;
+    all.iter().try_for_each(|device| device.synchronize())?;
+    set_default_device(all[0]);
+    Ok(all)
 }

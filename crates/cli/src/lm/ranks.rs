@@ -1,6 +1,6 @@
 //! A run of several processes: each finds its device, all must want the same, one of them speaks, and one that fails ends all.
 
-use super::device;
+use super::devices;
 use crate::output::{Failure, Output, say_error};
 use std::cell::OnceCell;
 use std::fs::File;
@@ -38,17 +38,21 @@ impl Ranks {
         if self.is_first() { output } else { Output { quiet: true, json: false } }
     }
 
-    /// The device of this process: of those that its machine has, the one of its number there. Processes on one CPU share its threads.
-    pub fn device(&self, name: &str) -> Result<Device, Failure> {
+    /// The devices of this process. Of those that its machine has it takes the one of its number there, unless one is named; processes on
+    /// one CPU share its threads.
+    pub fn devices(&self, names: &str) -> Result<Vec<Device>, Failure> {
         let (own, count) = (self.world.local_rank(), self.world.local_size());
-        if count == 1 || !["auto", "gpu"].contains(&name) {
-            return self.opened(name);
+        let is_own = count > 1 && ["auto", "gpu"].contains(&names);
+        if !is_own || !devices(names)?[0].is_gpu() {
+            let all = devices(names)?;
+            if !self.is_alone() && all.len() > 1 {
+                return Err(Failure::Usage(format!(
+                    "--device {names}: each rank has one device; start a rank for each, or one process for all of them"
+                )));
+            }
+            return self.with_threads(all);
         }
-        let first = device(name)?;
-        if !first.is_gpu() {
-            return self.opened("cpu");
-        }
-        device(&format!("gpu:{own}")).map_err(|failure| {
+        devices(&format!("gpu:{own}")).map_err(|failure| {
             Failure::Usage(format!(
                 "{} has {count} ranks, and no GPU for the one with the local number {own} ({}): start one rank for each GPU, or let \
                  several share one by --device gpu:0",
@@ -58,14 +62,13 @@ impl Ranks {
         })
     }
 
-    fn opened(&self, name: &str) -> Result<Device, Failure> {
-        let device = device(name)?;
+    fn with_threads(&self, devices: Vec<Device>) -> Result<Vec<Device>, Failure> {
         let count = self.world.local_size();
-        if !device.is_gpu() && count > 1 && std::env::var_os("VOLTA_THREADS").is_none() {
+        if !devices[0].is_gpu() && count > 1 && std::env::var_os("VOLTA_THREADS").is_none() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             try_set_threads((cores / count).max(1))?;
         }
-        Ok(device)
+        Ok(devices)
     }
 
     /// What this process has come to, unless another one has failed: then that one says why, and all end.

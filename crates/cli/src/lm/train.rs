@@ -70,7 +70,8 @@ pub fn run(options: &Options, output: Output) -> Outcome {
 fn prepared(options: &Options, output: Output, ranks: &Ranks) -> Result<(Config, Prepared), Failure> {
     let config = options.flags.load()?;
     run_paths::check(&config)?;
-    let device = ranks.device(&config.device)?;
+    let devices = ranks.devices(&config.device)?;
+    let device = devices[0];
     let from = config
         .from
         .as_deref()
@@ -80,7 +81,7 @@ fn prepared(options: &Options, output: Output, ranks: &Ranks) -> Result<(Config,
         Some(model) => config.beginning_with(&model.config).map_err(|e| Failure::Usage(e.to_string()))?,
         None => config,
     };
-    let mut prepared = prepare(&config, from, device, output)?;
+    let mut prepared = prepare(&config, from, device, output)?.on_devices(&devices);
     let (rank, size) = (ranks.world.rank(), ranks.world.size());
     let (rank, size) = options.world.map_or((rank, size), |size| (0, size as usize));
     if prepared.pace.sequences < size {
@@ -102,7 +103,7 @@ fn make_places(options: &Options, config: &Config, begun: &RunManifest, output: 
 
 fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
     let (config, mut prepared) = ranks.together(prepared(options, output, ranks))?;
-    let device = prepared.device;
+    let (device, devices) = (prepared.device, prepared.devices.clone());
     let steps = prepared.pace.steps(config.duration());
     describe(&config, &prepared, steps, output);
     if options.dry_run {
@@ -126,6 +127,7 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
     let watchdog = ranks.watch(Duration::from_secs(config.rank_timeout))?;
 
     let mut optimizer = optimizer(&config, &prepared.gpt)?;
+    let place = prepared.place();
     let Prepared { gpt, tokenizer, train, valid, pace, .. } = &mut prepared;
     let (gpt, tokenizer, pace) = (&*gpt, &*tokenizer, *pace);
     let watch = RefCell::new(Watch::new(output, steps, pace));
@@ -136,6 +138,7 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
         profile_every: ranks.is_first().then_some(PROFILE_EVERY.min(steps.div_ceil(2))),
         folder: Some(folder),
         resume: options.resume,
+        devices,
         ..trainer_options(&config, steps)
     };
     let exchange = ExchangeOptions { half: config.exchange == Precision::F16, ..ExchangeOptions::default() };
@@ -186,7 +189,7 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
         .with_note(TOKENIZER_NOTE, &tokenizer.to_json())
         .with_best_metadata(|history| {
             let steps = history.rows.last().map_or(0, |row| row.step);
-            metadata(tokenizer, &config, &About::of(history, steps, device))
+            metadata(tokenizer, &config, &About::of(history, steps, &place))
         });
     let trainer = match &locked {
         Some(locked) => trainer.with_lock(&locked.lock),
@@ -249,7 +252,7 @@ impl Ended<'_> {
     /// Writes the model, the page and the line of the log, and says how it went.
     fn keep(&self, output: Output, whole: Duration) -> Outcome {
         let Ended { config, prepared, places, history, times, samples } = self;
-        let about = About::of(history, samples.last().map_or(0, |s| s.0), prepared.device);
+        let about = About::of(history, samples.last().map_or(0, |s| s.0), &prepared.place());
         let date = about.date.clone();
         model_file::save(&places.model, &prepared.gpt, &prepared.tokenizer, config, &about)?;
         let loss = |l: Option<f64>| l.map_or("-".to_string(), |l| format!("{l:.4}"));
@@ -336,7 +339,7 @@ fn describe(config: &Config, prepared: &Prepared, steps: u64, output: Output) {
         o.width,
         o.context,
         num_parameters(&prepared.gpt),
-        prepared.device
+        prepared.place()
     ));
     output.note(format_args!(
         "It learns from {} ({} tokens of {}, {} different), {} steps of {}.",

@@ -4,7 +4,7 @@ use super::Config;
 use super::keys::{KEYS, Key};
 
 /// Keys that say how long a run is and where it runs: it may go on for longer, and elsewhere.
-const FREE: [&str; 3] = ["epochs", "steps", "device"];
+const FREE: [&str; 4] = ["epochs", "steps", "device", "shares"];
 
 /// Keys whose meaning lies in files, which decide whether anything has changed. What a model began with lies in its
 /// checkpoints, and its tokenizer and shape are looked at.

@@ -37,6 +37,11 @@ pub fn combinations(config: &Config) -> Vec<String> {
         "warmup",
         format!("is longer than the whole run, {}", config.cite("steps")),
     );
+    require(
+        config.gradient_parts.is_none_or(|parts| parts <= config.batch),
+        "gradient-parts",
+        format!("is more than there are sequences in a batch, {}", config.cite("batch")),
+    );
     let least = match config.tokenizer {
         TokenizerSource::Train(TokenizerKind::Words) => 3,
         TokenizerSource::Train(TokenizerKind::Bpe) => 257,

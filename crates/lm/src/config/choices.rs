@@ -39,6 +39,8 @@ choices! { /// How the learning rate goes on after the warmup.
 Schedule { Constant = "constant", Linear = "linear", Cosine = "cosine", OneCycle = "one-cycle" } }
 choices! { /// What products are computed in.
 Precision { F32 = "f32", F16 = "f16" } }
+choices! { /// How several devices share a batch.
+Shares { Equal = "equal", Speed = "speed" } }
 
 /// A kind of tokenizer to train, or the file of one that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The table of keys: everything that `volta train` can be told. Reading files, variables and flags, the help
 //! text, the errors and the saved configuration all come from it.
 
-use super::choices::{Activation, Norm, Optimizer, Positions, Precision, Schedule, TokenizerSource};
+use super::choices::{Activation, Norm, Optimizer, Positions, Precision, Schedule, Shares, TokenizerSource};
 use super::rule::{FromValue, NO_MOST, Rule, Value};
 
 /// A key of the configuration.
@@ -135,12 +135,16 @@ keys! {
             "how many updates are made, instead of epochs";
         precision "precision": Precision = "f32", Rule::Choice(Precision::NAMES),
             "what products are computed in";
-        gradient_parts "gradient-parts": Option<usize> = "none", Rule::Optional(&SIZE),
-            "parts of a batch whose gradients are added in a fixed tree: the same bits on any number of devices or ranks";
         exchange "exchange": Precision = "f32", Rule::Choice(Precision::NAMES),
             "what ranks send gradients in; f16 is half the bytes, and they are added in f32";
         seed "seed": u64 = "0", Rule::Count { min: 0, max: NO_MOST }, "where the random numbers start";
-        device "device": String = "auto", Rule::Device, "where it runs; auto takes a GPU if there is one";
+        device "device": String = "auto", Rule::Device,
+            "where it runs; auto takes a GPU if there is one; of gpu:0,gpu:1 or gpus each computes a part of every batch";
+        gradient_parts "gradient-parts": Option<usize> = "none",
+            Rule::Optional(&Rule::Count { min: 1, max: 4096 }),
+            "parts of a batch, whose gradients are added in one order: the same bits on any number of devices or ranks; none is one for each";
+        shares "shares": Shares = "equal", Rule::Choice(Shares::NAMES),
+            "how several devices share a batch: equally, or by their speed, measured while they run";
     }
     "Watching" {
         valid_interval "valid-interval": u64 = "200", INTERVAL,

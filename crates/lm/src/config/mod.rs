@@ -15,7 +15,7 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
-pub use choices::{Activation, Norm, Optimizer, Positions, Precision, Schedule, TokenizerSource};
+pub use choices::{Activation, Norm, Optimizer, Positions, Precision, Schedule, Shares, TokenizerSource};
 pub use flags::{Flags, quoted};
 pub use keys::{KEYS, Key, Values};
 pub use rule::Rule;

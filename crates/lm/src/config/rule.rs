@@ -32,7 +32,7 @@ pub enum Rule {
     ChoiceOrPath(&'static [&'static str], &'static str),
     /// Two numbers, each at least 0 and less than 1.
     Pair,
-    /// `auto`, `cpu`, `gpu` or `gpu:N`.
+    /// `auto`, `cpu`, `gpu`, `gpu:N`, several of these with commas between them, or `gpus`.
     Device,
     /// What the other rule allows, or `none`.
     Optional(&'static Rule),
@@ -76,8 +76,11 @@ impl Rule {
                 Some(Value::Pair(part(a)?, part(b)?))
             }
             Rule::Device => {
-                let numbered = text.strip_prefix("gpu:").is_some_and(|n| n.parse::<u32>().is_ok());
-                (numbered || ["auto", "cpu", "gpu"].contains(&text)).then(|| Value::Text(text.into()))
+                let is_numbered =
+                    |name: &str| name.strip_prefix("gpu:").is_some_and(|n| n.parse::<u32>().is_ok());
+                let is_one = |name: &str| is_numbered(name) || ["cpu", "gpu"].contains(&name);
+                let is_list = text.split(',').all(|name| is_one(name.trim()));
+                (is_list || ["auto", "gpus"].contains(&text)).then(|| Value::Text(text.into()))
             }
             Rule::Optional(_) if text == "none" => Some(Value::None),
             Rule::Optional(rule) => rule.read(text),
@@ -97,7 +100,9 @@ impl Rule {
             Rule::Choice(names) => one_of(names),
             Rule::ChoiceOrPath(names, file) => format!("{}, or the path of a {file}", names.join(", ")),
             Rule::Pair => "two numbers from 0 to under 1, as in 0.9,0.999".to_string(),
-            Rule::Device => "auto, cpu, gpu or gpu:N".to_string(),
+            Rule::Device => {
+                "auto, cpu, gpu or gpu:N, several with commas between them, or gpus for all".to_string()
+            }
             Rule::Optional(rule) => format!("{}, or none", rule.allowed()),
         }
     }
@@ -106,7 +111,7 @@ impl Rule {
     pub fn names(&self) -> &'static [&'static str] {
         match *self {
             Rule::Choice(names) | Rule::ChoiceOrPath(names, _) => names,
-            Rule::Device => &["auto", "cpu", "gpu"],
+            Rule::Device => &["auto", "cpu", "gpu", "gpus"],
             Rule::Flag => &["true", "false"],
             Rule::Optional(rule) => rule.names(),
             _ => &[],

@@ -220,3 +220,17 @@ pub fn with_last_plan<R>(look: impl FnOnce(&Plan) -> R) -> R {
 pub fn last_plan() -> Option<PlanReport> {
     LAST.with_borrow(|last| last.as_ref().map(|p| PlanReport::of(&p.plan)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::engine;
+    use crate::default_device::with_device;
+    use crate::{Device, Tensor};
+
+    #[test]
+    fn a_device_computes_while_another_one_s_engine_is_at_work() {
+        let _at_work = engine(Device::Gpu(15));
+        let sum = with_device(Device::Cpu, || Tensor::ones([3]).add(1.0).sum());
+        assert_eq!(sum.item::<f32>(), 6.0);
+    }
+}

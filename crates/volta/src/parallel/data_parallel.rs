@@ -3,7 +3,7 @@
 use super::devices::check_devices;
 use super::gradient_parts::{GradientParts, TreeSum};
 use super::replicas::Replicas;
-use super::shares::{Speeds, shares};
+use super::shares::Speeds;
 use crate::autograd::no_grad;
 use crate::call::{Call, LayerScope};
 use crate::clock::Instant;

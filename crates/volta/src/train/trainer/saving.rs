@@ -119,6 +119,7 @@ impl Trainer<'_> {
         if let Some(parallel) = &mut self.parallel {
             parallel.forget();
         }
+        run.rows = 0;
         run.meter = Meter::new();
         let has = |name: &str| saved.parts().any(|part| part == name);
         match &mut self.ranks {
