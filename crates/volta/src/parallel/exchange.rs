@@ -63,7 +63,6 @@ type Summed = Result<(Vec<f32>, Duration)>;
 
 /// A thread that adds up vectors with other ranks, in the order in which it gets them.
 pub(crate) struct Exchange {
-    summation: Summation,
     way: Way,
     pub cost: ExchangeCost,
 }
@@ -71,22 +70,22 @@ pub(crate) struct Exchange {
 enum Way {
     /// There is nobody else.
     Alone(VecDeque<Vec<f32>>),
-    Thread(Sender<Vec<f32>>, Receiver<Summed>),
+    Thread(Sender<(Vec<f32>, Summation)>, Receiver<Summed>),
 }
 
 impl Exchange {
-    pub fn new(world: Arc<dyn World>, summation: Summation) -> Result<Exchange> {
-        let way = if world.size() == 1 { Way::Alone(VecDeque::new()) } else { start(world, summation)? };
-        Ok(Exchange { summation, way, cost: ExchangeCost::default() })
+    pub fn new(world: Arc<dyn World>) -> Result<Exchange> {
+        let way = if world.size() == 1 { Way::Alone(VecDeque::new()) } else { start(world)? };
+        Ok(Exchange { way, cost: ExchangeCost::default() })
     }
 
     /// Begins to add up what this rank has with what the others have.
-    pub fn send(&mut self, numbers: Vec<f32>) -> Result<()> {
+    pub fn send(&mut self, numbers: Vec<f32>, summation: Summation) -> Result<()> {
         match &mut self.way {
             Way::Alone(queue) => queue.push_back(numbers),
             Way::Thread(jobs, _) => {
-                self.cost.bytes += (numbers.len() * self.summation.bytes_a_number()) as u64;
-                jobs.send(numbers).map_err(|_| gone())?;
+                self.cost.bytes += (numbers.len() * summation.bytes_a_number()) as u64;
+                jobs.send((numbers, summation)).map_err(|_| gone())?;
             }
         }
         Ok(())
@@ -107,11 +106,11 @@ impl Exchange {
     }
 }
 
-fn start(world: Arc<dyn World>, summation: Summation) -> Result<Way> {
-    let (jobs, queue) = channel::<Vec<f32>>();
+fn start(world: Arc<dyn World>) -> Result<Way> {
+    let (jobs, queue) = channel::<(Vec<f32>, Summation)>();
     let (report, done) = channel::<Summed>();
     let work = move || {
-        for mut numbers in queue {
+        for (mut numbers, summation) in queue {
             let started = Instant::now();
             let summed = summation.sum(&*world, &mut numbers).map(|()| (numbers, started.elapsed()));
             if report.send(summed).is_err() {
@@ -131,12 +130,12 @@ pub fn time_exchange(
     count: usize,
     bucket_bytes: usize,
 ) -> Result<Duration> {
-    let mut exchange = Exchange::new(world.clone(), summation)?;
+    let mut exchange = Exchange::new(world.clone())?;
     let length = (bucket_bytes / 4).max(1);
     let buckets: Vec<Vec<f32>> =
         (0..count).step_by(length).map(|begin| vec![1.0; length.min(count - begin)]).collect();
     let (started, sent) = (Instant::now(), buckets.len());
-    buckets.into_iter().try_for_each(|numbers| exchange.send(numbers))?;
+    buckets.into_iter().try_for_each(|numbers| exchange.send(numbers, summation))?;
     (0..sent).try_for_each(|_| exchange.receive().map(drop))?;
     Ok(started.elapsed())
 }
@@ -153,8 +152,8 @@ mod tests {
     #[test]
     fn sums_come_in_the_order_in_which_they_were_begun() {
         let results = ThreadWorld::run(3, |world| {
-            let mut exchange = Exchange::new(world.clone(), Summation::AnyOrder)?;
-            (1..=4).try_for_each(|k| exchange.send(vec![k as f32; k]))?;
+            let mut exchange = Exchange::new(world.clone())?;
+            (1..=4).try_for_each(|k| exchange.send(vec![k as f32; k], Summation::AnyOrder))?;
             let sums = (0..4).map(|_| exchange.receive()).collect::<Result<Vec<_>>>()?;
             Ok((sums, exchange.cost))
         });

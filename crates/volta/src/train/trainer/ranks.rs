@@ -5,10 +5,12 @@ use crate::autograd::no_grad;
 use crate::data::DataLoader;
 use crate::default_device::with_device;
 use crate::engine::begin_independent;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::parallel::{
-    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, TreeSum, World, agree, join,
+    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, Summation, TreeSum, World, agree,
+    join,
 };
 use crate::random::threefry;
 use crate::state::{State, Stateful};
@@ -30,6 +32,9 @@ pub(super) struct Ranks {
     exchange: Option<(Buckets, Exchange)>,
     /// Gradients of the batches of a step so far: by part and bucket.
     collected: Vec<Vec<Vec<f32>>>,
+    /// The buffers when the step began, and as each part has left them.
+    buffers_before: Vec<Tensor>,
+    buffers_after: Vec<Vec<Tensor>>,
     /// What was measured since the last reading, by part.
     pub meters: Vec<Meter>,
     /// What all ranks had in those meters, for a checkpoint.
@@ -42,7 +47,7 @@ pub(super) struct Ranks {
     pub saved: Option<u64>,
 }
 
-/// Numbers behind the gradients of the last bucket: losses that are not finite, ranks that are asked to stop, units.
+/// Numbers behind all gradients and buffers: losses that are not finite, ranks that are asked to stop, units.
 const EXTRAS: usize = 3;
 
 impl<'t> Trainer<'t> {
@@ -181,7 +186,14 @@ impl<'t> Trainer<'t> {
             let _random = random_numbers(key, part);
             trainer.outcome(&cut(x, &rows)?, &cut(y, &rows)?, step)
         };
+        if run.waiting == 0 {
+            ranks.buffers_before = self.model.buffers().iter().map(Tensor::detach).collect();
+            ranks.buffers_after.clear();
+        }
         for (k, part) in ranks.own.clone().enumerate() {
+            // Each part begins with the buffers that the step began with, or as it has left them itself.
+            let buffers = ranks.buffers_after.get(k).unwrap_or(&ranks.buffers_before);
+            no_grad(|| self.model.buffers().iter().zip(buffers).try_for_each(|(now, then)| now.try_assign(then)))?;
             let mut outcome = forward(ranks, self, part)?;
             let rows = ranks.parts.rows(samples, part).len();
             let units = outcome.units.map_or(rows, |(_, n)| n);
@@ -202,9 +214,38 @@ impl<'t> Trainer<'t> {
             }
             drop((loss, outcome));
             self.hand_over(ranks, run, k, is_last)?;
+            let buffers = self.model.buffers().iter().map(Tensor::detach).collect();
+            match ranks.buffers_after.get_mut(k) {
+                Some(after) => *after = buffers,
+                None => ranks.buffers_after.push(buffers),
+            }
         }
         run.waiting += 1;
-        Ok(())
+        if is_last { self.send_rest(ranks, run, samples) } else { Ok(()) }
+    }
+
+    /// Sends what is no gradient: the buffers' share in their mean, and what all ranks must know.
+    fn send_rest(&self, ranks: &mut Ranks, run: &Run, samples: usize) -> Result<()> {
+        let mut tree = TreeSum::new(GradientParts::new(ranks.own.len())?);
+        for (k, after) in ranks.buffers_after.iter().enumerate() {
+            let weight = ranks.parts.weight(samples, ranks.own.start + k);
+            let mut numbers = Vec::new();
+            for (buffer, before) in after.iter().zip(&ranks.buffers_before) {
+                if is_averaged(buffer, before) {
+                    numbers.extend(no_grad(|| buffer.try_to_dtype(DType::F32)?.try_mul(weight))?.try_to_vec::<f32>()?);
+                }
+            }
+            tree.add(k..k + 1, numbers, join)?;
+        }
+        let mut rest = tree.total()?;
+        let is_finite = run.health.losses().map_or(Ok(true), Tensor::try_item::<bool>)?;
+        let stops = self.stop.load(Ordering::Relaxed);
+        let units = std::mem::take(&mut ranks.units);
+        rest.extend([f32::from(u8::from(!is_finite)), f32::from(u8::from(stops)), units as f32]);
+        let Some((_, exchange)) = &mut ranks.exchange else { return Ok(()) };
+        // Never as f16, which holds neither these nor running means well.
+        let has_parts = self.options.gradient_parts.is_some();
+        exchange.send(rest, if has_parts { Summation::Tree } else { Summation::AnyOrder })
     }
 
     /// Takes the gradients of part `k` of a batch, and sends the sums of all parts behind the last one.
@@ -219,13 +260,12 @@ impl<'t> Trainer<'t> {
             Some(known) => known,
             none => {
                 let buckets = Buckets::new(parameters, ranks.options.bucket_bytes);
-                let exchange = Exchange::new(ranks.world.clone(), ranks.options.summation(self.options.gradient_parts.is_some()))?;
-                none.insert((buckets, exchange))
+                none.insert((buckets, Exchange::new(ranks.world.clone())?))
             }
         };
         let sends = is_last && k + 1 == ranks.own.len();
+        let summation = ranks.options.summation(self.options.gradient_parts.is_some());
         ranks.collected.resize_with(ranks.own.len(), Vec::new);
-        let count = buckets.len();
         // What this rank has in bucket `b` goes into the tree, or waits for the other parts.
         let mut taken = |b: usize, mut numbers: Vec<f32>| -> Result<()> {
             let own = &mut ranks.collected[k];
@@ -244,17 +284,10 @@ impl<'t> Trainer<'t> {
             for (part, collected) in ranks.collected.iter_mut().enumerate() {
                 tree.add(part..part + 1, std::mem::take(&mut collected[b]), join)?;
             }
-            let mut sum = tree.total()?;
-            if b + 1 == count {
-                let is_finite = run.health.losses().map_or(Ok(true), Tensor::try_item::<bool>)?;
-                let stops = self.stop.load(Ordering::Relaxed);
-                let units = std::mem::take(&mut ranks.units);
-                sum.extend([f32::from(u8::from(!is_finite)), f32::from(u8::from(stops)), units as f32]);
-            }
-            exchange.send(sum)
+            exchange.send(tree.total()?, summation)
         };
         let mut on_the_way = Vec::new();
-        for b in 0..count {
+        for b in 0..buckets.len() {
             match buckets.take(parameters, b)? {
                 Reading::Here(numbers) => taken(b, numbers)?,
                 // A device goes on with the next bucket while this one is read.
@@ -275,18 +308,26 @@ impl<'t> Trainer<'t> {
         let _span = span("exchange");
         let parameters = self.optimizer.parameters();
         for b in 0..buckets.len() {
-            let mut numbers = exchange.receive()?;
-            if b + 1 == buckets.len() {
-                let extras = numbers.split_off(numbers.len() - EXTRAS);
-                let device = parameters.first().map_or(crate::Device::Cpu, Tensor::device);
-                let bad = with_device(device, || Tensor::scalar(extras[0]));
-                run.health.set_losses(no_grad(|| bad.try_eq(0.0))?);
-                ranks.is_stopped |= extras[1] > 0.0;
-                run.units += extras[2] as usize;
-                self.units += extras[2] as u64;
-            }
-            buckets.give(parameters, b, &numbers)?;
+            buckets.give(parameters, b, &exchange.receive()?)?;
         }
+        let mut rest = exchange.receive()?;
+        let extras = rest.split_off(rest.len() - EXTRAS);
+        let device = parameters.first().map_or(Device::Cpu, Tensor::device);
+        let bad = with_device(device, || Tensor::scalar(extras[0]));
+        run.health.set_losses(no_grad(|| bad.try_eq(0.0))?);
+        ranks.is_stopped |= extras[1] > 0.0;
+        run.units += extras[2] as usize;
+        self.units += extras[2] as u64;
+        let mut rest = &rest[..];
+        for (buffer, before) in self.model.buffers().iter().zip(&ranks.buffers_before) {
+            if is_averaged(buffer, before) {
+                let (own, others) = rest.split_at(buffer.numel());
+                rest = others;
+                let mean = with_device(buffer.device(), || Tensor::try_from_vec(own.to_vec(), &buffer.shape()[..]))?;
+                no_grad(|| buffer.try_assign(&mean.try_to_dtype(buffer.dtype())?))?;
+            }
+        }
+        ranks.buffers_after.clear();
         Ok(())
     }
 
@@ -325,6 +366,8 @@ impl Ranks {
             own: 0..1,
             exchange: None,
             collected: Vec::new(),
+            buffers_before: Vec::new(),
+            buffers_after: Vec::new(),
             meters: Vec::new(),
             totals: Vec::new(),
             units: 0,
@@ -411,6 +454,11 @@ impl Ranks {
     }
 }
 
+/// Whether a buffer is a mean over all parts: one of floats that the forward pass has changed.
+fn is_averaged(after: &Tensor, before: &Tensor) -> bool {
+    after.dtype().is_float() && after.node().id != before.node().id
+}
+
 /// Random numbers of their own for a part of a batch, whoever has it.
 fn random_numbers(key: [u32; 2], part: usize) -> RngScope {
     let [low, high] = threefry(key, [part as u32, 0]);
@@ -438,15 +486,15 @@ fn take_from_first(world: &dyn World, tensors: impl Iterator<Item = Tensor>) -> 
     }
     for tensor in tensors {
         // f64 holds what any type but that of large integers does.
-        let own = tensor.detach().try_to_device(crate::Device::Cpu)?;
+        let own = tensor.detach().try_to_device(Device::Cpu)?;
         let value = if matches!(tensor.dtype(), DType::F32 | DType::F16 | DType::BF16) {
             let mut numbers = own.try_to_dtype(DType::F32)?.try_to_vec::<f32>()?;
             world.broadcast(0, bytemuck::cast_slice_mut(&mut numbers))?;
-            with_device(crate::Device::Cpu, || Tensor::try_from_vec(numbers, &tensor.shape()[..]))?
+            with_device(Device::Cpu, || Tensor::try_from_vec(numbers, &tensor.shape()[..]))?
         } else {
             let mut numbers = own.try_to_dtype(DType::F64)?.try_to_vec::<f64>()?;
             world.broadcast(0, bytemuck::cast_slice_mut(&mut numbers))?;
-            with_device(crate::Device::Cpu, || Tensor::try_from_vec(numbers, &tensor.shape()[..]))?
+            with_device(Device::Cpu, || Tensor::try_from_vec(numbers, &tensor.shape()[..]))?
         };
         if world.rank() > 0 {
             no_grad(|| tensor.try_assign(&value.try_to_dtype(tensor.dtype())?.try_to_device(tensor.device())?))?;
