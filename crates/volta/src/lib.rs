@@ -18,7 +18,7 @@
 //! | `tensor` `autograd` | what users hold; gradients as more nodes, by a table of derivatives |
 //! | `state` | what is saved |
 //! | `data` `io` `nn` `optim` `text` | datasets and loaders; files; layers; optimizers; tokenizers |
-//! | `parallel` | several devices at once |
+//! | `parallel` | several devices or processes at once |
 //! | `models` `train` | whole networks; the training loop |
 
 // `#[derive(Module)]` names this crate by its name, here too.
