@@ -11,7 +11,7 @@ use volta::{Error, ErrorKind, Result};
 /// MPI, from its beginning to its end, which must come on the thread that began it.
 pub struct Session {
     /// None if this process is alone: MPI is not begun then.
-    _universe: Option<Universe>,
+    universe: Option<Universe>,
     world: Arc<dyn World>,
 }
 
@@ -23,7 +23,7 @@ impl Session {
     /// MPI has begun already, or knows no threads.
     pub fn begin() -> Result<Session> {
         if launched_size().is_none() {
-            return Ok(Session { _universe: None, world: Arc::new(Single) });
+            return Ok(Session { universe: None, world: Arc::new(Single) });
         }
         let failed = |what: &str| Error::new(ErrorKind::Device, format!("MPI cannot be used: {what}"));
         let (universe, threading) = mpi::initialize_with_threading(Threading::Multiple)
@@ -33,11 +33,20 @@ impl Session {
             return Err(failed("this build of it lets no second thread call it: it needs MPI_THREAD_MULTIPLE"));
         }
         let world = Arc::new(MpiWorld::new());
-        Ok(Session { _universe: Some(universe), world })
+        Ok(Session { universe: Some(universe), world })
     }
 
     /// This process among the others.
     pub fn world(&self) -> Arc<dyn World> {
         self.world.clone()
+    }
+}
+
+impl Drop for Session {
+    /// The end of MPI waits for all processes. A panic ends them instead, since they may wait for this one.
+    fn drop(&mut self) {
+        if self.universe.is_some() && std::thread::panicking() {
+            self.world.abort(101);
+        }
     }
 }

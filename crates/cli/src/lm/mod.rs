@@ -22,6 +22,7 @@ mod ranks;
 mod report;
 mod run_paths;
 mod sampling;
+#[cfg(feature = "gpu")]
 pub mod steps;
 pub mod train;
 

@@ -2,7 +2,7 @@
 
 use super::devices;
 use crate::output::{Failure, Output, say_error};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,13 @@ use volta_lm::{Config, RunManifest};
 pub struct Ranks {
     pub world: Arc<dyn World>,
     logs: OnceCell<Logs>,
+    /// Whether all processes know that the run has failed.
+    is_known: Cell<bool>,
 }
 
 impl Ranks {
     pub fn new(world: Arc<dyn World>) -> Ranks {
-        Ranks { world, logs: OnceCell::new() }
+        Ranks { world, logs: OnceCell::new(), is_known: Cell::new(false) }
     }
 
     /// Whether this process is by itself.
@@ -79,6 +81,7 @@ impl Ranks {
         let mine = result.as_ref().err().map_or(String::new(), |f| format!("{}:{}", f.code(), f.message()));
         let all = self.world.gather_texts(&mine)?;
         let Some((rank, said)) = all.iter().enumerate().find(|(_, said)| !said.is_empty()) else { return result };
+        self.is_known.set(true);
         let code = said.split(':').next().and_then(|code| code.parse().ok()).unwrap_or(1);
         match result {
             Err(failure) if rank == self.world.rank() => Err(self.named(failure)),
@@ -105,6 +108,7 @@ impl Ranks {
         });
         let values: Vec<_> = std::iter::once(version).chain(files).chain(keys).collect();
         let agreed = agree(&*self.world, &values).map_err(|e| Failure::usage(&e));
+        self.is_known.set(agreed.is_err());
         // All have the same error, and one of them says it.
         if self.is_first() { agreed } else { agreed.map_err(|failure| Failure::Told(failure.code())) }
     }
@@ -144,7 +148,7 @@ impl Ranks {
     /// Ends this process, and all others with it if it has failed while they go on.
     pub fn end(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
         match outcome {
-            Err(failure) if !self.is_alone() && failure.is_own() => {
+            Err(failure) if !self.is_alone() && failure.is_own() && !self.is_known.get() => {
                 tell(&*self.world, self.logs.get(), failure.message());
                 self.world.abort(failure.code().into());
                 Err(failure)

@@ -220,7 +220,7 @@ fn output_that_cannot_be_made_is_said_once() {
 #[test]
 fn a_rank_that_hangs_ends_all_and_every_log_says_so() {
     let folder = Folder::new("hangs");
-    let words = with(training(100_000), "--rank-timeout 1");
+    let words = with(training(100_000), "--rank-timeout 3");
     let mut run = mpirun(&folder, &[(2, words)]).spawn().unwrap();
     folder.wait_for("is saved", 2, &mut run);
     let process = folder.process(1).expect("the second rank has begun");
