@@ -21,7 +21,8 @@ fn main() -> volta::Result<()> {
         times[times.len() / 2]
     };
     let mut bare = Vec::new();
-    let names = [("any order", Summation::AnyOrder), ("fixed tree", Summation::Tree), ("f16", Summation::Half)];
+    let names =
+        [("any order", Summation::AnyOrder), ("fixed tree", Summation::Tree), ("f16", Summation::Half)];
     let mut ours = names.map(|_| Vec::new());
     // By turns, so that what else the machine does hits all of them.
     for _ in 0..ROUNDS {

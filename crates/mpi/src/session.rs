@@ -30,7 +30,9 @@ impl Session {
             .ok_or_else(|| failed("it was begun before"))?;
         // One thread exchanges gradients, and another one may end everything meanwhile.
         if threading < Threading::Multiple {
-            return Err(failed("this build of it lets no second thread call it: it needs MPI_THREAD_MULTIPLE"));
+            return Err(failed(
+                "this build of it lets no second thread call it: it needs MPI_THREAD_MULTIPLE",
+            ));
         }
         let world = Arc::new(MpiWorld::new());
         Ok(Session { universe: Some(universe), world })

@@ -35,7 +35,8 @@ impl MpiWorld {
             rank: all.rank() as usize,
             size: all.size() as usize,
             local: (machine.rank() as usize, machine.size() as usize),
-            host: mpi::environment::processor_name().unwrap_or_else(|_| "a machine without a name".to_string()),
+            host: mpi::environment::processor_name()
+                .unwrap_or_else(|_| "a machine without a name".to_string()),
             turn: Mutex::new(()),
             waiting: AtomicUsize::new(0),
         }

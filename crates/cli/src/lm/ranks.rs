@@ -80,7 +80,9 @@ impl Ranks {
         }
         let mine = result.as_ref().err().map_or(String::new(), |f| format!("{}:{}", f.code(), f.message()));
         let all = self.world.gather_texts(&mine)?;
-        let Some((rank, said)) = all.iter().enumerate().find(|(_, said)| !said.is_empty()) else { return result };
+        let Some((rank, said)) = all.iter().enumerate().find(|(_, said)| !said.is_empty()) else {
+            return result;
+        };
         self.is_known.set(true);
         let code = said.split(':').next().and_then(|code| code.parse().ok()).unwrap_or(1);
         match result {
@@ -120,7 +122,10 @@ impl Ranks {
         if !self.is_alone() {
             let opened = self.together(Logs::open(&folder, &*self.world))?;
             let logs = self.logs.get_or_init(|| opened);
-            logs.add(self.world.rank(), &format!("process {} on {}, {device}", std::process::id(), self.world.host()));
+            logs.add(
+                self.world.rank(),
+                &format!("process {} on {}, {device}", std::process::id(), self.world.host()),
+            );
         }
         Ok(folder)
     }

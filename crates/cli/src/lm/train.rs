@@ -7,9 +7,9 @@ use super::html_report::Page;
 use super::model_file;
 use super::prepare::prepare;
 use super::progress::Watch;
+use super::ranks::Ranks;
 use super::report::Times;
 use super::run_paths::{self, Locked, Places};
-use super::ranks::Ranks;
 use super::{last_run, log};
 use crate::output::{Failure, Outcome, Output, check, say_error};
 use serde_json::json;
@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use volta::io::write_file;
 use volta::nn::{num_parameters, summary};
+use volta::parallel::ExchangeOptions;
 use volta::text::Sampler;
 use volta::train::{Event, History, Trainer, TrainerOptions};
-use volta::parallel::ExchangeOptions;
 use volta::{DType, ErrorKind, Module, Tensor, try_realize_all};
 use volta_lm::config::{Flags, Precision};
 use volta_lm::{
@@ -51,7 +51,12 @@ impl Options {
     pub fn main_job() -> Options {
         let values = [("steps", "800"), ("sample-interval", "200"), ("valid-interval", "200")];
         let values = values.map(|(key, value)| (key, value.to_string())).to_vec();
-        Options { flags: ConfigFlags(Flags { config: None, values }), dry_run: false, world: None, resume: false }
+        Options {
+            flags: ConfigFlags(Flags { config: None, values }),
+            dry_run: false,
+            world: None,
+            resume: false,
+        }
     }
 }
 
@@ -95,7 +100,12 @@ fn prepared(options: &Options, output: Output, ranks: &Ranks) -> Result<(Config,
 }
 
 /// Where the run goes: nothing is made for a run to go on with that is not there, and no folder for a run whose log cannot be written.
-fn make_places(options: &Options, config: &Config, begun: &RunManifest, output: Output) -> Result<Locked, Failure> {
+fn make_places(
+    options: &Options,
+    config: &Config,
+    begun: &RunManifest,
+    output: Output,
+) -> Result<Locked, Failure> {
     let before = if options.resume { Some(last(config, begun, output)?) } else { None };
     log::prepare(&run_paths::log(config)).map_err(|e| cannot_write(&run_paths::log(config), &e))?;
     before.map_or_else(|| Places::make(config, &begun.name), Ok)
@@ -120,7 +130,8 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
     };
     let peak_bytes = ranks.together(fits())?;
     try_realize_all(&prepared.gpt.parameters())?;
-    let locked = if ranks.is_first() { make_places(options, &config, &begun, output).map(Some) } else { Ok(None) };
+    let locked =
+        if ranks.is_first() { make_places(options, &config, &begun, output).map(Some) } else { Ok(None) };
     let locked = ranks.together(locked)?;
     let folder = ranks.folder(locked.as_ref().map(|locked| &*locked.places.folder), device)?;
     output.note(format_args!("Everything goes to {}.\n", folder.display()));
@@ -224,8 +235,7 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
     let mut samples = samples.into_inner();
     let last = fitted.rows.last().map_or(0, |r| r.step);
     samples.push((last, sample_or_reason(&prepared.gpt, &prepared.tokenizer, &config, last)));
-    let ended =
-        Ended { config: &config, prepared: &prepared, places, history: &fitted, times, samples };
+    let ended = Ended { config: &config, prepared: &prepared, places, history: &fitted, times, samples };
     ended.keep(output, started.elapsed())?;
     ranks.world.barrier()?;
     let is_interrupted = interrupted.load(Ordering::Relaxed);

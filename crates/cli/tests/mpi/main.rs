@@ -89,7 +89,11 @@ fn mpirun(folder: &Folder, parts: &[(usize, Vec<String>)]) -> Command {
 }
 
 fn alone<'a>(command: &'a mut Command, folder: &Folder) -> &'a mut Command {
-    command.current_dir(&folder.0).env("VOLTA_THREADS", "1").env_remove("VOLTA_DATA").env_remove("VOLTA_DEVICE");
+    command
+        .current_dir(&folder.0)
+        .env("VOLTA_THREADS", "1")
+        .env_remove("VOLTA_DATA")
+        .env_remove("VOLTA_DEVICE");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
 }
 
@@ -105,7 +109,10 @@ fn ok(output: &Output) -> String {
 /// All tensors of a file, as bits.
 fn bits(path: &Path) -> Vec<(String, Vec<u32>)> {
     let state = Weights::open(path).unwrap_or_else(|e| panic!("{e}")).load().unwrap();
-    state.iter().map(|(name, t)| (name.to_string(), t.to_vec::<f32>().into_iter().map(f32::to_bits).collect())).collect()
+    state
+        .iter()
+        .map(|(name, t)| (name.to_string(), t.to_vec::<f32>().into_iter().map(f32::to_bits).collect()))
+        .collect()
 }
 
 fn validation(folder: &Folder) -> Vec<(u64, u64)> {
@@ -127,7 +134,11 @@ fn one_two_and_four_ranks_train_the_same_model_bit_for_bit_and_one_of_them_speak
         assert!(bits(&folder.model()) == expected, "{size} ranks differ from one process");
         assert_eq!(said.matches("Everything goes to").count(), 1, "{said}");
         assert!(said.contains(&format!("exchange of gradients among {size} ranks")), "{said}");
-        assert_eq!(std::fs::read_dir(folder.0.join("models")).unwrap().count(), 4, "a folder, a model, a page, a table");
+        assert_eq!(
+            std::fs::read_dir(folder.0.join("models")).unwrap().count(),
+            4,
+            "a folder, a model, a page, a table"
+        );
         let log = std::fs::read_to_string(folder.run().join(format!("ranks/rank-{}.log", size - 1))).unwrap();
         assert!(log.contains("has ended after step 50"), "{log}");
         validations.push(validation(&folder));
@@ -187,7 +198,10 @@ fn a_killed_rank_ends_all_and_the_run_goes_on_to_the_bits_of_one_left_alone() {
     assert!(bits(&killed.model()) == bits(&whole.model()), "the model differs");
     assert_eq!(validation(&killed), validation(&whole));
     let checkpoint = "checkpoints/step-00000120.safetensors";
-    assert!(bits(&killed.run().join(checkpoint)) == bits(&whole.run().join(checkpoint)), "the checkpoint differs");
+    assert!(
+        bits(&killed.run().join(checkpoint)) == bits(&whole.run().join(checkpoint)),
+        "the checkpoint differs"
+    );
 }
 
 #[test]
@@ -214,7 +228,10 @@ fn output_that_cannot_be_made_is_said_once() {
     std::fs::write(folder.0.join("models"), "a file where a folder should be").unwrap();
     let run = mpirun(&folder, &[(2, training(10))]).output().unwrap();
     let said = text(&run.stderr);
-    assert!(!run.status.success() && said.matches("error:").count() == 1 && said.contains("models"), "{said}");
+    assert!(
+        !run.status.success() && said.matches("error:").count() == 1 && said.contains("models"),
+        "{said}"
+    );
 }
 
 #[test]

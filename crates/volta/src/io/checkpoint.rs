@@ -201,11 +201,7 @@ impl Checkpoint {
 
     /// Writes everything but the tensors, and in which files beside this one those are.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn save_shard_list(
-        &self,
-        path: impl AsRef<std::path::Path>,
-        shards: &[String],
-    ) -> Result<()> {
+    pub(super) fn save_shard_list(&self, path: impl AsRef<std::path::Path>, shards: &[String]) -> Result<()> {
         let (_, mut metadata) = self.contents()?;
         metadata.insert("version".to_string(), VERSION.to_string());
         let list = Json::List(shards.iter().map(|name| name.as_str().into()).collect());

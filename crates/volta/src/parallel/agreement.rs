@@ -51,7 +51,11 @@ pub fn agree(world: &dyn World, values: &[(&str, String)]) -> Result<()> {
     if more > 0 {
         differences.push(format!("and {more} more"));
     }
-    bail!(Argument, "the ranks do not want the same; start all of them alike:\n  {}", differences.join("\n  "))
+    bail!(
+        Argument,
+        "the ranks do not want the same; start all of them alike:\n  {}",
+        differences.join("\n  ")
+    )
 }
 
 /// What stands in no value.

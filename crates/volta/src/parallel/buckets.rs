@@ -102,7 +102,8 @@ impl Buckets {
             let (own, behind) = rest.split_at(parameter.numel());
             rest = behind;
             let shape = parameter.shape();
-            let gradient = with_device(parameter.device(), || Tensor::try_from_vec(own.to_vec(), &shape[..]))?;
+            let gradient =
+                with_device(parameter.device(), || Tensor::try_from_vec(own.to_vec(), &shape[..]))?;
             parameter.set_grad(Some(gradient.try_to_dtype(parameter.dtype())?));
         }
         Ok(())

@@ -42,10 +42,7 @@ struct Meeting {
 impl ThreadWorld {
     /// Runs `work` as so many ranks; what each of them came to. A rank that fails aborts the others. Each draws random numbers of its own,
     /// and all the same, as processes do that were started alike.
-    pub fn run<T: Send>(
-        size: usize,
-        work: impl Fn(Arc<dyn World>) -> Result<T> + Sync,
-    ) -> Vec<Result<T>> {
+    pub fn run<T: Send>(size: usize, work: impl Fn(Arc<dyn World>) -> Result<T> + Sync) -> Vec<Result<T>> {
         let meeting = Meeting { brought: vec![None; size], ..Meeting::default() };
         let shared = Arc::new(Shared { size, meeting: Mutex::new(meeting), changed: Condvar::new() });
         let random = RngState::save();
@@ -220,7 +217,8 @@ mod tests {
             1 => bail!(Data, "on purpose"),
             _ => world.barrier(),
         });
-        let messages: Vec<String> = results.into_iter().map(|r| r.unwrap_err().message().to_string()).collect();
+        let messages: Vec<String> =
+            results.into_iter().map(|r| r.unwrap_err().message().to_string()).collect();
         assert_eq!(messages, ["another rank has ended", "on purpose", "another rank has ended"]);
     }
 }

@@ -2,10 +2,10 @@
 
 use super::world::World;
 use crate::clock::Instant;
-use crate::telemetry::counters;
 use crate::error::{Error, ErrorKind, Result};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::telemetry::counters;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Watches over the progress of this rank. Nothing counts before the first sign of life, since plans and shaders are compiled until then.
@@ -51,11 +51,14 @@ impl Watchdog {
                     (last, since) = (now, Instant::now());
                 }
                 let waits = world.is_waiting();
-                let patience = if waits { timeout + GRACE + GRACE_A_RANK * world.rank() as u32 } else { timeout };
+                let patience =
+                    if waits { timeout + GRACE + GRACE_A_RANK * world.rank() as u32 } else { timeout };
                 if now[0] > 0 && since.elapsed() >= patience {
                     let seconds = since.elapsed().as_secs();
                     return end(&match waits {
-                        true => format!("it has waited for the others for {seconds} s: one of them hangs, or cannot be reached"),
+                        true => format!(
+                            "it has waited for the others for {seconds} s: one of them hangs, or cannot be reached"
+                        ),
                         false => format!("it has made no progress for {seconds} s"),
                     });
                 }

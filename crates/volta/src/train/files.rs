@@ -84,7 +84,12 @@ impl RunFiles {
     }
 
     /// Writes one shard of a checkpoint, of so many.
-    pub fn save_shard(folder: &Path, step: u64, checkpoint: &Checkpoint, shard: (usize, usize)) -> Result<()> {
+    pub fn save_shard(
+        folder: &Path,
+        step: u64,
+        checkpoint: &Checkpoint,
+        shard: (usize, usize),
+    ) -> Result<()> {
         CheckpointFolder::of_another(folder.join(CHECKPOINTS)).save_shard(step, checkpoint, shard)
     }
 

@@ -44,7 +44,11 @@ fn options(parts: Option<usize>) -> TrainerOptions {
 }
 
 /// Trains as one rank: what was measured, and what the network has become.
-fn train(world: &Arc<dyn World>, options: TrainerOptions, exchange: ExchangeOptions) -> Result<(History, Bits)> {
+fn train(
+    world: &Arc<dyn World>,
+    options: TrainerOptions,
+    exchange: ExchangeOptions,
+) -> Result<(History, Bits)> {
     let model = network();
     let mut adam = Adam::new(model.parameters(), 0.02, (0.9, 0.999), 1e-8, 0.0);
     let history = Trainer::new(&model, &mut adam, options).with_world(world.clone(), exchange).fit(
@@ -94,7 +98,8 @@ fn gradient_parts_give_the_same_bits_for_one_two_and_four_ranks() {
 
 #[test]
 fn ranks_learn_what_one_process_learns_however_gradients_are_sent() {
-    let plain = |model: Bits| -> Vec<f32> { model.into_iter().flat_map(|(_, b)| b).map(f32::from_bits).collect() };
+    let plain =
+        |model: Bits| -> Vec<f32> { model.into_iter().flat_map(|(_, b)| b).map(f32::from_bits).collect() };
     let in_buckets = ExchangeOptions { bucket_bytes: 64, ..ExchangeOptions::default() };
     let half = ExchangeOptions { half: true, ..ExchangeOptions::default() };
     let one_part = TrainerOptions { gradient_parts: Some(2), ..options(None) };
@@ -144,7 +149,8 @@ fn a_stop_on_one_rank_stops_all_behind_the_same_step() {
         let model = network();
         let mut adam = Adam::new(model.parameters(), 0.02, (0.9, 0.999), 1e-8, 0.0);
         let mut last = 0;
-        let trainer = Trainer::new(&model, &mut adam, options(None)).with_world(world.clone(), ExchangeOptions::default());
+        let trainer = Trainer::new(&model, &mut adam, options(None))
+            .with_world(world.clone(), ExchangeOptions::default());
         let stop = trainer.stop_switch();
         trainer
             .with_observer(|event| {
@@ -164,13 +170,15 @@ fn a_stop_on_one_rank_stops_all_behind_the_same_step() {
 fn ranks_that_want_different_things_are_told_before_the_first_step() {
     let results = ThreadWorld::run(2, |world| {
         let steps = if world.rank() == 0 { 25 } else { 26 };
-        train(&world, TrainerOptions { steps: Some(steps), ..options(None) }, ExchangeOptions::default()).map(drop)
+        train(&world, TrainerOptions { steps: Some(steps), ..options(None) }, ExchangeOptions::default())
+            .map(drop)
     });
     for result in results {
         let error = result.unwrap_err();
         assert!(error.message().contains("rank 1 on a thread: steps is Some(26)"), "{error}");
     }
-    let parts = ThreadWorld::run(2, |world| train(&world, options(Some(6)), ExchangeOptions::default()).map(drop));
+    let parts =
+        ThreadWorld::run(2, |world| train(&world, options(Some(6)), ExchangeOptions::default()).map(drop));
     assert!(parts.into_iter().all(|result| result.unwrap_err().message().contains("6 gradient parts")));
 }
 
@@ -208,10 +216,14 @@ fn a_disk_that_takes_nothing_from_one_rank_ends_all() {
     // The name of a shard is taken by a folder, so that nothing can be put there.
     std::fs::create_dir_all(folder.0.join("checkpoints/step-00000004.1-of-2.safetensors")).unwrap();
     let results = ThreadWorld::run(2, |world| {
-        let options = TrainerOptions { checkpoint_every: Some(4), folder: Some(folder.0.clone()), ..options(None) };
+        let options =
+            TrainerOptions { checkpoint_every: Some(4), folder: Some(folder.0.clone()), ..options(None) };
         train(&world, options, ExchangeOptions::default()).map(drop)
     });
     let messages: Vec<String> = results.into_iter().map(|r| r.unwrap_err().message().to_string()).collect();
-    assert!(messages[0].contains("rank 1 on a thread") && messages[1].contains("step-00000004.1-of-2"), "{messages:?}");
+    assert!(
+        messages[0].contains("rank 1 on a thread") && messages[1].contains("step-00000004.1-of-2"),
+        "{messages:?}"
+    );
     assert!(CheckpointFolder::open(folder.0.join("checkpoints")).unwrap().steps().unwrap().is_empty());
 }

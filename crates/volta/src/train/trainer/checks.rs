@@ -44,7 +44,10 @@ impl Trainer<'_> {
         }
         if let OnNonFinite::GoBack { factor, .. } = self.options.on_non_finite {
             if self.ranks.is_some() {
-                bail!(Argument, "ranks do not go back to a checkpoint: choose OnNonFinite::Stop or OnNonFinite::SkipStep");
+                bail!(
+                    Argument,
+                    "ranks do not go back to a checkpoint: choose OnNonFinite::Stop or OnNonFinite::SkipStep"
+                );
             }
             if self.options.folder.is_none() {
                 bail!(

@@ -4,13 +4,13 @@ use super::{Run, Step, Trainer};
 use crate::autograd::no_grad;
 use crate::data::DataLoader;
 use crate::default_device::with_device;
-use crate::engine::begin_independent;
 use crate::device::Device;
 use crate::dtype::DType;
+use crate::engine::begin_independent;
 use crate::error::{Result, bail};
 use crate::parallel::{
-    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, Summation, TreeSum, World, agree,
-    join,
+    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, Summation, TreeSum, World,
+    agree, join,
 };
 use crate::random::threefry;
 use crate::state::{State, Stateful};
@@ -96,23 +96,6 @@ impl<'t> Trainer<'t> {
     pub(super) fn begin_with_ranks(&mut self, train: &mut DataLoader, is_new: bool) -> Result<()> {
         let Some(ranks) = &mut self.ranks else { return Ok(()) };
         let (rank, size) = (ranks.world.rank(), ranks.world.size());
-        if self.options.devices.len() > 1 {
-            bail!(Argument, "each of several ranks has one device: start a rank for each of TrainerOptions::devices");
-        }
-        let count = self.options.gradient_parts.unwrap_or(size);
-        let each = count / size;
-        if count != each * size || !each.is_power_of_two() {
-            bail!(
-                Argument,
-                "{count} gradient parts cannot be shared out among {size} ranks: each must have one, two, four, … of them"
-            );
-        }
-        ranks.parts = GradientParts::new(count)?;
-        ranks.own = rank * each..(rank + 1) * each;
-        ranks.parts.check(train.samples_of(train.len() - 1))?;
-        ranks.meters.resize_with(each, Meter::new);
-        train.set_shard(rank, size);
-
         let (options, loader) = (&self.options, train.state());
         let shapes = self.optimizer.parameters().iter().map(|p| format!("{} {}", p.dtype(), p.shape()));
         agree(
@@ -137,6 +120,26 @@ impl<'t> Trainer<'t> {
                 ("the exchange", format!("{:?}", ranks.options)),
             ],
         )?;
+        if self.options.devices.len() > 1 {
+            bail!(
+                Argument,
+                "each of several ranks has one device: start a rank for each of TrainerOptions::devices"
+            );
+        }
+        let count = self.options.gradient_parts.unwrap_or(size);
+        let each = count / size;
+        if count != each * size || !each.is_power_of_two() {
+            bail!(
+                Argument,
+                "{count} gradient parts cannot be shared out among {size} ranks: each must have one, two, four, … of them"
+            );
+        }
+        ranks.parts = GradientParts::new(count)?;
+        ranks.own = rank * each..(rank + 1) * each;
+        ranks.parts.check(train.samples_of(train.len() - 1))?;
+        ranks.meters = (0..each).map(|_| Meter::new()).collect();
+        ranks.is_stopped = false;
+        train.set_shard(rank, size);
         let mut base = [0; 16];
         let (seed, drawn) = RngState::save().parts();
         base[..8].copy_from_slice(&seed.to_le_bytes());
@@ -173,6 +176,7 @@ impl<'t> Trainer<'t> {
         (x, y): (&Tensor, &Tensor),
         step: &mut Step<'_>,
     ) -> Result<()> {
+        self.remember_buffers(run);
         // The batch is handed out already.
         let samples = train.samples_of(train.position().saturating_sub(1));
         let first_row = ranks.parts.rows(samples, ranks.own.start).start;
@@ -193,7 +197,9 @@ impl<'t> Trainer<'t> {
         for (k, part) in ranks.own.clone().enumerate() {
             // Each part begins with the buffers that the step began with, or as it has left them itself.
             let buffers = ranks.buffers_after.get(k).unwrap_or(&ranks.buffers_before);
-            no_grad(|| self.model.buffers().iter().zip(buffers).try_for_each(|(now, then)| now.try_assign(then)))?;
+            no_grad(|| {
+                self.model.buffers().iter().zip(buffers).try_for_each(|(now, then)| now.try_assign(then))
+            })?;
             let mut outcome = forward(ranks, self, part)?;
             let rows = ranks.parts.rows(samples, part).len();
             let units = outcome.units.map_or(rows, |(_, n)| n);
@@ -232,7 +238,9 @@ impl<'t> Trainer<'t> {
             let mut numbers = Vec::new();
             for (buffer, before) in after.iter().zip(&ranks.buffers_before) {
                 if is_averaged(buffer, before) {
-                    numbers.extend(no_grad(|| buffer.try_to_dtype(DType::F32)?.try_mul(weight))?.try_to_vec::<f32>()?);
+                    numbers.extend(
+                        no_grad(|| buffer.try_to_dtype(DType::F32)?.try_mul(weight))?.try_to_vec::<f32>()?,
+                    );
                 }
             }
             tree.add(k..k + 1, numbers, join)?;
@@ -323,7 +331,8 @@ impl<'t> Trainer<'t> {
             if is_averaged(buffer, before) {
                 let (own, others) = rest.split_at(buffer.numel());
                 rest = others;
-                let mean = with_device(buffer.device(), || Tensor::try_from_vec(own.to_vec(), &buffer.shape()[..]))?;
+                let mean =
+                    with_device(buffer.device(), || Tensor::try_from_vec(own.to_vec(), &buffer.shape()[..]))?;
                 no_grad(|| buffer.try_assign(&mean.try_to_dtype(buffer.dtype())?))?;
             }
         }
@@ -431,9 +440,8 @@ impl Ranks {
     /// What was measured since the last reading, by part, for a checkpoint.
     pub fn state(&self) -> Option<State> {
         let parts = self.totals.iter().enumerate();
-        let state = parts.fold(State::new(), |state, (part, totals)| {
-            state.with_part(&part.to_string(), &totals.state())
-        });
+        let state = parts
+            .fold(State::new(), |state, (part, totals)| state.with_part(&part.to_string(), &totals.state()));
         (!self.totals.is_empty()).then(|| state.with("parts", self.totals.len() as i64))
     }
 
@@ -497,7 +505,9 @@ fn take_from_first(world: &dyn World, tensors: impl Iterator<Item = Tensor>) -> 
             with_device(Device::Cpu, || Tensor::try_from_vec(numbers, &tensor.shape()[..]))?
         };
         if world.rank() > 0 {
-            no_grad(|| tensor.try_assign(&value.try_to_dtype(tensor.dtype())?.try_to_device(tensor.device())?))?;
+            no_grad(|| {
+                tensor.try_assign(&value.try_to_dtype(tensor.dtype())?.try_to_device(tensor.device())?)
+            })?;
         }
     }
     Ok(())
