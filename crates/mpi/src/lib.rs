@@ -14,6 +14,3 @@ mod world;
 
 pub use launcher::launched_size;
 pub use session::Session;
-
-/// Whether this program was built with MPI.
-pub const HAS_MPI: bool = cfg!(feature = "mpi");

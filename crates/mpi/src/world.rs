@@ -1,8 +1,8 @@
 //! A rank of MPI.
 
 use mpi::collective::{CommunicatorCollectives, Root, SystemOperation};
-use mpi::datatype::Equivalence;
 use mpi::topology::{Communicator, SimpleCommunicator};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use volta::Result;
@@ -51,25 +51,22 @@ impl MpiWorld {
         result
     }
 
-    /// An exchange of equal parts, in pieces that MPI can count: `whole` has a part as long as `part` for every rank.
-    fn in_pieces<T: Equivalence + Clone + Default>(
-        &self,
-        length: usize,
-        mut exchange: impl FnMut(std::ops::Range<usize>),
-    ) {
+    /// The ranges of a part that MPI can count, with those of all ranks.
+    fn pieces(&self, length: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let most = (MAX_ELEMENTS / self.size).max(1);
-        (0..length).step_by(most).for_each(|begin| exchange(begin..(begin + most).min(length)));
+        (0..length).step_by(most).map(move |begin| begin..(begin + most).min(length))
     }
+}
 
-    /// The same range of every rank's part, one behind the other.
-    fn cut<T: Clone>(&self, whole: &[T], length: usize, range: &std::ops::Range<usize>) -> Vec<T> {
-        whole.chunks(length.max(1)).flat_map(|part| part[range.clone()].iter().cloned()).collect()
-    }
+/// The same range of every rank's part, one behind the other.
+fn cut<T: Clone>(whole: &[T], length: usize, range: &Range<usize>) -> Vec<T> {
+    whole.chunks(length).flat_map(|part| part[range.clone()].iter().cloned()).collect()
+}
 
-    fn put(&self, whole: &mut [u8], length: usize, range: &std::ops::Range<usize>, pieces: &[u8]) {
-        let parts = whole.chunks_mut(length.max(1)).zip(pieces.chunks(range.len().max(1)));
-        parts.for_each(|(part, piece)| part[range.clone()].copy_from_slice(piece));
-    }
+/// Puts what is one behind the other into the same range of every rank's part.
+fn put(whole: &mut [u8], length: usize, range: &Range<usize>, pieces: &[u8]) {
+    let parts = whole.chunks_mut(length).zip(pieces.chunks(range.len()));
+    parts.for_each(|(part, piece)| part[range.clone()].copy_from_slice(piece));
 }
 
 impl World for MpiWorld {
@@ -119,43 +116,46 @@ impl World for MpiWorld {
     fn reduce_scatter(&self, numbers: &[f32], mine: &mut [f32]) -> Result<()> {
         check_parts(numbers.len(), mine.len(), self.size)?;
         let length = mine.len();
-        self.in_pieces::<f32>(length, |range| {
-            let sum = SystemOperation::sum();
+        for range in self.pieces(length) {
             if range.len() == length {
-                return self.call(|all| all.reduce_scatter_block_into(numbers, mine, sum));
+                self.call(|all| all.reduce_scatter_block_into(numbers, mine, SystemOperation::sum()));
+            } else {
+                let piece = cut(numbers, length, &range);
+                let sums = &mut mine[range];
+                self.call(|all| all.reduce_scatter_block_into(&piece[..], sums, SystemOperation::sum()));
             }
-            let piece = self.cut(numbers, length, &range);
-            self.call(|all| all.reduce_scatter_block_into(&piece[..], &mut mine[range], sum));
-        });
+        }
         Ok(())
     }
 
     fn all_gather(&self, mine: &[u8], whole: &mut [u8]) -> Result<()> {
         check_parts(whole.len(), mine.len(), self.size)?;
         let length = mine.len();
-        self.in_pieces::<u8>(length, |range| {
+        for range in self.pieces(length) {
             if range.len() == length {
-                return self.call(|all| all.all_gather_into(mine, whole));
+                self.call(|all| all.all_gather_into(mine, whole));
+            } else {
+                let mut pieces = vec![0; range.len() * self.size];
+                self.call(|all| all.all_gather_into(&mine[range.clone()], &mut pieces[..]));
+                put(whole, length, &range, &pieces);
             }
-            let mut pieces = vec![0; range.len() * self.size];
-            self.call(|all| all.all_gather_into(&mine[range.clone()], &mut pieces[..]));
-            self.put(whole, length, &range, &pieces);
-        });
+        }
         Ok(())
     }
 
     fn all_to_all(&self, outgoing: &[u8], incoming: &mut [u8]) -> Result<()> {
         check_same(outgoing.len(), incoming.len(), self.size)?;
         let length = outgoing.len() / self.size;
-        self.in_pieces::<u8>(length, |range| {
+        for range in self.pieces(length) {
             if range.len() == length {
-                return self.call(|all| all.all_to_all_into(outgoing, incoming));
+                self.call(|all| all.all_to_all_into(outgoing, incoming));
+            } else {
+                let piece = cut(outgoing, length, &range);
+                let mut pieces = vec![0; piece.len()];
+                self.call(|all| all.all_to_all_into(&piece[..], &mut pieces[..]));
+                put(incoming, length, &range, &pieces);
             }
-            let piece = self.cut(outgoing, length, &range);
-            let mut pieces = vec![0; piece.len()];
-            self.call(|all| all.all_to_all_into(&piece[..], &mut pieces[..]));
-            self.put(incoming, length, &range, &pieces);
-        });
+        }
         Ok(())
     }
 
@@ -166,5 +166,22 @@ impl World for MpiWorld {
     fn abort(&self, code: i32) {
         // Not through `call`: whoever waits there never returns.
         world().abort(code);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, put};
+
+    #[test]
+    fn pieces_of_every_part_come_back_to_their_places() {
+        let whole: Vec<u8> = (0..12).collect();
+        let mut copy = vec![0; 12];
+        for range in [0..3, 3..4] {
+            let pieces = cut(&whole, 4, &range);
+            put(&mut copy, 4, &range, &pieces);
+        }
+        assert_eq!(copy, whole);
+        assert_eq!(cut(&whole, 4, &(3..4)), [3, 7, 11]);
     }
 }
