@@ -117,7 +117,9 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
     let steps = prepared.pace.steps(config.duration());
     describe(&config, &prepared, steps, output);
     if options.dry_run {
-        return ranks.together(dry_run(&config, &prepared, options.world, output));
+        let planned =
+            if ranks.is_first() { dry_run(&config, &prepared, options.world, output) } else { Ok(()) };
+        return ranks.together(planned);
     }
     let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
     let begun = RunManifest::now(&name, &config, &prepared);
