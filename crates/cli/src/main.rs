@@ -2,11 +2,13 @@
 
 mod bench;
 mod device;
+#[cfg(feature = "gpu")]
 mod devices;
 mod download;
 mod inspect;
 mod lm;
 mod output;
+#[cfg(feature = "gpu")]
 mod tune;
 mod web;
 
@@ -42,12 +44,14 @@ enum Command {
     /// Fetch a set of data by its name, or list them.
     Download(download::Options),
     /// List where plans can run.
+    #[cfg(feature = "gpu")]
     Devices(devices::Options),
     /// List the tensors of a file.
     Inspect(inspect::Options),
     /// Measure workloads; one JSON line each.
     Bench(bench::Options),
     /// Find the fastest kernels for a model on this GPU, and remember them.
+    #[cfg(feature = "gpu")]
     Tune(tune::Options),
     /// Serve the page that trains in a browser's tab, on this machine.
     Web(web::Options),
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Outcome {
     volta::environment::check().map_err(|error| Failure::usage(&error))?;
+    #[cfg(feature = "gpu")]
     devices::expect_no_session();
     let output = cli.output;
     match &cli.command {
@@ -77,9 +82,11 @@ fn run(cli: &Cli) -> Outcome {
         Some(Command::Eval(options)) => lm::eval::run(options, output),
         Some(Command::Models(options)) => lm::models::run(options, output),
         Some(Command::Download(options)) => download::run(options, output),
+        #[cfg(feature = "gpu")]
         Some(Command::Devices(options)) => devices::run(options, output),
         Some(Command::Inspect(options)) => inspect::run(options, output),
         Some(Command::Bench(options)) => bench::run(options),
+        #[cfg(feature = "gpu")]
         Some(Command::Tune(options)) => tune::run(options, output),
         Some(Command::Web(options)) => web::run(options, output),
         Some(Command::Completions { shell }) => {

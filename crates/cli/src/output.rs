@@ -120,6 +120,8 @@ pub enum Failure {
     Failed(String),
     /// Its numbers are not finite: exit code 3.
     NotFinite(String),
+    /// Another process of the run has said why; with its exit code.
+    Told(u8),
     /// Somebody pressed Ctrl-C, and all is saved: exit code 130, as shells have it.
     Interrupted,
     /// Whoever read its output has gone, as `head` does: it ends quietly, with 141, as shells have it for a program that
@@ -146,20 +148,42 @@ impl Failure {
             Failure::Usage(message) | Failure::Failed(message) | Failure::NotFinite(message) => message,
             Failure::Interrupted => "it was interrupted",
             Failure::NobodyReads => "nobody reads what it writes",
+            Failure::Told(_) => "another rank has failed",
+        }
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Failed(_) => 1,
+            Failure::NotFinite(_) => 3,
+            Failure::Interrupted => 130,
+            Failure::NobodyReads => 141,
+            Failure::Told(code) => *code,
+        }
+    }
+
+    /// Whether other processes of a run know nothing of it.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Failure::Usage(_) | Failure::Failed(_))
+    }
+
+    /// The same with what it was about in front.
+    pub fn with_context(self, what: &str) -> Failure {
+        match self {
+            Failure::Usage(message) => Failure::Usage(format!("{what}: {message}")),
+            Failure::Failed(message) => Failure::Failed(format!("{what}: {message}")),
+            other => other,
         }
     }
 
     /// Says why, on standard error, unless whoever ended it knows, and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        let code = match self {
-            Failure::Usage(_) => ExitCode::from(2),
-            Failure::Failed(_) => ExitCode::FAILURE,
-            Failure::NotFinite(_) => ExitCode::from(3),
-            Failure::Interrupted => return ExitCode::from(130),
-            Failure::NobodyReads => return ExitCode::from(141),
-        };
-        say_error(format_args!("error: {}", printable(self.message())));
-        code
+        if matches!(self, Failure::Usage(_) | Failure::Failed(_) | Failure::NotFinite(_)) {
+            say_error(format_args!("error: {}", printable(self.message())));
+        }
+        ExitCode::from(self.code())
     }
 }
 

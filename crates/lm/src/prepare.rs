@@ -116,10 +116,10 @@ impl Prepared {
         self.devices.iter().map(Device::to_string).collect::<Vec<_>>().join(", ")
     }
 
-    /// How many parts a batch is computed in, and how many of them the first device has.
+    /// How many parts a batch is computed in, or what this rank has of it, and how many of them the first device has.
     pub fn parts(&self, config: &Config) -> Result<(usize, usize)> {
-        let devices = self.devices.len();
-        let parts = GradientParts::new(config.gradient_parts.unwrap_or(devices))?;
+        let (devices, (_, ranks)) = (self.devices.len(), self.train.shard());
+        let parts = GradientParts::new(config.gradient_parts.unwrap_or(devices * ranks).div_ceil(ranks))?;
         Ok((parts.count(), parts.count().div_ceil(devices)))
     }
 }

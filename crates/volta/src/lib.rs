@@ -23,7 +23,7 @@
 //! | `io` | files |
 //! | `data` | datasets and loaders |
 //! | `text` | tokenizers |
-//! | `parallel` | several devices at once |
+//! | `parallel` | several devices or processes at once |
 //! | `models` `train` | whole networks; the training loop |
 //!
 //! ```

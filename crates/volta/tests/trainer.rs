@@ -8,6 +8,8 @@ mod folder;
 mod non_finite;
 #[path = "trainer/parallel.rs"]
 mod parallel;
+#[path = "trainer/ranks.rs"]
+mod ranks;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

@@ -1,9 +1,9 @@
 //! Language models from the command line: training, talking, measuring.
 //!
 //! What a run is stands in `volta_lm`. `config_flags` says what to train and `prepare` makes it. `run_paths` tells where a run keeps its
-//! files, `last_run` whether it can be resumed. `train` runs it while `progress` shows it; `report`, `html_report` and `log` tell how it
-//! went, `diverged` why it was stopped. `model_file` finds trained models, which `generate`, `chat`, `eval`, `models` and `steps` use,
-//! with `sampling` in common.
+//! files, `last_run` whether it can be resumed. `train` runs it while `progress` shows it, `ranks` with other processes; `report`,
+//! `html_report` and `log` tell how it went, `diverged` why it was stopped. `model_file` finds trained models, which `generate`, `chat`,
+//! `eval`, `models` and `steps` use, with `sampling` in common.
 
 pub mod chat;
 mod clock;
@@ -18,9 +18,11 @@ mod model_file;
 pub mod models;
 mod prepare;
 mod progress;
+mod ranks;
 mod report;
 mod run_paths;
 mod sampling;
+#[cfg(feature = "gpu")]
 pub mod steps;
 pub mod train;
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 use volta::Profile;
+use volta::parallel::ExchangeCost;
 
 /// The times of profiled steps, and of the whole.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,9 @@ pub struct Times {
     pub tokens: u64,
     /// The most memory that the plan of a step needs.
     pub peak_bytes: usize,
+    /// How many processes there were, and what their exchange has cost this one.
+    pub ranks: usize,
+    pub exchange: Option<ExchangeCost>,
 }
 
 /// What kernels are counted as, and how their kinds begin.
@@ -70,7 +74,11 @@ impl Times {
         json!({
             "training_seconds": self.training.as_secs_f64(), "steps": self.steps, "tokens": self.tokens,
             "tokens_per_second": self.tokens_per_second(), "waiting_seconds": self.waiting.as_secs_f64(),
-            "peak_bytes": self.peak_bytes, "profiled_steps": self.profiled, "parts": parts,
+            "peak_bytes": self.peak_bytes, "profiled_steps": self.profiled, "parts": parts, "ranks": self.ranks,
+            "exchange": self.exchange.map(|cost| json!({
+                "bytes": cost.bytes, "seconds": cost.under_way.as_secs_f64(), "waited_seconds": cost.waited.as_secs_f64(),
+                "hidden": cost.hidden(),
+            })),
         })
     }
 }
@@ -87,6 +95,16 @@ impl fmt::Display for Times {
         )?;
         for (name, time, share) in self.parts() {
             writeln!(f, "  {name:<16} {:>12}  {:>5.1}%", span(time), 100.0 * share)?;
+        }
+        if let Some(cost) = &self.exchange {
+            writeln!(
+                f,
+                "  exchange of gradients among {} ranks: {:.1} MB a step, {} under way, {:.0}% of it hidden",
+                self.ranks,
+                cost.bytes as f64 / 1e6 / self.steps.max(1) as f64,
+                span(cost.under_way),
+                100.0 * cost.hidden()
+            )?;
         }
         write!(f, "  kernels as in {} profiled steps; waiting for data {}", self.profiled, span(self.waiting))
     }

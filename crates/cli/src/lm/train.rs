@@ -7,22 +7,24 @@ use super::html_report::Page;
 use super::model_file;
 use super::prepare::prepare;
 use super::progress::Watch;
+use super::ranks::Ranks;
 use super::report::Times;
 use super::run_paths::{self, Locked, Places};
-use super::{devices, last_run, log};
+use super::{last_run, log};
 use crate::output::{Failure, Outcome, Output, check, say_error};
 use serde_json::json;
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use volta::io::write_file;
 use volta::nn::{num_parameters, summary};
+use volta::parallel::ExchangeOptions;
 use volta::text::Sampler;
 use volta::train::{Event, History, Trainer, TrainerOptions};
-use volta::{DType, Module, Tensor, try_realize_all};
-use volta_lm::config::Flags;
+use volta::{DType, ErrorKind, Module, Tensor, try_realize_all};
+use volta_lm::config::{Flags, Precision};
 use volta_lm::{
     About, Config, Prepared, RunManifest, StepPlan, TOKENIZER_NOTE, batch_outcome, beginning, metadata,
     optimizer, sample, sampler, schedule, trainer_options,
@@ -35,6 +37,9 @@ pub struct Options {
     /// Print the model, the plan of a step, its memory and arithmetic, and stop.
     #[arg(long)]
     pub dry_run: bool,
+    /// With --dry-run: what each of so many ranks needs.
+    #[arg(long, value_name = "N", requires = "dry_run", value_parser = clap::value_parser!(u32).range(1..))]
+    pub world: Option<u32>,
     /// Go on with the last run of this name, from its last checkpoint, to the same bits. What it learns from and how
     /// must be as it was; how long it takes and what it shows may change.
     #[arg(long)]
@@ -46,18 +51,31 @@ impl Options {
     pub fn main_job() -> Options {
         let values = [("steps", "800"), ("sample-interval", "200"), ("valid-interval", "200")];
         let values = values.map(|(key, value)| (key, value.to_string())).to_vec();
-        Options { flags: ConfigFlags(Flags { config: None, values }), dry_run: false, resume: false }
+        Options {
+            flags: ConfigFlags(Flags { config: None, values }),
+            dry_run: false,
+            world: None,
+            resume: false,
+        }
     }
 }
 
 /// One step in so many is profiled.
 const PROFILE_EVERY: u64 = 50;
 
-/// Trains.
+/// Trains, with the other processes that a launcher has started.
 pub fn run(options: &Options, output: Output) -> Outcome {
+    let session = volta_mpi::Session::begin().map_err(|e| Failure::usage(&e))?;
+    let ranks = Ranks::new(session.world());
+    let outcome = train(options, ranks.output(output), &ranks);
+    ranks.end(outcome)
+}
+
+/// The configuration, and what it makes.
+fn prepared(options: &Options, output: Output, ranks: &Ranks) -> Result<(Config, Prepared), Failure> {
     let config = options.flags.load()?;
     run_paths::check(&config)?;
-    let devices = devices(&config.device)?;
+    let devices = ranks.devices(&config.device)?;
     let device = devices[0];
     let from = config
         .from
@@ -70,23 +88,57 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     };
     let prepared = prepare(&config, from, device, output)?;
     let mut prepared = prepared.on_devices(&config, &devices).map_err(|error| Failure::usage(&error))?;
+    let (rank, size) = (ranks.world.rank(), ranks.world.size());
+    let (rank, size) = options.world.map_or((rank, size), |size| (0, size as usize));
+    if prepared.pace.sequences < size {
+        return Err(Failure::Usage(format!(
+            "{}: leaves nothing for some of {size} ranks: make it larger",
+            config.cite("batch")
+        )));
+    }
+    prepared.train = prepared.train.with_shard(rank, size);
+    Ok((config, prepared))
+}
+
+/// Where the run goes: nothing is made for a run to go on with that is not there, and no folder for a run whose log cannot be written.
+fn make_places(
+    options: &Options,
+    config: &Config,
+    begun: &RunManifest,
+    output: Output,
+) -> Result<Locked, Failure> {
+    let before = if options.resume { Some(last(config, begun, output)?) } else { None };
+    log::prepare(&run_paths::log(config)).map_err(|e| cannot_write(&run_paths::log(config), &e))?;
+    before.map_or_else(|| Places::make(config, &begun.name), Ok)
+}
+
+fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
+    let (config, mut prepared) = ranks.together(prepared(options, output, ranks))?;
+    let (device, devices) = (prepared.device, prepared.devices.clone());
     let steps = prepared.pace.steps(config.duration());
     describe(&config, &prepared, steps, output);
     if options.dry_run {
-        return dry_run(&config, &prepared, output);
+        let planned =
+            if ranks.is_first() { dry_run(&config, &prepared, options.world, output) } else { Ok(()) };
+        return ranks.together(planned);
     }
     let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
-    // Before anything is written: what does not fit into memory is found here.
-    let plan = StepPlan::new(&config, &prepared)?;
-    plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
-    let peak_bytes = plan.map_or(0, |plan| plan.peak_bytes());
-    try_realize_all(&prepared.gpt.parameters())?;
     let begun = RunManifest::now(&name, &config, &prepared);
-    // Nothing is made for a run to go on with that is not there, and no folder for a run whose log cannot be written.
-    let before = if options.resume { Some(last(&config, &begun, output)?) } else { None };
-    log::prepare(&run_paths::log(&config)).map_err(|e| cannot_write(&run_paths::log(&config), &e))?;
-    let Locked { places, lock } = before.map_or_else(|| Places::make(&config, &name), Ok)?;
-    output.note(format_args!("Everything goes to {}.\n", places.folder.display()));
+    ranks.agree(&config, &begun)?;
+    // Before anything is written: what does not fit into memory is found here.
+    let fits = || -> Result<usize, Failure> {
+        let plan = StepPlan::new(&config, &prepared)?;
+        plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
+        Ok(plan.map_or(0, |plan| plan.peak_bytes()))
+    };
+    let peak_bytes = ranks.together(fits())?;
+    try_realize_all(&prepared.gpt.parameters())?;
+    let locked =
+        if ranks.is_first() { make_places(options, &config, &begun, output).map(Some) } else { Ok(None) };
+    let locked = ranks.together(locked)?;
+    let folder = ranks.folder(locked.as_ref().map(|locked| &*locked.places.folder), device)?;
+    output.note(format_args!("Everything goes to {}.\n", folder.display()));
+    let watchdog = ranks.watch(Duration::from_secs(config.rank_timeout))?;
 
     let mut optimizer = optimizer(&config, &prepared.gpt)?;
     let place = prepared.place();
@@ -97,17 +149,31 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     let samples = RefCell::new(Vec::new());
     let diverged = RefCell::new(None);
     let trainer_options = TrainerOptions {
-        profile_every: Some(PROFILE_EVERY.min(steps.div_ceil(2))),
-        folder: Some(places.folder.clone()),
+        profile_every: ranks.is_first().then_some(PROFILE_EVERY.min(steps.div_ceil(2))),
+        folder: Some(folder),
         resume: options.resume,
         devices,
         ..trainer_options(&config, steps)
     };
-    let trainer = Trainer::new(gpt, &mut *optimizer, trainer_options);
+    let exchange = ExchangeOptions { half: config.exchange == Precision::F16, ..ExchangeOptions::default() };
+    let trainer =
+        Trainer::new(gpt, &mut *optimizer, trainer_options).with_world(ranks.world.clone(), exchange);
     let stop = trainer.stop_switch();
     let trainer = trainer
         .with_schedule(schedule(&config, steps))
         .with_observer(|event| {
+            if let Some(watchdog) = &watchdog {
+                watchdog.sign();
+            }
+            match event {
+                Event::Resumed { step, .. } => ranks.note(&format!("goes on after step {step}")),
+                Event::Saved { step } => ranks.note(&format!("step {step} is saved")),
+                Event::Finished { step, .. } => ranks.note(&format!("has ended after step {step}")),
+                _ => {}
+            }
+            if !ranks.is_first() {
+                return Ok(());
+            }
             watch.borrow_mut().see(event);
             // As at Ctrl-C: what is learnt is saved.
             if check().is_err() {
@@ -138,30 +204,43 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         .with_best_metadata(|history| {
             let steps = history.rows.last().map_or(0, |row| row.step);
             metadata(tokenizer, &config, &About::of(history, steps, &place))
-        })
-        .with_lock(&lock);
+        });
+    let trainer = match &locked {
+        Some(locked) => trainer.with_lock(&locked.lock),
+        None => trainer,
+    };
     let notes = begun.notes().into_iter();
     let mut trainer = notes.fold(trainer, |trainer, (name, text)| trainer.with_note(name, &text));
-    let interrupted = stop_on_interrupt(stop.clone())?;
+    let interrupted = stop_on_interrupt(stop.clone(), ranks.is_first())?;
     let started = Instant::now();
     let fitted = trainer.fit(train, valid.as_mut(), |x: &Tensor, y: &Tensor| batch_outcome(gpt, x, y));
     let (done, trained) = trainer.speed();
-    let tokens = trainer.units();
+    let (tokens, exchange) = (trainer.units(), trainer.exchange_cost());
     drop(trainer);
+    // What comes now is done by one process, and takes as long as it takes.
+    drop(watchdog);
+    if let Err(error) = &fitted
+        && error.kind() == ErrorKind::NonFinite
+        && !ranks.is_first()
+    {
+        return Err(Failure::Told(Failure::NotFinite(String::new()).code()));
+    }
     if let Some(diverged) = diverged.into_inner() {
         output.event(&diverged.json());
         return Err(Failure::NotFinite(diverged.message(&options.flags.0, &config)));
     }
     let fitted = fitted?;
+    let Some(Locked { places, .. }) = &locked else { return Ok(ranks.world.barrier()?) };
     let mut times = times.into_inner();
     (times.steps, times.training, times.waiting) = (done, trained, train.waited());
     (times.tokens, times.peak_bytes) = (tokens, peak_bytes);
+    (times.ranks, times.exchange) = (ranks.world.size(), exchange);
     let mut samples = samples.into_inner();
     let last = fitted.rows.last().map_or(0, |r| r.step);
     samples.push((last, sample_or_reason(&prepared.gpt, &prepared.tokenizer, &config, last)));
-    let ended =
-        Ended { config: &config, prepared: &prepared, places: &places, history: &fitted, times, samples };
+    let ended = Ended { config: &config, prepared: &prepared, places, history: &fitted, times, samples };
     ended.keep(output, started.elapsed())?;
+    ranks.world.barrier()?;
     let is_interrupted = interrupted.load(Ordering::Relaxed);
     if is_interrupted || (last < steps && stop.load(Ordering::Relaxed)) {
         say_error(format_args!(
@@ -184,7 +263,7 @@ struct Ended<'a> {
 
 impl Ended<'_> {
     /// Writes the model, the page and the line of the log, and says how it went.
-    fn keep(&self, output: Output, whole: std::time::Duration) -> Outcome {
+    fn keep(&self, output: Output, whole: Duration) -> Outcome {
         let Ended { config, prepared, places, history, times, samples } = self;
         let about = About::of(history, samples.last().map_or(0, |s| s.0), &prepared.place());
         let date = about.date.clone();
@@ -286,9 +365,10 @@ fn describe(config: &Config, prepared: &Prepared, steps: u64, output: Output) {
     ));
 }
 
-fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
+fn dry_run(config: &Config, prepared: &Prepared, world: Option<u32>, output: Output) -> Outcome {
     let pace = &prepared.pace;
-    let batch = Tensor::try_zeros([pace.sequences, pace.context])?.try_to_dtype(DType::I32)?;
+    let ranks = world.unwrap_or(1) as usize;
+    let batch = Tensor::try_zeros([pace.sequences / ranks, pace.context])?.try_to_dtype(DType::I32)?;
     let summary = summary(&prepared.gpt, Some(&batch))?;
     output.note(format_args!("\n{summary}\n"));
     let Some(plan) = StepPlan::new(config, prepared)? else { return Ok(()) };
@@ -296,13 +376,14 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
         &json!({
             "parameters": summary.parameters, "kernels": plan.kernels(), "flops": plan.flops(),
             "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(),
-            "available_bytes": prepared.device.memory()?,
+            "available_bytes": prepared.device.memory()?, "ranks": ranks,
         }),
         format_args!(
-            "{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
+            "{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP{}.",
             pace.batches_a_step() * (pace.sequences * pace.context) as u64,
             plan.peak_bytes() as f64 / 1e6,
-            plan.flops() as f64 / 1e9
+            plan.flops() as f64 / 1e9,
+            if ranks > 1 { format!(" on each of {ranks} ranks") } else { String::new() }
         ),
     );
     Ok(plan.check_memory(prepared.device)?)
@@ -342,14 +423,16 @@ fn write_sample(
 }
 
 /// The first Ctrl-C finishes the step and saves; the second ends at once.
-fn stop_on_interrupt(stop: Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Failure> {
+fn stop_on_interrupt(stop: Arc<AtomicBool>, speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
     let pressed = Arc::new(AtomicBool::new(false));
     let seen = pressed.clone();
     let set = ctrlc::set_handler(move || {
         if seen.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        say_error("\nFinishing the step and saving; press Ctrl-C again to end at once.");
+        if speaks {
+            say_error("\nFinishing the step and saving; press Ctrl-C again to end at once.");
+        }
         stop.store(true, Ordering::Relaxed);
     });
     set.map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;

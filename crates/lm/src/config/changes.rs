@@ -12,7 +12,7 @@ const IN_FILES: [&str; 3] = ["data", "tokenizer", "from"];
 
 /// Whether a run cannot go on with another value.
 fn is_fixed(key: &Key) -> bool {
-    let shows_only = ["Watching", "Output"].contains(&key.section);
+    let shows_only = ["Watching", "Ranks", "Output"].contains(&key.section);
     !shows_only && !FREE.contains(&key.name) && !IN_FILES.contains(&key.name)
 }
 

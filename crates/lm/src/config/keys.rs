@@ -135,12 +135,14 @@ keys! {
             "how many updates are made, instead of epochs";
         precision "precision": Precision = "f32", Rule::Choice(Precision::NAMES),
             "what products are computed in";
+        exchange "exchange": Precision = "f32", Rule::Choice(Precision::NAMES),
+            "what ranks send gradients in; f16 is half the bytes, and they are added in f32";
         seed "seed": u64 = "0", Rule::Count { min: 0, max: NO_MOST }, "where the random numbers start";
         device "device": String = "auto", Rule::Device,
             "where it runs; auto takes a GPU if there is one; of gpu:0,gpu:1 or gpus each computes a part of every batch";
         gradient_parts "gradient-parts": Option<usize> = "none",
             Rule::Optional(&Rule::Count { min: 1, max: 4096 }),
-            "parts of a batch, whose gradients are added in one order: the same bits on any number of devices; none is one a device";
+            "parts of a batch, whose gradients are added in one order: the same bits on any number of devices or ranks; none is one for each";
         shares "shares": Shares = "equal", Rule::Choice(Shares::NAMES),
             "how several devices share a batch: equally, or by their speed, measured while they run";
     }
@@ -160,6 +162,10 @@ keys! {
         repetition_penalty "repetition-penalty": f64 = "1",
             Rule::Real { min: 0.0, max: 100.0, above: true },
             "samples avoid recent tokens if it is more than 1";
+    }
+    "Ranks" {
+        rank_timeout "rank-timeout": u64 = "300", INTERVAL,
+            "seconds without progress after which a rank ends the run, not counted while it compiles; 0 waits for ever";
     }
     "Output" {
         output "output": String = "models", Rule::Text("the path of a folder"),

@@ -19,6 +19,8 @@ pub(super) struct Walk {
     /// The order of the samples; without one they follow their indices.
     pub order: Option<Vec<usize>>,
     pub batch_size: usize,
+    /// The part of each batch that is made, of how many.
+    pub shard: (usize, usize),
     pub device: Device,
     /// The call that errors name: the loop over the loader.
     pub origin: Origin,
@@ -27,8 +29,7 @@ pub(super) struct Walk {
 impl Walk {
     /// The n-th batch, on the device.
     pub fn batch(&self, number: usize) -> Result<(Tensor, Tensor)> {
-        let first = number * self.batch_size;
-        let last = (first + self.batch_size).min(self.dataset.len());
+        let (first, last) = self.range(number)?;
         let mut halves: Option<[Collated; 2]> = None;
         for place in first..last {
             let index = self.order.as_ref().map_or(place, |order| order[place]);
@@ -56,6 +57,22 @@ impl Walk {
             with_device(self.device, || Ok((inputs.upload(last - first)?, targets.upload(last - first)?)))
         };
         upload().map_err(|e| self.error(e.kind(), format!("batch {number}: {}", e.message())))
+    }
+
+    /// From which place of the order on, and up to which one.
+    fn range(&self, number: usize) -> Result<(usize, usize)> {
+        let first = number * self.batch_size;
+        let samples = (first + self.batch_size).min(self.dataset.len()) - first;
+        let (part, count) = self.shard;
+        let (begin, end) = (part * samples / count, (part + 1) * samples / count);
+        if begin == end {
+            let message = format!(
+                "batch {number}: its {samples} samples leave nothing for part {part} of {count}: make batches larger, or leave \
+                 out short ones by drop_last"
+            );
+            return Err(self.error(ErrorKind::Argument, message));
+        }
+        Ok((first + begin, first + end))
     }
 
     pub fn error(&self, kind: ErrorKind, message: String) -> Error {

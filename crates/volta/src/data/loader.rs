@@ -44,6 +44,8 @@ pub struct DataLoader {
     workers: Option<usize>,
     prefetch: Option<usize>,
     progress: Arc<Progress>,
+    /// Which part of each batch it hands out, of how many.
+    shard: (usize, usize),
 }
 
 /// Where a loader stands, told by whoever walks.
@@ -129,6 +131,7 @@ impl DataLoader {
             workers: None,
             prefetch: None,
             progress: Arc::default(),
+            shard: (0, 1),
         })
     }
 
@@ -168,6 +171,50 @@ impl DataLoader {
     pub fn with_workers(mut self, workers: usize) -> DataLoader {
         self.workers = Some(workers);
         self
+    }
+
+    /// Hands out one part of each batch, of `count`: what rank `part` of as many learns from. Batches, their order and the loader's state
+    /// are the same for any number of parts.
+    ///
+    /// ```
+    /// use volta::data::{DataLoader, TensorDataset};
+    /// use volta::Tensor;
+    /// let data = || TensorDataset::from_tensors(&Tensor::arange(0, 8), &Tensor::arange(0, 8)).unwrap();
+    /// let batch = |part, count| {
+    ///     let loader = DataLoader::over(data(), 4).with_seed(1).with_shuffle(true).with_shard(part, count);
+    ///     loader.iter().next().unwrap().0.to_vec::<i64>()
+    /// };
+    /// assert_eq!([batch(0, 2), batch(1, 2)].concat(), batch(0, 1));
+    /// ```
+    #[must_use]
+    pub fn with_shard(mut self, part: usize, count: usize) -> DataLoader {
+        self.set_shard(part, count);
+        self
+    }
+
+    pub(crate) fn set_shard(&mut self, part: usize, count: usize) {
+        assert!(part < count, "there is no part {part} among {count}");
+        self.shard = (part, count);
+    }
+
+    /// Which part of each batch it hands out, and of how many.
+    pub fn shard(&self) -> (usize, usize) {
+        self.shard
+    }
+
+    /// How many samples a batch of this epoch has, with those of all parts.
+    pub fn samples_of(&self, batch: usize) -> usize {
+        let first = (batch * self.batch_size).min(self.dataset.len());
+        (first + self.batch_size).min(self.dataset.len()) - first
+    }
+
+    /// A batch of this epoch, without going to it.
+    #[track_caller]
+    pub fn try_batch(&self, number: usize) -> Result<(Tensor, Tensor)> {
+        if number >= self.len() {
+            bail!(Argument, "there is no batch {number} among {}", self.len());
+        }
+        self.walk(self.progress.place().epoch, Origin::here("DataLoader")).batch(number)
     }
 
     /// How many batches the workers may be ahead; two for each unless said, and at least one.
@@ -269,7 +316,7 @@ impl DataLoader {
         let order =
             self.shuffle.then(|| SampleRng::new(pass, Stream::Shuffle, 0).permutation(self.dataset.len()));
         let (dataset, batch_size) = (self.dataset.clone(), self.batch_size);
-        Walk { dataset, pass, order, batch_size, device: self.target(), origin }
+        Walk { dataset, pass, order, batch_size, shard: self.shard, device: self.target(), origin }
     }
 }
 

@@ -20,8 +20,12 @@ use std::sync::Arc;
 
 const FORMAT: &str = "volta-checkpoint";
 
-/// Grows when files can no longer be read by the programs before.
-const VERSION: u64 = 1;
+/// Grows when files can no longer be read by the programs before. Files whose tensors are in shards beside them have the second one.
+const VERSION: u64 = 2;
+const VERSION_WITHOUT_SHARDS: u64 = 1;
+
+/// The member that lists the files with the tensors.
+pub(super) const SHARDS: &str = "shards";
 
 /// The part that holds the random numbers.
 const RNG: &str = "rng";
@@ -172,6 +176,39 @@ impl Checkpoint {
         super::save_safetensors(path, &tensors, &metadata)
     }
 
+    /// Writes a part of the tensors to a file: as many bytes as others have.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn save_shard(
+        &self,
+        path: impl AsRef<std::path::Path>,
+        (shard, count): (usize, usize),
+    ) -> Result<()> {
+        let (tensors, _) = self.contents()?;
+        let bytes = |t: &crate::Tensor| t.numel() * t.dtype().size();
+        let all: usize = tensors.iter().map(|(_, t)| bytes(t)).sum();
+        let mut before = 0;
+        let mut own = StateDict::new();
+        for (name, t) in tensors.iter() {
+            // By where it begins; what is empty behind all goes to the last.
+            let place = (before as u128 * count as u128).checked_div(all as u128).unwrap_or(0) as usize;
+            before += bytes(t);
+            if place.min(count - 1) == shard {
+                own.insert(name, t.clone());
+            }
+        }
+        super::save_safetensors(path, &own, &Metadata::new())
+    }
+
+    /// Writes everything but the tensors, and in which files beside this one those are.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn save_shard_list(&self, path: impl AsRef<std::path::Path>, shards: &[String]) -> Result<()> {
+        let (_, mut metadata) = self.contents()?;
+        metadata.insert("version".to_string(), VERSION.to_string());
+        let list = Json::List(shards.iter().map(|name| name.as_str().into()).collect());
+        metadata.insert(SHARDS.to_string(), list.to_string());
+        super::save_safetensors(path, &StateDict::new(), &metadata)
+    }
+
     /// The file in memory.
     #[track_caller]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -195,7 +232,9 @@ impl Checkpoint {
     #[track_caller]
     pub fn load(path: impl AsRef<std::path::Path>) -> Result<Checkpoint> {
         let _call = Call::enter("Checkpoint::load");
-        Checkpoint::of(Arc::new(Source::open(path.as_ref())?))
+        let (path, source) = (path.as_ref(), Arc::new(Source::open(path.as_ref())?));
+        let weights = super::sharded::with_shards(Checkpoint::weights(&source)?, &source, path)?;
+        Checkpoint::of(&source, &weights)
     }
 
     /// Whether a file is a checkpoint of a version that only later programs can read.
@@ -209,7 +248,8 @@ impl Checkpoint {
     #[track_caller]
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Checkpoint> {
         let _call = Call::enter("Checkpoint::from_bytes");
-        Checkpoint::of(Arc::new(Source::held(bytes)))
+        let source = Arc::new(Source::held(bytes));
+        Checkpoint::of(&source, &Checkpoint::weights(&source)?)
     }
 
     /// All tensors under their full names, and everything else.
@@ -230,22 +270,23 @@ impl Checkpoint {
         }
         let state = [("values", written(&self.values.values)), ("parts", Json::Object(parts))];
         let state: Json = state.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
-        let metadata =
-            [("format", FORMAT.to_string()), ("version", VERSION.to_string()), ("state", state.to_string())];
+        let version = VERSION_WITHOUT_SHARDS.to_string();
+        let metadata = [("format", FORMAT.to_string()), ("version", version), ("state", state.to_string())];
         Ok((tensors, metadata.into_iter().map(|(k, v)| (k.to_string(), v)).collect()))
     }
 
-    fn of(source: Arc<Source>) -> Result<Checkpoint> {
-        let weights = match Format::of(&source) {
-            Format::Safetensors => safetensors::read(source.clone())?,
-            Format::PyTorch => {
-                return Err(source.wrong(
-                    "it is a PyTorch weight file, but no checkpoint: open it with Weights::open, or load",
-                ));
-            }
-            Format::Other(why) => return Err(source.wrong(why)),
-        };
-        let state = described(&weights).map_err(|what| source.wrong(what))?;
+    fn weights(source: &Arc<Source>) -> Result<Weights> {
+        match Format::of(source) {
+            Format::Safetensors => safetensors::read(source.clone()),
+            Format::PyTorch => Err(source.wrong(
+                "it is a PyTorch weight file, but no checkpoint: open it with Weights::open, or load",
+            )),
+            Format::Other(why) => Err(source.wrong(why)),
+        }
+    }
+
+    fn of(source: &Source, weights: &Weights) -> Result<Checkpoint> {
+        let state = described(weights).map_err(|what| source.wrong(what))?;
         let damaged = |what: &str| source.wrong(format!("the checkpoint is damaged: {what}"));
         let mut checkpoint = Checkpoint { label: source.label().to_string(), ..Checkpoint::default() };
         checkpoint.values.values = state.member("values", read).map_err(|e| damaged(&e))?;

@@ -69,6 +69,11 @@ impl CheckpointFolder {
         Ok(CheckpointFolder { path, keep: 3 })
     }
 
+    /// The folder of a training that another process has opened: nothing is made or cleared away.
+    pub(crate) fn of_another(path: PathBuf) -> CheckpointFolder {
+        CheckpointFolder { path, keep: 3 }
+    }
+
     /// Keeps the last `count` checkpoints, at least one; three unless said otherwise. The best is kept besides.
     #[must_use]
     pub fn keep(mut self, count: usize) -> CheckpointFolder {
@@ -81,12 +86,37 @@ impl CheckpointFolder {
     pub fn save(&self, step: u64, checkpoint: &Checkpoint) -> Result<()> {
         let _call = Call::enter("CheckpointFolder::save");
         checkpoint.save(self.path.join(file_name(step)))?;
+        self.remove_old(step)
+    }
+
+    /// Removes the checkpoints beyond the last few, but not that of a step, and shards that belong to none.
+    fn remove_old(&self, step: u64) -> Result<()> {
         let steps = self.steps()?;
         let beyond = &steps[..steps.len().saturating_sub(self.keep)];
         for old in beyond.iter().filter(|&&old| old != step) {
             self.remove(&file_name(*old))?;
         }
-        Ok(())
+        let left = self.steps()?;
+        let is_orphan = |name: &String| shard_step(name).is_some_and(|step| !left.contains(&step));
+        self.names()?.iter().filter(|name| is_orphan(name)).try_for_each(|name| self.remove(name))
+    }
+
+    /// Writes one shard of a checkpoint, `shard.0` of `shard.1`: a part of its tensors. Whoever writes the others may be in another process.
+    /// They count once [`save_shards`](Self::save_shards) has made them whole.
+    #[track_caller]
+    pub fn save_shard(&self, step: u64, checkpoint: &Checkpoint, shard: (usize, usize)) -> Result<()> {
+        let _call = Call::enter("CheckpointFolder::save_shard");
+        checkpoint.save_shard(self.path.join(shard_name(step, shard.0, shard.1)), shard)
+    }
+
+    /// Makes so many shards, all of which are written, the checkpoint of a step, by a file under its usual name that says where its tensors
+    /// are. Whatever happens meanwhile, it is there or not.
+    #[track_caller]
+    pub fn save_shards(&self, step: u64, checkpoint: &Checkpoint, count: usize) -> Result<()> {
+        let _call = Call::enter("CheckpointFolder::save_shards");
+        let shards: Vec<String> = (0..count).map(|k| shard_name(step, k, count)).collect();
+        checkpoint.save_shard_list(self.path.join(file_name(step)), &shards)?;
+        self.remove_old(step)
     }
 
     /// Saves a checkpoint as the best one if its score, say a loss, is lower than that of the best so far. Whether it
@@ -196,6 +226,17 @@ impl CheckpointFolder {
 /// Whether a checkpoint could not be read because of what the file is, and not of what this program is.
 fn is_damage(path: &Path, error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Data | ErrorKind::Io) && !Checkpoint::is_newer(path)
+}
+
+/// The name of a shard: not that of a checkpoint.
+fn shard_name(step: u64, shard: usize, count: usize) -> String {
+    format!("{PREFIX}{step:08}.{shard}-of-{count}{SUFFIX}")
+}
+
+/// The step that a shard belongs to.
+fn shard_step(name: &str) -> Option<u64> {
+    let (step, shard) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('.')?;
+    shard.contains("-of-").then(|| step.parse().ok())?
 }
 
 fn file_name(step: u64) -> String {

@@ -1,5 +1,6 @@
 //! Opening paths: a file, an index that spreads a model over several files, or a folder with one of these.
 
+use super::checkpoint::SHARDS;
 use super::json::Json;
 use super::source::Source;
 use super::weights::Weights;
@@ -36,7 +37,26 @@ pub(super) fn open(path: &Path) -> Result<Weights> {
     if is_text && beginning.trim_ascii_start().first() == Some(&b'{') {
         return spread(&source, path.parent().unwrap_or(Path::new("")));
     }
-    Weights::of(source)
+    with_shards(Weights::of(source.clone())?, &source, path)
+}
+
+/// What a file says, with the tensors of the files beside it that it lists, as the checkpoint of several ranks does.
+#[track_caller]
+pub(super) fn with_shards(weights: Weights, file: &Source, path: &Path) -> Result<Weights> {
+    let Some(list) = weights.metadata().get(SHARDS) else { return Ok(weights) };
+    let list = Json::parse(list).map_err(|e| file.wrong(format!("its list of shards is damaged: {e}")))?;
+    let Some(names) = list.list() else { return Err(file.wrong("its list of shards is none")) };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut entries = weights.entries().to_vec();
+    for name in names {
+        let plain = |name: &&str| Path::new(name).file_name().is_some_and(|n| n == *name);
+        let Some(name) = name.text().filter(plain) else {
+            return Err(file.wrong(format!("the shard {name} is no file beside it")));
+        };
+        let shard = Weights::of(Arc::new(Source::open(&folder.join(name))?))?;
+        entries.extend_from_slice(shard.entries());
+    }
+    Weights::new(file.label(), entries, weights.metadata().clone())
 }
 
 /// The tensors that an index names, each from the file that the index says it is in.

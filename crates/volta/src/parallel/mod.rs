@@ -1,19 +1,39 @@
-//! Training on several devices at once: each computes gradients of parts of a batch, one optimizer makes the step.
+//! Training by several at once, devices or processes: each computes gradients of parts of a batch, and all make the same step.
 //!
 //! `gradient_parts` cuts a global batch at fixed borders and adds what the parts give in one fixed tree, whoever computed them: that is
 //! why results do not depend on how many devices there are. `data_parallel` has the devices of this process compute the parts, with the
 //! `replicas` of a model's values; `shares` says which device has how many parts, `devices` what lists of devices mean, and `threads`
 //! waits for several of them.
+//!
+//! A [`World`] is all that knows how processes talk; `world` has that of a single one, `thread_world` one of threads, for tests, and a crate
+//! of its own the one of MPI. `agreement` finds out whether all ranks want the same. `summation` adds what they have, in any order or in
+//! the fixed tree; `exchange` does it while the backward pass goes on, in `buckets` of gradients. `watchdog` ends a run whose ranks hang.
 
+mod agreement;
+mod buckets;
 mod data_parallel;
 mod devices;
+mod exchange;
 mod gradient_parts;
 mod replicas;
 mod shares;
+mod summation;
+mod thread_world;
 mod threads;
+mod watchdog;
+mod world;
 
+pub use agreement::agree;
+pub(crate) use buckets::{Buckets, Reading};
 pub use data_parallel::DataParallel;
 pub(crate) use data_parallel::{PartOutput, Pass};
 pub use devices::devices_named;
+pub(crate) use exchange::Exchange;
+pub use exchange::{ExchangeCost, ExchangeOptions, time_exchange};
 pub use gradient_parts::{GradientParts, TreeSum};
 pub use shares::{Speeds, shares};
+pub use summation::Summation;
+pub(crate) use summation::join;
+pub use thread_world::ThreadWorld;
+pub use watchdog::Watchdog;
+pub use world::{Single, World, check_parts, check_root, check_same};

@@ -1,7 +1,7 @@
 //! The folder of a run: checkpoints, the best model, the log, TensorBoard's events, and the curves at the end.
 
 use super::chart;
-use super::history::{CsvLog, History, Row};
+use super::history::{CsvLog, History, Row, read_csv};
 use super::tensorboard::EventWriter;
 use crate::error::{Error, Result, bail};
 pub(super) use crate::io::Damaged;
@@ -19,19 +19,20 @@ pub(super) struct RunFiles {
     events: EventWriter,
 }
 
+const CHECKPOINTS: &str = "checkpoints";
 /// The best model.
 const BEST: &str = "best.safetensors";
 const LOG: &str = "metrics.csv";
 const CURVES: &str = "curves.svg";
 
 fn checkpoints(folder: &Path) -> Result<CheckpointFolder> {
-    Ok(CheckpointFolder::open(folder.join("checkpoints"))?.keep(2))
+    Ok(CheckpointFolder::open(folder.join(CHECKPOINTS))?.keep(2))
 }
 
 impl RunFiles {
     /// The last checkpoint in a folder that can be read, if there is one, and those after it that cannot.
     pub fn last(folder: &Path) -> Result<(Option<Checkpoint>, Vec<Damaged>)> {
-        let path = folder.join("checkpoints");
+        let path = folder.join(CHECKPOINTS);
         if path.exists() { checkpoints(folder)?.last_intact() } else { Ok((None, Vec::new())) }
     }
 
@@ -80,6 +81,33 @@ impl RunFiles {
         self.checkpoints.save(step, checkpoint)?;
         self.saved = Some(step);
         Ok(())
+    }
+
+    /// Writes one shard of a checkpoint, of so many.
+    pub fn save_shard(
+        folder: &Path,
+        step: u64,
+        checkpoint: &Checkpoint,
+        shard: (usize, usize),
+    ) -> Result<()> {
+        CheckpointFolder::of_another(folder.join(CHECKPOINTS)).save_shard(step, checkpoint, shard)
+    }
+
+    /// Makes the shards of a checkpoint, which are all written, a whole.
+    pub fn save_shards(&mut self, step: u64, checkpoint: &Checkpoint, count: usize) -> Result<()> {
+        self.checkpoints.save_shards(step, checkpoint, count)?;
+        self.saved = Some(step);
+        Ok(())
+    }
+
+    /// The checkpoint of a step, for whoever only reads.
+    pub fn read(folder: &Path, step: u64) -> Result<Checkpoint> {
+        Checkpoint::load(CheckpointFolder::of_another(folder.join(CHECKPOINTS)).path_of(step))
+    }
+
+    /// What the run has measured, for whoever only reads.
+    pub fn history(folder: &Path) -> Result<History> {
+        read_csv(folder.join(LOG))
     }
 
     /// Goes back to the last checkpoint that can be read: what was measured after it is forgotten. Later ones that cannot be

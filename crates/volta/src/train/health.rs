@@ -70,6 +70,11 @@ impl Health {
         self.losses.as_ref()
     }
 
+    /// Says whether they are, of all ranks.
+    pub fn set_losses(&mut self, finite: Tensor) {
+        self.losses = Some(finite);
+    }
+
     /// Takes in a step: whether it was finite, and whether it was made, where it may have been skipped.
     pub fn add_step(&mut self, finite: Option<&Tensor>, made: Option<&Tensor>) -> Result<()> {
         no_grad(|| {

@@ -221,6 +221,16 @@ impl Meter {
         Ok((means, others))
     }
 
+    /// What it has taken in, as numbers that can be sent to other ranks; it is still there afterwards.
+    pub(crate) async fn totals(&self) -> Result<Totals> {
+        let sums = self.sums.iter().map(|(_, sum)| sum).chain(&self.counted);
+        let mut numbers = read_together(&sums.cloned().collect::<Vec<_>>()).await?;
+        let counted = self.counted.as_ref().and_then(|_| numbers.pop());
+        let names = self.sums.iter().map(|(name, _)| *name).collect();
+        let Meter { samples, weight, perplexity, .. } = *self;
+        Ok(Totals { names, sums: numbers, samples, weight, counted, perplexity })
+    }
+
     /// What it has taken in so far, for a checkpoint in the middle of what the next reading is about.
     pub(crate) fn state(&self) -> State {
         let state = State::new()
@@ -246,6 +256,67 @@ impl Meter {
             ..Meter::default()
         };
         Ok(())
+    }
+}
+
+/// What a [`Meter`] has taken in, on the host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Totals {
+    /// The loss is first.
+    names: Vec<&'static str>,
+    sums: Vec<f64>,
+    samples: f64,
+    weight: f64,
+    counted: Option<f64>,
+    perplexity: bool,
+}
+
+impl Totals {
+    /// As numbers, without the names: ranks of one training have the same.
+    pub fn to_numbers(&self) -> Vec<f64> {
+        let counted = self.counted.unwrap_or(f64::NAN);
+        let known = [self.samples, self.weight, counted, f64::from(u8::from(self.counted.is_some()))];
+        known.into_iter().chain(self.sums.iter().copied()).collect()
+    }
+
+    /// What `numbers` say, of the same quantities as here.
+    pub fn like(&self, numbers: &[f64]) -> Result<Totals> {
+        let [samples, weight, counted, has_counted, sums @ ..] = numbers else {
+            bail!(Data, "another rank has sent no metrics");
+        };
+        if sums.len() != self.names.len() {
+            bail!(Data, "this rank measures {} numbers, and another one {}", self.names.len(), sums.len());
+        }
+        let counted = (*has_counted != 0.0).then_some(*counted);
+        Ok(Totals { samples: *samples, weight: *weight, counted, sums: sums.to_vec(), ..self.clone() })
+    }
+
+    /// The means over all, added in their order.
+    pub fn means(all: &[Totals]) -> Means {
+        let Some(first) = all.first() else { return Means::new() };
+        let weight: f64 = all.iter().map(|t| t.weight + t.counted.unwrap_or(0.0)).sum();
+        let mut means = Means::new();
+        for (k, name) in first.names.iter().enumerate() {
+            let mean = all.iter().map(|t| t.sums[k]).sum::<f64>() / weight;
+            means.push((*name, mean));
+            if *name == "loss" && first.perplexity {
+                means.push(("perplexity", mean.exp()));
+            }
+        }
+        means
+    }
+
+    /// What a [`Meter`] would save.
+    pub fn state(&self) -> State {
+        let number = |x: f64| Tensor::scalar(x as f32);
+        let state = State::new()
+            .with("samples", self.samples)
+            .with("weight", self.weight)
+            .with("perplexity", i64::from(self.perplexity));
+        let sums = self.names.iter().zip(&self.sums);
+        let state =
+            sums.fold(state, |state, (name, sum)| state.with_tensor(&format!("{SUM}{name}"), number(*sum)));
+        self.counted.into_iter().fold(state, |state, counted| state.with_tensor("counted", number(counted)))
     }
 }
 

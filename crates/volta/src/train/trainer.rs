@@ -2,16 +2,18 @@
 //!
 //! Nothing in it blocks: [`Trainer::fit`] waits for it, [`Training`](super::Training) is driven from outside. `ownership` says whose
 //! the model and the optimizer are, `checks` what cannot be trained, `learning` makes steps, `parallel` has several devices compute their
-//! gradients, `update` is the optimizer's part of them,
-//! `validation` looks at data that nothing is learnt from, `saving` begins with checkpoints and makes them, and `recovery` is about
-//! numbers that are not finite.
+//! gradients and `ranks` several processes, `update` is the optimizer's part of them, `validation` looks at data that nothing is learnt
+//! from, `saving` begins with checkpoints and makes them (`saving_with_ranks` in shards), and `recovery` is about numbers that are not
+//! finite.
 
 mod checks;
 mod learning;
 mod ownership;
 mod parallel;
+mod ranks;
 mod recovery;
 mod saving;
+mod saving_with_ranks;
 mod update;
 mod validation;
 
@@ -35,10 +37,11 @@ use crate::telemetry::Profiler;
 use crate::tensor::Tensor;
 use crate::wait::wait_for;
 use ownership::{Held, HeldMut};
+use ranks::Ranks;
 use recovery::Fault;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Trains a model: epochs, validation, metrics, progress, early stopping, checkpoints, logs and curves.
@@ -77,6 +80,8 @@ pub struct Trainer<'t> {
     describe_best: Option<DescribeBest<'t>>,
     /// The lock of the run's folder, if the caller has it.
     lock: Option<&'t RunLock>,
+    /// The other ranks, if it trains as one of several.
+    ranks: Option<Ranks>,
     /// Steps that [`fit`](Self::fit) made, and the time they took.
     done: (u64, Duration),
     /// What they learnt from.
@@ -187,6 +192,7 @@ impl<'t> Trainer<'t> {
             notes: Vec::new(),
             describe_best: None,
             lock: None,
+            ranks: None,
             done: (0, Duration::ZERO),
             units: 0,
         }
@@ -298,7 +304,8 @@ impl<'t> Trainer<'t> {
     ) -> Result<History> {
         let mut run = self.start(train, validation.is_some()).await?;
         let watching = self.observers.len();
-        if self.options.progress {
+        let shows = self.ranks.as_ref().is_none_or(Ranks::is_first);
+        if self.options.progress && shows {
             let mut progress = Progress::new(self.total_steps(train.len() as u64), run.step);
             self.observers.push(Box::new(move |event| {
                 progress.see(event);
@@ -430,11 +437,16 @@ impl<'t> Trainer<'t> {
 
     /// Reads what the training measured since it was read last.
     async fn log(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
-        if run.meter.samples() == 0 {
+        let has_measured = self.ranks.as_ref().map_or(run.meter.samples() > 0, Ranks::has_measured);
+        if !has_measured {
             return Ok(());
         }
         let started = Instant::now();
-        let (means, counters) = run.meter.read_with(&run.health.counters()).await?;
+        let counters = run.health.counters();
+        let (means, counters) = match &mut self.ranks {
+            Some(ranks) => ranks.read(&counters).await?,
+            None => run.meter.read_with(&counters).await?,
+        };
         // A device works while the host goes on; here the host waits for it.
         self.done.1 += started.elapsed();
         let seconds = run.since.replace(Instant::now()).map_or(f64::NAN, |t| t.elapsed().as_secs_f64());
@@ -463,7 +475,7 @@ impl<'t> Trainer<'t> {
         run.epochs(train) >= self.options.epochs
             || self.options.steps.is_some_and(|n| run.step >= n)
             || self.options.patience.is_some_and(|n| run.since_best >= n.max(1))
-            || self.stop.load(Ordering::Relaxed)
+            || self.is_stopped()
     }
 
     /// How many steps it will be at most.

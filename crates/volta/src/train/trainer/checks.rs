@@ -43,6 +43,12 @@ impl Trainer<'_> {
             bail!(Argument, "there is nothing to resume without a folder: set TrainerOptions::folder");
         }
         if let OnNonFinite::GoBack { factor, .. } = self.options.on_non_finite {
+            if self.ranks.is_some() {
+                bail!(
+                    Argument,
+                    "ranks do not go back to a checkpoint: choose OnNonFinite::Stop or OnNonFinite::SkipStep"
+                );
+            }
             if self.options.folder.is_none() {
                 bail!(
                     Argument,

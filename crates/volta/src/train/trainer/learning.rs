@@ -12,7 +12,6 @@ use crate::tensor::{Tensor, autocast, try_realize_all};
 use crate::train::event::Event;
 use crate::train::metrics::Outcome;
 use crate::train::options::OnNonFinite;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Trainer<'_> {
@@ -51,7 +50,7 @@ impl Trainer<'_> {
             if self.options.checkpoint_every.is_some_and(|n| run.is_due(n)) {
                 self.save(run, train).await?;
             }
-        } else if !self.stop.load(Ordering::Relaxed) && next_batch(run, train).is_none() {
+        } else if !self.is_stopped() && next_batch(run, train).is_none() {
             self.end_epoch(run, train, validation, step).await?;
         }
         Ok(true)
@@ -96,6 +95,7 @@ impl Trainer<'_> {
         }
         let started = Instant::now();
         match self.parallel.take() {
+            _ if self.ranks.is_some() => self.batch_of_rank(run, train, (x, y), step)?,
             Some(mut parallel) => {
                 let computed = self.batch_in_parts(run, &mut parallel, (x, y), step);
                 self.parallel = Some(parallel);

@@ -1,21 +1,29 @@
 //! Checkpoints: beginning with one, going on from one, and writing the next.
 
+use super::ranks::Ranks;
 use super::{Run, SKIPPED, Trainer};
 use crate::data::DataLoader;
 use crate::error::{Result, bail};
 use crate::io::Checkpoint;
 use crate::train::event::Event;
-use crate::train::files::RunFiles;
+use crate::train::files::{Damaged, RunFiles};
 use crate::train::health::{self, Health, Verdict};
+use crate::train::history::History;
 use crate::train::lock::RunLock;
 use crate::train::metrics::Meter;
+use std::path::Path;
 use std::time::Duration;
+
+/// What was measured since the last reading: by a process, and by the parts of ranks.
+const METER: &str = "meter";
+const METERS: &str = "meters";
 
 impl Trainer<'_> {
     /// A new run, or the one that the folder or a checkpoint holds.
     pub(in crate::train) async fn start(&mut self, train: &mut DataLoader, validates: bool) -> Result<Run> {
         self.check(train, validates)?;
-        self.parallel = self.parallel(train)?;
+        // A rank has one device, and computes its parts by itself.
+        self.parallel = if self.ranks.is_some() { None } else { self.parallel(train)? };
         (self.done, self.units) = ((0, Duration::ZERO), 0);
         let mut run = Run::default();
         // Others may have walked through the same data, and left after the last batch.
@@ -24,33 +32,41 @@ impl Trainer<'_> {
         }
         run.first_epoch = train.epoch();
         let Some(folder) = self.options.folder.clone() else {
-            if let Some(saved) = self.checkpoint.clone() {
+            let saved = self.checkpoint.clone();
+            self.begin_with_ranks(train, saved.is_none())?;
+            if let Some(saved) = saved {
                 self.resume(&mut run, &saved, train).await?;
             }
             return Ok(run);
         };
+        if self.ranks.as_ref().is_some_and(|ranks| ranks.world.size() > 1) {
+            return self.start_with_ranks(run, &folder, train).await;
+        }
+        self.begin_with_ranks(train, false)?;
         // Nobody else writes there, not even while the last checkpoint is looked for.
         if self.lock.is_none_or(|lock| lock.folder() != folder) {
             run._lock = Some(RunLock::acquire(&folder)?);
         }
-        let (found, damaged) =
-            if self.options.resume { RunFiles::last(&folder)? } else { (None, Vec::new()) };
+        let (found, damaged) = self.last_checkpoint(&folder)?;
         if let Some(saved) = &found {
             self.resume(&mut run, saved, train).await?;
         }
-        let (files, history) = RunFiles::open(&folder, found.is_some().then_some(run.step))?;
-        files.set_aside(&damaged)?;
-        // What a row of the history counts already is not counted once more.
-        if history.series(SKIPPED).last().is_some_and(|&(step, _)| step == run.step) {
-            run.health.forget_skipped();
-        }
-        (run.history, run.damaged) = (history, damaged);
-        run.files = Some(files);
+        open_files(&mut run, &folder, found.is_some(), damaged)?;
         Ok(run)
     }
 
+    /// The checkpoint to go on from, if that is asked for, and later ones that cannot be read.
+    pub(super) fn last_checkpoint(&self, folder: &Path) -> Result<(Option<Checkpoint>, Vec<Damaged>)> {
+        if self.options.resume { RunFiles::last(folder) } else { Ok((None, Vec::new())) }
+    }
+
     /// Goes on from a checkpoint, which must be finite.
-    async fn resume(&mut self, run: &mut Run, saved: &Checkpoint, train: &mut DataLoader) -> Result<()> {
+    pub(super) async fn resume(
+        &mut self,
+        run: &mut Run,
+        saved: &Checkpoint,
+        train: &mut DataLoader,
+    ) -> Result<()> {
         self.restore(run, saved, train)?;
         run.first = run.step;
         run.resumed = true;
@@ -105,16 +121,30 @@ impl Trainer<'_> {
         }
         run.rows = 0;
         run.meter = Meter::new();
-        if saved.parts().any(|part| part == "meter") {
-            run.meter.load(saved.state("meter")?)?;
+        let has = |name: &str| saved.parts().any(|part| part == name);
+        match &mut self.ranks {
+            Some(ranks) => {
+                ranks.forget();
+                if has(METERS) {
+                    ranks.load(saved.state(METERS)?)?;
+                }
+            }
+            None if has(METER) => run.meter.load(saved.state(METER)?)?,
+            None => {}
         }
         Ok(())
     }
 
     /// Writes a checkpoint into the folder, if there is one that does not have it.
     pub(super) async fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+        if self.saves_with_ranks() {
+            return self.save_with_ranks(run, train).await;
+        }
         if run.files.as_ref().is_none_or(|files| files.has(run.step)) {
             return Ok(());
+        }
+        if let Some(ranks) = &mut self.ranks {
+            ranks.collect_totals().await?;
         }
         self.settle()?;
         // What is not finite never takes the place of what is.
@@ -155,8 +185,29 @@ impl Trainer<'_> {
             checkpoint = checkpoint.with("scaler", scaler);
         }
         if run.meter.samples() > 0 {
-            checkpoint = checkpoint.with_state("meter", run.meter.state());
+            checkpoint = checkpoint.with_state(METER, run.meter.state());
+        }
+        if let Some(state) = self.ranks.as_ref().and_then(Ranks::state) {
+            checkpoint = checkpoint.with_state(METERS, state);
         }
         checkpoint
     }
+}
+
+/// Opens the files of a run that begins, or goes on.
+pub(super) fn open_files(run: &mut Run, folder: &Path, goes_on: bool, damaged: Vec<Damaged>) -> Result<()> {
+    let (files, history) = RunFiles::open(folder, goes_on.then_some(run.step))?;
+    files.set_aside(&damaged)?;
+    take_history(run, history);
+    (run.damaged, run.files) = (damaged, Some(files));
+    Ok(())
+}
+
+/// Goes on with what was measured before.
+pub(super) fn take_history(run: &mut Run, history: History) {
+    // What a row of the history counts already is not counted once more.
+    if history.series(SKIPPED).last().is_some_and(|&(step, _)| step == run.step) {
+        run.health.forget_skipped();
+    }
+    run.history = history;
 }

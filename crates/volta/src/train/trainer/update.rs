@@ -10,6 +10,7 @@ use crate::train::health;
 impl Trainer<'_> {
     /// A step of the optimizer with the gradients that were collected.
     pub(super) fn update(&mut self, run: &mut Run) -> Result<()> {
+        self.receive_gradients(run)?;
         if let Some(scaler) = &mut self.scaler {
             scaler.try_unscale(&*self.optimizer)?;
         }

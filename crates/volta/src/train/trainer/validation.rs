@@ -51,7 +51,10 @@ impl Trainer<'_> {
         step: &mut Step<'_>,
     ) -> Result<Means> {
         self.model.eval();
-        let means = self.means(loader, step).await;
+        let means = match self.ranks {
+            Some(_) => self.means_of_ranks(loader, step).await,
+            None => self.means(loader, step).await,
+        };
         self.model.train();
         let means = means?;
         if means.is_empty() {
