@@ -7,6 +7,7 @@ mod download;
 mod inspect;
 mod lm;
 mod output;
+mod quantize;
 mod tune;
 mod web;
 
@@ -45,6 +46,8 @@ enum Command {
     Devices(devices::Options),
     /// List the tensors of a file.
     Inspect(inspect::Options),
+    /// Write a file's matrices in 4 or 8 bits.
+    Quantize(quantize::Options),
     /// Measure workloads; one JSON line each.
     Bench(bench::Options),
     /// Find the fastest kernels for a model on this GPU, and remember them.
@@ -79,6 +82,7 @@ fn run(cli: &Cli) -> Outcome {
         Some(Command::Download(options)) => download::run(options, output),
         Some(Command::Devices(options)) => devices::run(options, output),
         Some(Command::Inspect(options)) => inspect::run(options, output),
+        Some(Command::Quantize(options)) => quantize::run(options, output),
         Some(Command::Bench(options)) => bench::run(options),
         Some(Command::Tune(options)) => tune::run(options, output),
         Some(Command::Web(options)) => web::run(options, output),

@@ -27,7 +27,7 @@ const CRATES: [(&str, &[Layer]); 5] = [
             (false, &["buffer_pool", "threads"]),
             (false, &["vector"]),
             (false, &["gemm"]),
-            (false, &["attention", "conv", "interpreter"]),
+            (false, &["attention", "conv", "interpreter", "quantized"]),
             (false, &["index"]),
             (false, &["native_kernels"]),
             (false, &["program"]),

@@ -74,10 +74,11 @@ pub use nn::{
     AdaptiveAvgPool2d, AttentionMask, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, ConvTranspose2d,
     Dropout, ELU, Embedding, FeedForwardActivation, Flatten, GELU, GELUTanh, GRU, GRUCell, GroupNorm,
     Identity, KvCache, LSTM, LSTMCell, LayerNorm, LeakyReLU, Linear, LogSoftmax, MaxPool2d, Mish, Module,
-    MultiHeadAttention, MultiHeadOptions, PixelShuffle, RMSNorm, RNN, RNNCell, ReLU, RecurrentOptions,
-    Rotary, Sequential, SiLU, Sigmoid, Softmax, Tanh, TransformerDecoderLayer, TransformerEncoderLayer,
-    TransformerOptions, Unflatten, Upsample,
+    MultiHeadAttention, MultiHeadOptions, PixelShuffle, QuantizedLinear, RMSNorm, RNN, RNNCell, ReLU,
+    RecurrentOptions, Rotary, Sequential, SiLU, Sigmoid, Softmax, Tanh, TransformerDecoderLayer,
+    TransformerEncoderLayer, TransformerOptions, Unflatten, Upsample,
 };
+pub use op::quantized::BlockFormat;
 pub use optim::{
     Adagrad, Adam, AdamW, Ema, GradScaler, Lion, Muon, Optimizer, RMSprop, SGD, Scheduler, clip_grad_norm,
     clip_grad_value, try_clip_grad_norm, try_clip_grad_value,
@@ -94,9 +95,9 @@ pub use telemetry::{
 pub use tensor::measure_peak;
 pub use tensor::{
     AttentionOptions, BceOptions, ConvOptions, CosineEmbeddingOptions, CrossEntropyOptions, HostMemory,
-    Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions, Range,
-    Reduction, RngState, Tensor, TripletMarginOptions, assume_computed, autocast, manual_seed, realize_all,
-    try_realize_all, try_set_autocast,
+    Interpolation, KlDivOptions, LinearCrossEntropyOptions, NllOptions, Operand, PoolOptions,
+    QuantizedMatrix, Range, Reduction, RngState, Tensor, TripletMarginOptions, assume_computed, autocast,
+    manual_seed, realize_all, try_realize_all, try_set_autocast,
 };
 pub use tensor::{
     bce_loss, bce_loss_with, bce_with_logits, bce_with_logits_with, cosine_embedding_loss,

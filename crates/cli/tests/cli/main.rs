@@ -7,6 +7,7 @@ mod elsewhere;
 mod kills;
 mod learning;
 mod output;
+mod quantize;
 mod runs;
 mod talking;
 mod trouble;
@@ -277,6 +278,7 @@ fn completions_and_help_name_every_command() {
         "devices",
         "download",
         "inspect",
+        "quantize",
         "bench",
         "completions",
     ] {

@@ -29,6 +29,7 @@ mod norm;
 mod operators;
 mod pool;
 mod precision;
+pub(crate) mod quantized;
 mod read;
 pub(crate) mod record;
 mod reduce;
@@ -69,6 +70,7 @@ pub use metric_loss::{
 };
 pub use movement::Range;
 pub use pool::PoolOptions;
+pub use quantized::QuantizedMatrix;
 pub(crate) use read::readings;
 pub use read::{assume_computed, realize_all, try_realize_all};
 pub use resize::Interpolation;

@@ -70,9 +70,9 @@ impl GgufMetadata {
     pub(super) fn read(cursor: &mut Cursor, count: usize) -> Result<GgufMetadata, String> {
         let mut metadata = GgufMetadata::new();
         for k in 0..count {
-            let key = cursor.text(&format!("key {k} of the metadata"))?;
+            let key = cursor.text(format_args!("key {k} of the metadata"))?;
             check_key(&key).map_err(|what| format!("key {k} of the metadata {what}"))?;
-            let value = GgufValue::read(cursor, &format!("the value of {key:?}"))?;
+            let value = GgufValue::read(cursor, format_args!("the value of {key:?}"))?;
             if metadata.value(&key).is_some() {
                 return Err(format!("{key:?} stands twice in its metadata"));
             }

@@ -28,8 +28,9 @@ use super::weights::{Entry, Weights};
 use crate::call::Call;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::op::quantized::BlockFormat;
 use crate::printable::{printable_cell, printable_line};
-use crate::tensor::Tensor;
+use crate::tensor::{QuantizedMatrix, Tensor};
 use cursor::Cursor;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -175,6 +176,44 @@ impl Gguf {
     pub fn tensor(&self, name: &str, device: Device) -> Result<Tensor> {
         let _call = Call::enter("Gguf::tensor");
         self.entry(self.require_tensor(name)?).tensor(device)
+    }
+
+    /// A matrix as it lies in the file, for products that decode it: Q8_0, Q4_0 and Q4_1. Others are an error:
+    /// [`requantized`](Self::requantized) rounds them anew, and [`tensor`](Self::tensor) makes f32 of them.
+    #[track_caller]
+    pub fn quantized(&self, name: &str, device: Device) -> Result<QuantizedMatrix> {
+        let _call = Call::enter("Gguf::quantized");
+        let t = self.require_tensor(name)?;
+        let Some(format) = t.kind().block_format() else {
+            let kind = t.kind().name();
+            return Err(self.source.wrong(format!(
+                "tensor {name:?}: products decode Q8_0, Q4_0 and Q4_1, and it is {kind}: read it with `requantized`, or as f32"
+            )));
+        };
+        self.matrix(t, format, device)
+    }
+
+    /// A matrix in a format of choice: as it lies in the file if it has this format, else rounded to it.
+    #[track_caller]
+    pub fn requantized(&self, name: &str, format: BlockFormat, device: Device) -> Result<QuantizedMatrix> {
+        let _call = Call::enter("Gguf::requantized");
+        let t = self.require_tensor(name)?;
+        if t.kind().block_format() == Some(format) {
+            return self.matrix(t, format, device);
+        }
+        QuantizedMatrix::quantize(&self.entry(t).tensor(Device::Cpu)?, format)?.try_to_device(device)
+    }
+
+    fn matrix(&self, t: &GgufTensor, format: BlockFormat, device: Device) -> Result<QuantizedMatrix> {
+        let [rows, columns] = t.shape() else {
+            return Err(self.source.wrong(format!(
+                "tensor {:?} is no matrix: its shape is {:?}",
+                t.name(),
+                t.shape()
+            )));
+        };
+        let blocks = &self.source[t.start..t.start + t.bytes()];
+        QuantizedMatrix::from_blocks(format, *rows, *columns, blocks, device)
     }
 
     /// The tensors as [`Weights`], for which blocks are f32, and the metadata as texts.

@@ -43,7 +43,7 @@ impl GgufTensor {
     }
 
     fn read(cursor: &mut Cursor, number: usize, alignment: usize) -> Result<GgufTensor, String> {
-        let name = cursor.text(&format!("the name of tensor {number}"))?;
+        let name = cursor.text(format_args!("the name of tensor {number}"))?;
         check_key(&name).map_err(|what| format!("the name of tensor {number} {what}"))?;
         let read = |cursor: &mut Cursor| -> Result<_, String> {
             let axes: u32 = cursor.number("its number of axes")?;

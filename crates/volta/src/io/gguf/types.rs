@@ -2,6 +2,7 @@
 
 use super::{decode, decode_k, encode};
 use crate::dtype::DType;
+use crate::op::quantized::BlockFormat;
 
 /// How elements are read.
 enum Content {
@@ -119,6 +120,16 @@ impl GgufType {
         match self.content() {
             Blocks(decode) => Some(decode),
             Numbers(_) | Foreign => None,
+        }
+    }
+
+    /// The format of a [`QuantizedMatrix`](crate::QuantizedMatrix) with the same blocks, if there is one.
+    pub fn block_format(self) -> Option<BlockFormat> {
+        match self {
+            GgufType::Q8_0 => Some(BlockFormat::Int8),
+            GgufType::Q4_0 => Some(BlockFormat::Int4),
+            GgufType::Q4_1 => Some(BlockFormat::Int4Min),
+            _ => None,
         }
     }
 

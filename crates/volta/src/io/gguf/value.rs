@@ -42,7 +42,7 @@ macro_rules! values {
                 }
             }
 
-            pub(super) fn read(cursor: &mut Cursor, what: &str) -> Result<GgufValue, String> {
+            pub(super) fn read(cursor: &mut Cursor, what: impl fmt::Display + Copy) -> Result<GgufValue, String> {
                 match cursor.number::<u32>(what)? {
                     $($id => $read(cursor, what).map(GgufValue::$variant),)*
                     LIST => GgufList::read(cursor, what).map(GgufValue::List),
@@ -83,10 +83,10 @@ macro_rules! values {
                 }
             }
 
-            fn read(cursor: &mut Cursor, what: &str) -> Result<GgufList, String> {
+            fn read(cursor: &mut Cursor, what: impl fmt::Display + Copy) -> Result<GgufList, String> {
                 match cursor.number::<u32>(what)? {
                     $($id => {
-                        let count = cursor.count($least, &format!("the length of {what}"))?;
+                        let count = cursor.count($least, format_args!("the length of {what}"))?;
                         $list(cursor, count, what).map(GgufList::$variant)
                     })*
                     LIST => Err(format!("{what} is a list of lists, which are not read")),
@@ -124,15 +124,15 @@ macro_rules! values {
     };
 }
 
-fn texts(cursor: &mut Cursor, count: usize, what: &str) -> Result<Vec<String>, String> {
+fn texts(cursor: &mut Cursor, count: usize, what: impl fmt::Display) -> Result<Vec<String>, String> {
     let mut all = Vec::with_capacity(count);
     for k in 0..count {
-        all.push(cursor.text(&format!("element {k} of {what}"))?);
+        all.push(cursor.text(format_args!("element {k} of {what}"))?);
     }
     Ok(all)
 }
 
-fn truths(cursor: &mut Cursor, count: usize, what: &str) -> Result<Vec<bool>, String> {
+fn truths(cursor: &mut Cursor, count: usize, what: impl fmt::Display + Copy) -> Result<Vec<bool>, String> {
     (0..count).map(|_| cursor.truth(what)).collect()
 }
 

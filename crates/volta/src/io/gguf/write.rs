@@ -9,7 +9,7 @@ use crate::error::{Result, bail};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::io::atomic;
 use crate::io::source::Source;
-use crate::tensor::{Tensor, readings};
+use crate::tensor::{QuantizedMatrix, Tensor, readings};
 use crate::wait::wait_for;
 use half::{bf16, f16};
 use std::collections::HashSet;
@@ -89,6 +89,16 @@ impl GgufWriter {
         let t = file.require_tensor(from)?;
         let elements = Elements::Copied(file.source.clone(), t.start..t.start + t.bytes());
         self.add(name.into(), t.kind(), t.shape().to_vec(), elements)
+    }
+
+    /// Adds a quantised matrix with the blocks that it has.
+    #[track_caller]
+    pub fn quantized(&mut self, name: impl Into<String>, matrix: &QuantizedMatrix) -> Result<()> {
+        let _call = Call::enter("GgufWriter::quantized");
+        let kind = GgufType::ALL.iter().copied().find(|kind| kind.block_format() == Some(matrix.format()));
+        let kind = kind.expect("every format is one of GGUF's");
+        let shape = vec![matrix.rows(), matrix.columns()];
+        self.add(name.into(), kind, shape, Elements::Blocks(matrix.to_blocks()?))
     }
 
     /// Adds a tensor of elements or blocks that are encoded already.
