@@ -2,7 +2,7 @@
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use volta::{ConvOptions, Tensor, no_grad};
+use volta::{BlockFormat, ConvOptions, QuantizedMatrix, Tensor, no_grad};
 
 fn main() {
     divan::main();
@@ -12,6 +12,33 @@ fn main() {
 fn matmul(bencher: Bencher, size: usize) {
     let (a, b) = (computed(Tensor::rand([size, size])), computed(Tensor::rand([size, size])));
     bencher.counter(ItemsCount::new(2 * size * size * size)).bench_local(once(|| a.matmul(&b)));
+}
+
+/// Rows of x, as a token and a prompt have them, by a matrix of 4096 × 4096 in f32.
+#[divan::bench(args = [1, 128])]
+fn linear(bencher: Bencher, rows: usize) {
+    let (x, w) = (computed(Tensor::rand([rows, 4096])), computed(Tensor::rand([4096, 4096])));
+    bencher.counter(ItemsCount::new(2 * rows * 4096 * 4096)).bench_local(once(|| x.linear(&w, None)));
+}
+
+/// The same with 4 bits a weight.
+#[divan::bench(args = [1, 128])]
+fn linear_int4(bencher: Bencher, rows: usize) {
+    quantized(bencher, rows, BlockFormat::Int4);
+}
+
+/// The same with 8 bits a weight.
+#[divan::bench(args = [1, 128])]
+fn linear_int8(bencher: Bencher, rows: usize) {
+    quantized(bencher, rows, BlockFormat::Int8);
+}
+
+fn quantized(bencher: Bencher, rows: usize, format: BlockFormat) {
+    let x = computed(Tensor::rand([rows, 4096]));
+    let w = QuantizedMatrix::quantize(&Tensor::rand([4096, 4096]), format).expect("a matrix of whole blocks");
+    bencher
+        .counter(ItemsCount::new(2 * rows * 4096 * 4096))
+        .bench_local(once(|| x.quantized_linear(&w, None)));
 }
 
 #[divan::bench(args = [1 << 12, 1 << 20])]

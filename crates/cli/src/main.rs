@@ -8,6 +8,7 @@ mod download;
 mod inspect;
 mod lm;
 mod output;
+mod quantize;
 #[cfg(feature = "gpu")]
 mod tune;
 mod web;
@@ -48,6 +49,8 @@ enum Command {
     Devices(devices::Options),
     /// List the tensors of a file.
     Inspect(inspect::Options),
+    /// Write a file's matrices in 4 or 8 bits.
+    Quantize(quantize::Options),
     /// Measure workloads; one JSON line each.
     Bench(bench::Options),
     /// Find the fastest kernels for a model on this GPU, and remember them.
@@ -85,6 +88,7 @@ fn run(cli: &Cli) -> Outcome {
         #[cfg(feature = "gpu")]
         Some(Command::Devices(options)) => devices::run(options, output),
         Some(Command::Inspect(options)) => inspect::run(options, output),
+        Some(Command::Quantize(options)) => quantize::run(options, output),
         Some(Command::Bench(options)) => bench::run(options),
         #[cfg(feature = "gpu")]
         Some(Command::Tune(options)) => tune::run(options, output),

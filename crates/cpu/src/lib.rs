@@ -1,7 +1,7 @@
 //! The executor on the host's processor.
 //!
 //! `program` runs a plan's kernels in order. `interpreter` computes fused loops with the vectorised ops of `vector`;
-//! `native_kernels` calls `gemm`, `conv`, `attention` and `index`. `buffer_pool` keeps memory for the next step, on `huge_pages`;
+//! `native_kernels` calls `gemm`, `quantized`, `conv`, `attention` and `index`. `buffer_pool` keeps memory for the next step, on `huge_pages`;
 //! `available` tells how much there is. `threads` divides work among the workers of `thread_pool`.
 
 mod attention;
@@ -14,11 +14,12 @@ mod index;
 mod interpreter;
 mod native_kernels;
 mod program;
+mod quantized;
 mod thread_pool;
 mod threads;
 mod vector;
 
-pub use threads::{set_threads, try_set_threads};
+pub use threads::{parallel_for, set_threads, try_set_threads};
 
 pub use buffer_pool::HostBuffer;
 use std::ops::Range;

@@ -7,11 +7,13 @@ use super::conv::{self, ConvShape};
 use super::gemm::{self, Mat, Product};
 use super::index;
 use super::interpreter::{Bindings, Map};
+use super::quantized;
 use half::{bf16, f16};
 use std::ops::Range;
 use volta_ir::dtype::DType;
 use volta_ir::error::Result;
 use volta_ir::op::attention::PackedGradient;
+use volta_ir::op::quantized::BlockFormat;
 use volta_ir::op::{ConvAttrs, ConvKind, NativeOp};
 use volta_ir::plan::kernel::{NativeKernel, Operand};
 
@@ -42,6 +44,14 @@ pub(super) fn run(kernel: &NativeKernel, epilogue: Option<&Map>, bind: Bindings)
     let fused = if halves { None } else { epilogue };
     match kernel.op {
         NativeOp::Matmul => matmul(kernel, target, fused, bind),
+        NativeOp::QuantizedMatmul { format, by_rows } => {
+            quantized_matmul(kernel, format, by_rows, fused, bind);
+        }
+        NativeOp::Dequantize(format) => {
+            let matrix = quantized_matrix(&kernel.operands, format, output.shape[1], bind);
+            // SAFETY: the operands are a matrix of the output's shape, which is the kernel's own.
+            unsafe { quantized::dequantize(&matrix, target.cast()) };
+        }
         NativeOp::Conv(kind, ref attrs) => convolve(kernel, kind, **attrs, target, fused, bind)?,
         NativeOp::Attention { causal, scale } => attend(kernel, causal, scale, bind),
         NativeOp::AttentionGrad { causal, scale } => attend_back(kernel, causal, scale, bind),
@@ -154,6 +164,58 @@ fn matmul(kernel: &NativeKernel, target: *mut u8, epilogue: Option<&Map>, bind: 
             }
         }
     }
+}
+
+/// The matrix of words and scales.
+fn quantized_matrix(
+    parts: &[Operand],
+    format: BlockFormat,
+    columns: usize,
+    bind: Bindings,
+) -> quantized::Matrix {
+    let [words, scales] = parts else { unreachable!("words and scales") };
+    quantized::Matrix {
+        format,
+        rows: words.shape[0],
+        columns,
+        words: bind.start(words),
+        scales: bind.start(scales),
+        word_stride: words.strides[0],
+        scale_stride: scales.strides[0],
+    }
+}
+
+fn quantized_matmul(
+    kernel: &NativeKernel,
+    format: BlockFormat,
+    by_rows: bool,
+    epilogue: Option<&Map>,
+    bind: Bindings,
+) {
+    let (x, output) = (&kernel.operands[0], &kernel.output);
+    let n = output.shape[1];
+    let columns = if by_rows { n } else { x.shape[1] };
+    let matrix = quantized_matrix(&kernel.operands[1..], format, columns, bind);
+    let (row_stride, col_stride) = (x.strides[0], x.strides[1]);
+    if x.dtype == DType::F64 {
+        let rows = Mat { data: bind.start::<f64>(x), row_stride, col_stride };
+        let target = bind.slots[output.slot].0.cast::<f64>();
+        // SAFETY: as below.
+        unsafe { quantized::multiply_f64(&matrix, by_rows, x.shape[0], rows, target) };
+        if let Some(map) = epilogue {
+            map.run(bind);
+        }
+        return;
+    }
+    let rows = Mat { data: bind.start::<f32>(x), row_stride, col_stride };
+    let target = bind.slots[output.slot].0.cast::<f32>();
+    let done = |rows: Range<usize>, cols: Range<usize>| {
+        if let Some(map) = epilogue {
+            map.run_region(bind, 0, rows, cols, n);
+        }
+    };
+    // SAFETY: operands are readable and of these shapes, the output is the kernel's own.
+    unsafe { quantized::multiply(&matrix, by_rows, x.shape[0], rows, target, &done) };
 }
 
 trait Int: Copy {

@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use volta::optim::Adam;
 use volta::with_last_plan;
-use volta::{AttentionOptions, ConvOptions, Tensor, realize_all};
+use volta::{AttentionOptions, BlockFormat, ConvOptions, QuantizedMatrix, Tensor, realize_all};
 use volta::{Device, with_device};
 use volta_ir::dtype::DType;
 use volta_ir::plan::Plan;
@@ -297,6 +297,35 @@ fn columns_are_read_side_by_side_whatever_is_known_of_the_rows() {
     });
     let fours = |l: &&str| l.starts_with("let v") && l.contains("= load4_") && l.contains("* 64u");
     assert!(all[0].source.lines().filter(fours).count() >= 2, "{}", all[0].source);
+}
+
+/// Kernels for few rows, in tiles, and on tensor cores; blocks that begin with a word of scales, and an odd number of them.
+#[test]
+fn products_decode_quantised_weights_where_they_read_them() {
+    let mut multiplied_on_tensor_cores = 0;
+    for format in BlockFormat::ALL {
+        for columns in [1024, 96] {
+            let w = with_device(Device::Cpu, || QuantizedMatrix::quantize(&numbers([1024, columns]), format));
+            let w = w.expect("whole blocks");
+            let mut all = Vec::new();
+            for caps in [&Caps::MINIMAL, &Caps::SOFTWARE, &Caps::FULL] {
+                for m in [1, 40, 1024] {
+                    let linear = || drop(numbers([m, columns]).quantized_linear(&w, None).relu().realize());
+                    all.extend(shaders(caps, linear));
+                    all.extend(shaders(caps, || drop(numbers([m, 1024]).quantized_matmul(&w).realize())));
+                }
+                all.extend(shaders(caps, || drop(w.dequantize().realize())));
+            }
+            let decodes =
+                |s: &&Shader| s.source.contains("load_packed(") && s.source.contains("load_block_scales(");
+            assert!(all.iter().filter(decodes).count() >= 21, "{format:?} of {columns}");
+            for Shader { source, .. } in &all {
+                translate("a product with quantised weights", source);
+                multiplied_on_tensor_cores += usize::from(source.contains("coopMultiplyAdd"));
+            }
+        }
+    }
+    assert!(multiplied_on_tensor_cores > 0);
 }
 
 #[test]

@@ -104,10 +104,11 @@ pub use nn::{
     AdaptiveAvgPool2d, AttentionMask, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, ConvTranspose2d,
     Dropout, ELU, Embedding, FeedForwardActivation, Flatten, GELU, GELUTanh, GRU, GRUCell, GroupNorm,
     Identity, KvCache, LSTM, LSTMCell, LayerNorm, LeakyReLU, Linear, LogSoftmax, MaxPool2d, Mish, Module,
-    MultiHeadAttention, MultiHeadOptions, PixelShuffle, RMSNorm, RNN, RNNCell, ReLU, RecurrentOptions,
-    Rotary, Sequential, SiLU, Sigmoid, Softmax, Tanh, TransformerDecoderLayer, TransformerEncoderLayer,
-    TransformerOptions, Unflatten, Upsample,
+    MultiHeadAttention, MultiHeadOptions, PixelShuffle, QuantizedLinear, RMSNorm, RNN, RNNCell, ReLU,
+    RecurrentOptions, Rotary, Sequential, SiLU, Sigmoid, Softmax, Tanh, TransformerDecoderLayer,
+    TransformerEncoderLayer, TransformerOptions, Unflatten, Upsample,
 };
+pub use op::quantized::BlockFormat;
 pub use optim::{
     Adagrad, Adam, AdamW, Ema, GradScaler, Lion, Muon, Optimizer, RMSprop, SGD, Scheduler, clip_grad_norm,
     clip_grad_value, try_clip_grad_norm, try_clip_grad_value,
@@ -122,8 +123,9 @@ pub use telemetry::{
     Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, profile, reset_peak,
 };
 pub use tensor::{
-    AttentionOptions, ConvOptions, HostMemory, Interpolation, Operand, PoolOptions, Range, RngState, Tensor,
-    assume_computed, autocast, manual_seed, measure_peak, realize_all, try_realize_all, try_set_autocast,
+    AttentionOptions, ConvOptions, HostMemory, Interpolation, Operand, PoolOptions, QuantizedMatrix, Range,
+    RngState, Tensor, assume_computed, autocast, manual_seed, measure_peak, realize_all, try_realize_all,
+    try_set_autocast,
 };
 pub use volta_cpu::{set_threads, try_set_threads};
 

@@ -8,6 +8,7 @@ mod elsewhere;
 mod kills;
 mod learning;
 mod output;
+mod quantize;
 mod runs;
 mod talking;
 mod trouble;
@@ -278,6 +279,7 @@ fn completions_and_help_name_every_command() {
         "devices",
         "download",
         "inspect",
+        "quantize",
         "bench",
         "completions",
     ] {

@@ -323,7 +323,7 @@ fn is_attention(kernel: &NativeKernel) -> bool {
 
 /// Whether passes are added up in memory of their own, and then finished; else they are added to the result.
 fn is_summed_up(op: &NativeOp) -> bool {
-    matches!(op, NativeOp::Matmul | NativeOp::Conv(..))
+    matches!(op, NativeOp::Matmul | NativeOp::QuantizedMatmul { .. } | NativeOp::Conv(..))
 }
 
 /// How sums of a lane lie in memory.

@@ -68,9 +68,10 @@ pub(crate) fn lower_knowing(
         return Lowered::default();
     }
     match kernel.op {
-        NativeOp::Matmul | NativeOp::Conv(..) => {
-            gemm::lower(kernel, caps, wanted.and_then(Variant::product), largest)
-        }
+        NativeOp::Matmul
+        | NativeOp::Conv(..)
+        | NativeOp::QuantizedMatmul { .. }
+        | NativeOp::Dequantize(_) => gemm::lower(kernel, caps, wanted.and_then(Variant::product), largest),
         NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => {
             attention::lower(kernel, caps, wanted.and_then(Variant::attention))
         }

@@ -6,6 +6,7 @@ mod binary;
 pub mod derivative;
 pub mod formula;
 mod native;
+pub mod quantized;
 mod unary;
 
 pub use binary::BinaryOp;
@@ -228,7 +229,7 @@ impl Op {
 
     /// Whether it is a matrix product or a convolution.
     pub fn is_product(&self) -> bool {
-        matches!(self, Op::Native(NativeOp::Matmul | NativeOp::Conv(..)))
+        matches!(self, Op::Native(NativeOp::Matmul | NativeOp::QuantizedMatmul { .. } | NativeOp::Conv(..)))
     }
 
     /// Whether it has a kernel of its own, that others may at most follow.

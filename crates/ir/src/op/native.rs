@@ -1,6 +1,7 @@
 //! The table of primitives that have a kernel of their own: what they are called, what they cost, what their derivatives look at,
 //! and along which axes they can be split. How they are computed is in `cpu/native_kernels.rs` and `gpu/kernels/select.rs`.
 
+use super::quantized::{BLOCK, BlockFormat};
 use super::{ConvAttrs, ConvKind, PoolAttrs};
 use crate::shape::Shape;
 
@@ -9,6 +10,14 @@ use crate::shape::Shape;
 pub enum NativeOp {
     /// (…, M, K) by (…, K, N) with equal batch extents.
     Matmul,
+    /// (x, words, scales) of a [quantised](super::quantized) matrix W of (rows, columns): x · Wᵀ of x of (M, columns), or, if
+    /// `by_rows`, x · W of x of (M, rows).
+    QuantizedMatmul {
+        format: BlockFormat,
+        by_rows: bool,
+    },
+    /// (words, scales) of a quantised matrix → its numbers.
+    Dequantize(BlockFormat),
     Conv(ConvKind, Box<ConvAttrs>),
     /// (q, k, v[, mask]) → the output as (batch, queries, heads, width), then the log-sum-exp of every query as (batch,
     /// heads, queries), flat. In f16 a log-sum-exp is two numbers: a 64th of it, and 2048 times what is lost by that. With a mask one more stands
@@ -70,6 +79,8 @@ impl NativeOp {
     pub fn name(&self) -> &'static str {
         match self {
             NativeOp::Matmul => "matmul",
+            NativeOp::QuantizedMatmul { .. } => "quantized_matmul",
+            NativeOp::Dequantize(_) => "dequantize",
             NativeOp::Conv(ConvKind::Forward, _) => "conv",
             NativeOp::Conv(ConvKind::InputGrad, _) => "conv_input_grad",
             NativeOp::Conv(ConvKind::WeightGrad, _) => "conv_weight_grad",
@@ -87,9 +98,11 @@ impl NativeOp {
     pub fn saved(&self) -> (bool, u8) {
         match self {
             NativeOp::Matmul | NativeOp::Conv(..) => (false, 0b11),
+            NativeOp::QuantizedMatmul { .. } => (false, 0b110),
             NativeOp::Attention { .. } | NativeOp::AttentionGrad { .. } => (true, u8::MAX),
             NativeOp::ScatterAdd { .. } => (false, 0b1),
-            NativeOp::ArgSort { .. }
+            NativeOp::Dequantize(_)
+            | NativeOp::ArgSort { .. }
             | NativeOp::Cumsum { .. }
             | NativeOp::FirstPosition
             | NativeOp::MaxPoolIndex(_) => (false, 0),
@@ -106,6 +119,9 @@ impl NativeOp {
         match self {
             // Whole images.
             NativeOp::Conv(..) => true,
+            // Blocks and their scales.
+            NativeOp::QuantizedMatmul { .. } => operand > 0,
+            NativeOp::Dequantize(_) => true,
             // The packed result.
             NativeOp::AttentionGrad { .. } => operand == 3,
             _ => false,
@@ -115,7 +131,9 @@ impl NativeOp {
     /// Additions and multiplications for operands of these shapes.
     pub fn flops(&self, operands: &[Shape], output: &Shape) -> u64 {
         match self {
-            NativeOp::Matmul => 2 * output.numel() as u64 * operands[0].size(-1) as u64,
+            NativeOp::Matmul | NativeOp::QuantizedMatmul { .. } => {
+                2 * output.numel() as u64 * operands[0].size(-1) as u64
+            }
             NativeOp::Conv(kind, _) => {
                 // Every output element is a sum over the channels of a group and the window.
                 let (_, weight, result) = kind.roles(&operands[0], &operands[1], output);
@@ -152,6 +170,16 @@ impl NativeOp {
                 all.push(SplitAxis::of(&[(0, column), (1, row)], None, operands[0][column]));
                 all
             }
+            NativeOp::QuantizedMatmul { format, by_rows } => {
+                split_quantized(*format, *by_rows, operands, output)
+            }
+            NativeOp::Dequantize(format) => {
+                let mut all = vec![SplitAxis::of(&[(0, 0), (1, 0)], Some(0), output[0])];
+                if output[1] == operands[1][1] * format.blocks_per_scale_word() * BLOCK {
+                    all.push(SplitAxis::of(&[(0, 1), (1, 1)], Some(1), operands[1][1]));
+                }
+                all
+            }
             NativeOp::Conv(kind, attrs) => split_conv(*kind, attrs.groups, operands, output),
             NativeOp::ScatterAdd { axis } => {
                 let places = SplitAxis::of(&[], Some(*axis), output[*axis]);
@@ -186,6 +214,8 @@ impl NativeOp {
             NativeOp::Cumsum { axis } => (24, *axis as u64),
             NativeOp::MaxPoolIndex(_) => (25, 0),
             NativeOp::FirstPosition => (28, 0),
+            NativeOp::Dequantize(format) => (32, *format as u64),
+            NativeOp::QuantizedMatmul { format, by_rows } => (31, *format as u64 | (*by_rows as u64) << 8),
         };
         key.push(tag | detail << 8);
         let mut fields = |fields: &[[usize; 2]]| key.extend(fields.iter().flatten().map(|&x| x as u64));
@@ -204,6 +234,27 @@ impl SplitAxis {
     fn of(operands: &[(usize, usize)], output: Option<usize>, count: usize) -> SplitAxis {
         SplitAxis { operands: operands.to_vec(), output, count, kind: SplitKind::Extent }
     }
+}
+
+/// Rows of x, rows of the matrix, and its columns where words of scales begin with a block.
+fn split_quantized(format: BlockFormat, by_rows: bool, operands: &[Shape], output: &Shape) -> Vec<SplitAxis> {
+    let (x, words, scales) = (operands[0], operands[1], operands[2]);
+    let columns = if by_rows { output[1] } else { x[1] };
+    let mut all = vec![SplitAxis::of(&[(0, 0)], Some(0), output[0])];
+    let rows = if by_rows {
+        SplitAxis::of(&[(0, 1), (1, 0), (2, 0)], None, words[0])
+    } else {
+        SplitAxis::of(&[(1, 0), (2, 0)], Some(1), words[0])
+    };
+    all.push(rows);
+    if columns == scales[1] * format.blocks_per_scale_word() * BLOCK {
+        all.push(if by_rows {
+            SplitAxis::of(&[(1, 1), (2, 1)], Some(1), scales[1])
+        } else {
+            SplitAxis::of(&[(0, 1), (1, 1), (2, 1)], None, scales[1])
+        });
+    }
+    all
 }
 
 /// A convolution is split by images, by groups or, with one group, by channels of the outputs and of the inputs.

@@ -350,7 +350,7 @@ impl<'a> Fusion<'a> {
     fn attach_epilogues(&mut self) {
         for g in 0..self.groups.len() {
             let Body::Native(s) = &self.groups[g].body else { continue };
-            if !matches!(s.op, NativeOp::Matmul | NativeOp::Conv(..)) {
+            if !matches!(s.op, NativeOp::Matmul | NativeOp::QuantizedMatmul { .. } | NativeOp::Conv(..)) {
                 continue;
             }
             let slot = s.output.slot;

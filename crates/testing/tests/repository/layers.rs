@@ -29,7 +29,7 @@ const CRATES: [(&str, &[Layer]); 5] = [
             &["buffer_pool", "threads"],
             &["vector"],
             &["gemm"],
-            &["attention", "conv", "interpreter"],
+            &["attention", "conv", "interpreter", "quantized"],
             &["index"],
             &["native_kernels"],
             &["program"],

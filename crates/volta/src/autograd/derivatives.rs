@@ -121,6 +121,10 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
                 false => x(0).try_t()?.matmul_primitive(g),
             },
         ),
+        Op::Native(N::QuantizedMatmul { format, by_rows }) => {
+            let back = g.quantized_primitive(x(1), x(2), *format, !by_rows, x(0).shape()[1])?;
+            Ok(smallvec![Some(back), None, None])
+        }
         Op::Native(N::Conv(kind, attrs)) => {
             let conv = |kind, a: &Tensor, b: &Tensor, like: &Tensor| {
                 Tensor::conv_primitive(kind, a, b, **attrs, like.shape())
@@ -180,7 +184,7 @@ pub(crate) fn of(d: &GradientContext) -> Result<Gradients> {
         | Op::Random { .. }
         | Op::Assert(_)
         | Op::ArgReduce { .. }
-        | Op::Native(N::ArgSort { .. } | N::FirstPosition | N::MaxPoolIndex(_))
+        | Op::Native(N::Dequantize(_) | N::ArgSort { .. } | N::FirstPosition | N::MaxPoolIndex(_))
         | Op::Alias => Ok(d.sources.iter().map(|_| None).collect()),
     }
 }

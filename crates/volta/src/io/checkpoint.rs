@@ -281,6 +281,9 @@ impl Checkpoint {
             Format::PyTorch => Err(source.wrong(
                 "it is a PyTorch weight file, but no checkpoint: open it with Weights::open, or load",
             )),
+            Format::Gguf => {
+                Err(source.wrong("it is a GGUF file, but no checkpoint: open it with Gguf::open, or load"))
+            }
             Format::Other(why) => Err(source.wrong(why)),
         }
     }

@@ -1,9 +1,9 @@
 //! What a field that is marked `#[module(buffer)]` may hold.
 
 use super::Visitor;
-use crate::tensor::Tensor;
+use crate::tensor::{QuantizedMatrix, Tensor};
 
-/// What may be a field of a module that is marked `#[module(buffer)]`: tensors, and options, vectors, arrays and pairs of
+/// What may be a field of a module that is marked `#[module(buffer)]`: tensors, quantised matrices, and options, vectors, arrays and pairs of
 /// these. They have the names that parameters would have.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a buffer of a module",
@@ -18,6 +18,15 @@ pub trait BufferField {
 impl BufferField for Tensor {
     fn show(&self, name: &str, visitor: &mut Visitor<'_>) {
         visitor.buffer(name, self);
+    }
+}
+
+impl BufferField for QuantizedMatrix {
+    fn show(&self, name: &str, visitor: &mut Visitor<'_>) {
+        visitor.at(name, |v| {
+            v.buffer("words", self.words());
+            v.buffer("scales", self.scales());
+        });
     }
 }
 

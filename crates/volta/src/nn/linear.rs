@@ -1,10 +1,11 @@
 //! x·Wᵀ + b.
 
 use super::call::{forward, layer, on_device};
-use super::{Module, Visitor, init};
+use super::{Module, QuantizedLinear, Visitor, init};
 use crate::device::Device;
 use crate::error::Result;
-use crate::tensor::Tensor;
+use crate::op::quantized::BlockFormat;
+use crate::tensor::{QuantizedMatrix, Tensor};
 
 /// A fully connected layer: `x · weightᵀ + bias` over the last axis.
 pub struct Linear {
@@ -26,6 +27,13 @@ impl Linear {
     #[track_caller]
     pub fn new_on_device(inputs: usize, outputs: usize, bias: bool, device: Device) -> Linear {
         on_device(device, || Linear::new(inputs, outputs, bias))
+    }
+
+    /// The layer with its weight rounded to blocks of 4 or 8 bits; the inputs must be a multiple of 32. It shares the bias.
+    #[track_caller]
+    pub fn quantize(&self, format: BlockFormat) -> Result<QuantizedLinear> {
+        let weight = QuantizedMatrix::quantize(&self.weight, format)?;
+        Ok(QuantizedLinear { weight, bias: self.bias.clone() })
     }
 }
 

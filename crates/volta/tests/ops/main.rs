@@ -27,6 +27,7 @@ mod movement;
 mod norm;
 mod order;
 mod pool;
+mod quantized;
 mod reduce;
 mod resize;
 mod statistics;

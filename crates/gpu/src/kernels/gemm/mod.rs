@@ -1,6 +1,6 @@
 //! Matrix products and convolutions for the GPU. All of them are `C[item, m, n] = Σk A[item, m, k] · B[item,
 //! k, n]` for operands that are strided matrices or windows of images, and go to the kernel that suits their
-//! sizes and type.
+//! sizes and type. `quantized` lets them decode an operand as they read it.
 
 mod blocked;
 mod conv;
@@ -16,6 +16,7 @@ mod naive;
 mod output_view;
 mod pack;
 mod product;
+mod quantized;
 mod scales;
 mod split_k;
 mod split_on_load;
@@ -107,6 +108,10 @@ pub(crate) fn lower(
     }
     match &kernel.op {
         NativeOp::Conv(kind, attrs) => conv::lower(kernel, *kind, attrs, caps, wanted),
+        NativeOp::QuantizedMatmul { format, by_rows } => {
+            quantized::lower(kernel, *format, *by_rows, caps, wanted)
+        }
+        NativeOp::Dequantize(format) => quantized::dequantize(kernel, *format),
         _ if kernel.operands.iter().any(|o| o.shape.numel() == 0) => {
             Lowered { dispatches: vec![naive::zeros(count, kernel.output.dtype)], scratch: vec![] }
         }
