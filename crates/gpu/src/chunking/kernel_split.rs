@@ -100,7 +100,7 @@ impl SubKernel {
         let each = cut.count.div_ceil(passes);
         let passes = cut.count.div_ceil(each);
         let pass = |pass: usize| SubKernel {
-            pass: pass,
+            pass,
             accumulation_passes: passes,
             ..self.part(cut, pass * each..((pass + 1) * each).min(cut.count))
         };

@@ -197,7 +197,7 @@ pub(crate) fn read(
         elements.start.max(piece.start) - piece.start..elements.end.min(piece.end) - piece.start
     };
     // Submitted now, or behind what waits for its shaders, whenever the future is asked.
-    let staged_some = some_of.clone();
+    let staged_some = some_of;
     let staged = gpu.in_order(move || {
         let buffer = GpuBuffer::of(&*storage);
         buffer.check()?;
