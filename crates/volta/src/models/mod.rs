@@ -1,11 +1,26 @@
 //! Whole networks that are used again and again.
+//!
+//! `gpt` is the language model that the program trains, and `gpt2` loads GPT-2 into it. `causal_lm` is Llama and its relatives; `llm`
+//! loads them with their tokenizers from the files of others. `generate` writes with any of them. `bert` encodes, and `embedder` makes
+//! vectors of sentences with it. `config_json` reads what these files say about a model.
 
+mod bert;
+mod causal_lm;
+mod config_json;
+mod embedder;
 mod generate;
 mod gpt;
 mod gpt2;
 mod gpt_block;
 mod gpt_cache;
+mod llm;
 
-pub use generate::Generation;
+pub use bert::{Bert, BertOptions};
+pub use causal_lm::{
+    CausalLm, CausalLmCache, CausalLmOptions, Gate, NormKind, RotaryOptions, RotaryScaling,
+};
+pub use embedder::{Embedder, Pooling};
+pub use generate::{Generation, LanguageModel};
 pub use gpt::{Activation, Gpt, GptOptions, Norm, Positions};
 pub use gpt_cache::GptCache;
+pub use llm::{Llm, LlmCache};

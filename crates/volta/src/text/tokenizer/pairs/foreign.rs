@@ -42,6 +42,15 @@ impl Foreign {
     }
 }
 
+impl Foreign {
+    fn ids(&self, text: &str, with_special_tokens: bool) -> Result<Vec<u32>> {
+        match self.tokenizer.encode_fast(text, with_special_tokens) {
+            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
+            Err(error) => Err(data_error(format!("the text cannot be encoded: {error}"))),
+        }
+    }
+}
+
 /// One more than the largest id; ids may have gaps.
 fn size(tokenizer: &Tokenizer) -> usize {
     tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
@@ -56,10 +65,11 @@ impl Scheme for Foreign {
         if let Some(plain) = &self.plain {
             return Ok(plain.encode(text));
         }
-        match self.tokenizer.encode_fast(text, false) {
-            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
-            Err(error) => Err(data_error(format!("the text cannot be encoded: {error}"))),
-        }
+        self.ids(text, false)
+    }
+
+    fn encode_with_special_tokens(&self, text: &str) -> Result<Vec<u32>> {
+        if self.plain.is_some() { self.encode(text) } else { self.ids(text, true) }
     }
 
     fn size(&self) -> usize {
