@@ -18,7 +18,7 @@ mod thread_pool;
 mod threads;
 mod vector;
 
-pub use threads::{set_threads, try_set_threads};
+pub use threads::{parallel_for, set_threads, try_set_threads};
 
 pub use buffer_pool::HostBuffer;
 use std::sync::Arc;

@@ -43,7 +43,7 @@ pub(crate) fn count() -> usize {
 }
 
 /// Runs f(0..tasks), each once, over all threads; inline when there is nothing to share out.
-pub(crate) fn parallel_for(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+pub fn parallel_for(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     static WORKERS: OnceLock<&'static Workers> = OnceLock::new();
     if tasks <= 1 || count() == 1 {
         (0..tasks).for_each(f);

@@ -243,6 +243,11 @@ impl Checkpoint {
                     "it is a PyTorch weight file, but no checkpoint: open it with Weights::open, or load",
                 ));
             }
+            Format::Gguf => {
+                return Err(
+                    source.wrong("it is a GGUF file, but no checkpoint: open it with Gguf::open, or load")
+                );
+            }
             Format::Other(why) => return Err(source.wrong(why)),
         };
         let state = described(&weights).map_err(|what| source.wrong(what))?;

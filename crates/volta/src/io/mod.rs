@@ -10,8 +10,8 @@
 //! # Ok::<(), volta::Error>(())
 //! ```
 //!
-//! `weights` holds what all formats have in common: tensors by name, copied when they are asked for; `safetensors` and
-//! `pytorch` read a file's list of them and trust nothing in it; `sharded` opens paths; `names` translates names.
+//! `weights` holds what all formats have in common: tensors by name, copied when they are asked for; `safetensors`,
+//! `pytorch` and `gguf` read a file's list of them and trust nothing in it; `sharded` opens paths; `names` translates names.
 //! `checkpoint` saves a whole training, `folder` keeps the last few and passes over those that are damaged. `atomic`
 //! writes files, whole or not at all.
 //! Without files, in a browser, everything works with bytes.
@@ -20,6 +20,7 @@ pub(crate) mod atomic;
 mod checkpoint;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
+mod gguf;
 mod json;
 mod names;
 #[cfg(feature = "pytorch")]
@@ -39,6 +40,10 @@ pub use atomic::{clear_unfinished, write_file};
 pub use checkpoint::Checkpoint;
 #[cfg(not(target_arch = "wasm32"))]
 pub use folder::{CheckpointFolder, Damaged};
+pub use gguf::{
+    FromGguf, Gguf, GgufList, GgufMetadata, GgufTensor, GgufTokenKind, GgufType, GgufValue, GgufVocabulary,
+    GgufWriter, gguf_byte,
+};
 pub use names::NameMap;
 pub use safetensors::Metadata;
 pub use weights::{Entry, Weights};
@@ -81,7 +86,7 @@ fn once_each(state: &StateDict) -> StateDict {
 
 #[cfg(not(target_arch = "wasm32"))]
 mod files {
-    use super::{Metadata, SafetensorsFile, Weights, atomic, once_each, safetensors, source::Source};
+    use super::{Gguf, Metadata, SafetensorsFile, Weights, atomic, once_each, safetensors, source::Source};
     use crate::call::Call;
     use crate::error::Result;
     use crate::nn::{LoadReport, Module};
@@ -132,11 +137,15 @@ mod files {
         Weights::open(path)?.load_into(module, strict)
     }
 
-    /// A table of the tensors in a file: names, types, shapes and sizes.
+    /// A table of the tensors in a file: names, types, shapes and sizes. Of a GGUF file its metadata, too.
     #[track_caller]
     pub fn inspect(path: impl AsRef<Path>) -> Result<String> {
         let _call = Call::enter("inspect");
-        Ok(Weights::open(path)?.to_string())
+        let path = path.as_ref();
+        match Gguf::open_if(path)? {
+            Some(file) => Ok(file.to_string()),
+            None => Ok(Weights::open(path)?.to_string()),
+        }
     }
 }
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,5 +1,6 @@
 //! The tensors of a file, whatever its format: what there is, and any of them when it is asked for.
 
+use super::gguf::{self, Gguf, GgufType};
 use super::names::NameMap;
 #[cfg(feature = "pytorch")]
 use super::pytorch;
@@ -15,11 +16,11 @@ use crate::error::{Error, ErrorKind, Result, bail};
 use crate::nn::{LoadReport, Module};
 use crate::shape::Shape;
 use crate::state::StateDict;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, bytes_of};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The tensors of a safetensors or PyTorch file, or of a model that is spread over several of them.
+/// The tensors of a safetensors, PyTorch or GGUF file, or of a model that is spread over several of them.
 ///
 /// Opening reads the list of names only. The file is mapped into memory, and a tensor is copied once, from there to
 /// its device, when it is asked for. Printed, it is a table of names, types, shapes and sizes.
@@ -56,6 +57,8 @@ pub struct Entry {
     start: usize,
     /// In elements; nothing if they lie in row-major order.
     strides: Option<Vec<usize>>,
+    /// Blocks that are decoded when they are read.
+    blocks: Option<GgufType>,
 }
 
 impl Entry {
@@ -76,7 +79,20 @@ impl Entry {
             source: source.clone(),
             start,
             strides: None,
+            blocks: None,
         }
+    }
+
+    /// A tensor of a GGUF file, whose elements may be blocks.
+    pub(super) fn of_blocks(
+        source: &Arc<Source>,
+        name: &str,
+        kind: GgufType,
+        shape: Vec<usize>,
+        place: (usize, usize),
+    ) -> Entry {
+        let entry = Entry::new(source, name, kind.name(), shape, place);
+        Entry { dtype: kind.dtype(), blocks: kind.decoder().map(|_| kind), ..entry }
     }
 
     /// The same with elements that lie otherwise; that the file is long enough was checked.
@@ -114,12 +130,12 @@ impl Entry {
         &self.name
     }
 
-    /// Its element type as safetensors calls it: `F32`, `BF16`, `F8_E4M3`, …
+    /// Its element type as safetensors calls it: `F32`, `BF16`, `F8_E4M3`, …, or GGUF: `Q4_K`.
     pub fn dtype_name(&self) -> &str {
         &self.dtype_name
     }
 
-    /// Its element type, if Volta has it.
+    /// Its element type, if Volta has it; f32 for blocks, which are decoded.
     pub fn dtype(&self) -> Option<DType> {
         self.dtype
     }
@@ -138,7 +154,7 @@ impl Entry {
         self.source.wrong(format!("tensor {:?}: {what}", self.name))
     }
 
-    fn tensor(&self, device: Device) -> Result<Tensor> {
+    pub(super) fn tensor(&self, device: Device) -> Result<Tensor> {
         let Some(dtype) = self.dtype else {
             let known = DType::ALL.map(|d| FileType::of(d).name).join(", ");
             return Err(self.wrong(&format!(
@@ -160,19 +176,27 @@ impl Entry {
             })
         };
         let element = dtype.size();
+        let decoded = match self.blocks {
+            Some(kind) => gguf::decoded(&self.source[self.start..self.start + self.bytes], kind)?,
+            None => Vec::new(),
+        };
+        let (bytes, start) = match self.blocks {
+            Some(_) => (bytes_of(&decoded), 0),
+            None => (&self.source[..], self.start),
+        };
         let Some(strides) = &self.strides else {
-            let t = made(&self.source[self.start..self.start + shape.numel() * element], shape)?;
+            let t = made(&bytes[start..start + shape.numel() * element], shape)?;
             return Ok(Tensor::variable_of(t.node()));
         };
         // What a stride of 0 repeats is copied once and repeated by the engine.
         let once: Vec<usize> =
             self.shape.iter().zip(strides).map(|(&e, &s)| if s == 0 { e.min(1) } else { e }).collect();
-        let view = View { start: self.start, shape: &once, strides, element };
+        let view = View { start, shape: &once, strides, element };
         let t = if view.is_contiguous() {
             let count = once.iter().product::<usize>();
-            made(&self.source[self.start..self.start + count * element], Shape::of(&once))?
+            made(&bytes[start..start + count * element], Shape::of(&once))?
         } else {
-            let Some(bytes) = view.copy(&self.source) else {
+            let Some(bytes) = view.copy(bytes) else {
                 bail!(Memory, "{}: tensor {:?}: memory does not suffice", self.source.label(), self.name);
             };
             made(&bytes, Shape::of(&once))?
@@ -185,6 +209,7 @@ impl Entry {
 pub(super) enum Format {
     Safetensors,
     PyTorch,
+    Gguf,
     /// Nothing that can be read, and why.
     Other(&'static str),
 }
@@ -192,7 +217,11 @@ pub(super) enum Format {
 impl Format {
     pub(super) fn of(bytes: &[u8]) -> Format {
         let begins = |with: &[u8]| bytes.starts_with(with);
-        // First, as the length of a header may begin with any bytes; in other formats this one is never a brace.
+        // As the length of a header it would be more than a gigabyte, which no file of another format has.
+        if begins(gguf::MAGIC) {
+            return Format::Gguf;
+        }
+        // Before others, as the length of a header may begin with any bytes; in other formats this one is never a brace.
         if bytes.get(8) == Some(&b'{') {
             return Format::Safetensors;
         }
@@ -205,7 +234,7 @@ impl Format {
         } else if begins(b"version https://git-lfs") {
             "it only says where Git LFS keeps the file: fetch it with `git lfs pull`"
         } else {
-            "it is neither a safetensors nor a PyTorch file, or only a part of one"
+            "it is neither a safetensors nor a PyTorch nor a GGUF file, or only a part of one"
         })
     }
 }
@@ -227,7 +256,7 @@ impl Weights {
         Ok(weights)
     }
 
-    /// Opens a file, whatever its format: safetensors, PyTorch's (`.pt`, `.pth`, `.bin`, as saved since PyTorch 1.6),
+    /// Opens a file, whatever its format: safetensors, PyTorch's (`.pt`, `.pth`, `.bin`, as saved since PyTorch 1.6), GGUF,
     /// an index of several files (`model.safetensors.index.json`), or a folder that holds one of these under the
     /// name that Hugging Face gives it.
     #[cfg(not(target_arch = "wasm32"))]
@@ -237,7 +266,7 @@ impl Weights {
         super::sharded::open(path.as_ref())
     }
 
-    /// The tensors of a safetensors or PyTorch file that was read already.
+    /// The tensors of a safetensors, PyTorch or GGUF file that was read already.
     #[track_caller]
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Weights> {
         let _call = Call::enter("Weights::from_bytes");
@@ -248,6 +277,7 @@ impl Weights {
     pub(super) fn of(source: Arc<Source>) -> Result<Weights> {
         match Format::of(&source) {
             Format::Safetensors => safetensors::read(source),
+            Format::Gguf => Gguf::of(source)?.weights(),
             #[cfg(feature = "pytorch")]
             Format::PyTorch => pytorch::read(source),
             #[cfg(not(feature = "pytorch"))]

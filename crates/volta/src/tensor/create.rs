@@ -354,7 +354,8 @@ impl Tensor {
     }
 }
 
-fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
+/// Elements as they lie in memory.
+pub(crate) fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
     // SAFETY: every `Element` is a plain number (or bool, a byte of 0 or 1) without padding; the trait is sealed.
     unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
 }

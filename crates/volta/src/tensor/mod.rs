@@ -42,7 +42,7 @@ pub use attention::AttentionOptions;
 pub use autocast::{autocast, try_set_autocast};
 pub(crate) use autocast::{autocast_dtype, with_autocast};
 pub use conv::ConvOptions;
-pub(crate) use create::{RngScope, next_key};
+pub(crate) use create::{RngScope, bytes_of, next_key};
 pub use create::{RngState, manual_seed};
 pub use cross_entropy::{
     CrossEntropyOptions, NllOptions, cross_entropy, cross_entropy_with, nll_loss, nll_loss_with,

@@ -2,6 +2,7 @@
 
     python make.py torch        # needs torch
     python make.py safetensors  # needs safetensors and numpy
+    python make.py gguf         # needs gguf and numpy
 """
 
 import sys
@@ -72,4 +73,67 @@ def with_safetensors():
         file.write(safetensors.serialize({"w": spec}))
 
 
-{"torch": with_torch, "safetensors": with_safetensors}[sys.argv[1]]()
+def with_gguf():
+    """Every element type, and beside each what the package makes of it; every type of metadata; a vocabulary."""
+    import gguf
+    import numpy as np
+    from gguf import GGMLQuantizationType as Type
+
+    numbers = np.random.default_rng(7)
+    writer = gguf.GGUFWriter("python.gguf", "llama")
+    writer.add_name("made by Python, ünïcödé")
+    writer.add_block_count(2)
+    writer.add_uint8("of.u8", 200)
+    writer.add_int8("of.i8", -100)
+    writer.add_uint16("of.u16", 60000)
+    writer.add_int16("of.i16", -30000)
+    writer.add_uint32("of.u32", 4000000000)
+    writer.add_int32("of.i32", -2000000000)
+    writer.add_uint64("of.u64", 2**63)
+    writer.add_int64("of.i64", -(2**62))
+    writer.add_float32("of.f32", 0.5)
+    writer.add_float64("of.f64", 0.1)
+    writer.add_bool("of.bool", True)
+    writer.add_array("of.list", [1, -2, 3])
+    writer.add_array("of.floats", [0.5, -1.5])
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(["<|endoftext|>", "a", "b", "ab", "Ġü"])
+    writer.add_token_types([3, 1, 1, 1, 1])
+    writer.add_token_merges(["a b"])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(0)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template("{{ messages[0]['content'] }}")
+
+    values = (numbers.standard_normal((3, 256)) * 0.1).astype(np.float32)
+    values[1, 32:64] = 0.0
+    values[1, 64:96] = 0.25
+    writer.add_tensor("values", values)
+    writer.add_tensor("F16", values.astype(np.float16))
+    written = [Type.BF16, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0]
+    for kind in written:
+        blocks = gguf.quants.quantize(values, kind)
+        writer.add_tensor(kind.name, blocks, raw_dtype=kind)
+        if kind != Type.BF16:
+            writer.add_tensor(f"{kind.name}.f32", gguf.quants.dequantize(blocks, kind))
+    # The package does not make these: any bytes are such blocks, if their scales are numbers.
+    scales = {Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208]}
+    for kind, places in scales.items():
+        size = gguf.GGML_QUANT_SIZES[kind][1]
+        blocks = numbers.integers(0, 256, (4, size), dtype=np.uint8)
+        for place in places:
+            blocks[:, place : place + 2] = numbers.uniform(0.001, 0.01, (4, 1)).astype(np.float16).view(np.uint8)
+        blocks = blocks.reshape(2, 2 * size)
+        writer.add_tensor(kind.name, blocks, raw_dtype=kind)
+        writer.add_tensor(f"{kind.name}.f32", gguf.quants.dequantize(blocks, kind))
+    writer.add_tensor("three_axes", np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+    writer.add_tensor("int32", np.arange(-3, 3, dtype=np.int32))
+    writer.add_tensor("int8", np.arange(-3, 3, dtype=np.int8))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+{"torch": with_torch, "safetensors": with_safetensors, "gguf": with_gguf}[sys.argv[1]]()

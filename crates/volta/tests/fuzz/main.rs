@@ -12,6 +12,7 @@ use mutate::{Random, mutated};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use volta::data::{Cifar10, Dataset, Mnist, decode_image};
+use volta::io::Gguf;
 use volta::text::{Corpus, Tokenizer};
 use volta::{Checkpoint, Device, Weights};
 use volta_testing::test;
@@ -159,6 +160,43 @@ fn pytorch() {
         bytes_per_byte: 2000,
         repair: |_| {},
         read: |bytes, _| {
+            if let Ok(weights) = Weights::from_bytes(bytes.to_vec()) {
+                use_weights(&weights);
+            }
+        },
+    });
+}
+
+#[test]
+fn gguf() {
+    fuzz(Kind {
+        name: "gguf",
+        samples: vec![samples::stored("python.gguf"), samples::gguf(), samples::gguf()],
+        words: &[
+            b"general.alignment",
+            b"tokenizer.ggml.tokens",
+            b"tokenizer.ggml.token_type",
+            b"<0x-1>",
+            b"\x09\0\0\0\x08\0\0\0",
+            b"\x04\0\0\0\0\0\0\0",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff",
+            b"\x20\0\0\0\0\0\0\0",
+            b"\x1b[31m",
+        ],
+        // Blocks of two bits become f32, and names and texts have memory of their own.
+        bytes_per_byte: 200,
+        repair: |_| {},
+        read: |bytes, _| {
+            if let Ok(file) = Gguf::from_bytes(bytes.to_vec()) {
+                assert!(!file.to_string().chars().any(|c| c.is_control() && c != '\n'));
+                let _ = file.vocabulary();
+                for (key, _) in file.metadata().iter() {
+                    let _ = (file.get::<usize>(key), file.get::<Vec<i32>>(key), file.get::<&[String]>(key));
+                }
+                for t in file.tensors() {
+                    let _ = (file.blocks(t.name()), file.tensor(t.name(), Device::Cpu));
+                }
+            }
             if let Ok(weights) = Weights::from_bytes(bytes.to_vec()) {
                 use_weights(&weights);
             }

@@ -4,7 +4,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::path::Path;
-use volta::io::to_safetensors;
+use volta::io::{GgufType, GgufWriter, to_safetensors};
 use volta::text::{Tokenizer, TokenizerKind, TokenizerOptions};
 use volta::{Adam, Checkpoint, Linear, Module};
 
@@ -17,6 +17,24 @@ pub fn stored(name: &str) -> Vec<u8> {
 pub fn weights() -> Vec<u8> {
     let metadata = [("format".to_string(), "pt".to_string())].into();
     to_safetensors(&Linear::new(3, 2, true).state_dict(), &metadata).expect("memory takes everything")
+}
+
+/// A small file, so that what is changed is mostly the header.
+pub fn gguf() -> Vec<u8> {
+    let mut file = GgufWriter::new();
+    file.set("general.architecture", "llama");
+    file.set("llama.block_count", 1u32);
+    file.set("llama.rope.freq_base", 10_000f32);
+    file.set("tokenizer.ggml.model", "llama");
+    file.set("tokenizer.ggml.tokens", ["<unk>", "<0x0A>", "a"].map(String::from).to_vec());
+    file.set("tokenizer.ggml.token_type", vec![2i32, 6, 1]);
+    file.set("tokenizer.ggml.add_bos_token", true);
+    for (name, kind, bytes) in
+        [("a", GgufType::Q4_0, 18), ("b", GgufType::F16, 64), ("c", GgufType::Q8_0, 34)]
+    {
+        file.blocks(name, kind, &[1, 32], vec![0x11; bytes]).expect("they fit");
+    }
+    file.to_bytes().expect("memory takes everything")
 }
 
 pub fn checkpoint() -> Vec<u8> {

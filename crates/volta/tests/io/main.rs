@@ -4,6 +4,8 @@
 mod archive;
 mod checkpoint;
 mod crash;
+mod gguf;
+mod gguf_hostile;
 mod hostile;
 mod names;
 mod python;
