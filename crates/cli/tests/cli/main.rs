@@ -7,6 +7,7 @@ mod elsewhere;
 mod kills;
 mod learning;
 mod output;
+mod pretrained;
 mod runs;
 mod talking;
 mod trouble;

@@ -55,7 +55,10 @@ impl FromStr for HubRepo {
         let (name, revision) = name.split_once('@').unwrap_or((name, "main"));
         let all = [owner, name, revision];
         if !all.into_iter().all(is_plain) || !file.is_none_or(is_plain_path) {
-            bail!(Argument, "{text:?} is no model of the Hub: hf:OWNER/NAME, hf:OWNER/NAME@REVISION or hf:OWNER/NAME/FILE is needed");
+            bail!(
+                Argument,
+                "{text:?} is no model of the Hub: hf:OWNER/NAME, hf:OWNER/NAME@REVISION or hf:OWNER/NAME/FILE is needed"
+            );
         }
         Ok(HubRepo {
             name: format!("{owner}/{name}"),
@@ -131,7 +134,10 @@ impl Hub {
         };
         let endpoint = text("HF_ENDPOINT")?.unwrap_or_else(|| ENDPOINT.to_string());
         if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
-            bail!(Argument, "the variable HF_ENDPOINT is {endpoint:?}: a URL that begins with https:// is needed");
+            bail!(
+                Argument,
+                "the variable HF_ENDPOINT is {endpoint:?}: a URL that begins with https:// is needed"
+            );
         }
         Ok(Hub {
             endpoint: endpoint.trim_end_matches('/').to_string(),
@@ -159,7 +165,9 @@ impl Hub {
             Some(file) => snapshot.join(file),
             None => snapshot,
         };
-        let is_whole = |path: &Path| if repo.file.is_some() { path.is_file() } else { path.join("config.json").is_file() };
+        let is_whole = |path: &Path| {
+            if repo.file.is_some() { path.is_file() } else { path.join("config.json").is_file() }
+        };
         is_whole(&found).then_some(found)
     }
 
@@ -169,7 +177,9 @@ impl Hub {
         let _call = Call::enter("Hub::need");
         match self.find(repo) {
             Some(path) => Ok(path),
-            None => bail!(Io, "{repo} is not in {}: fetch it with `volta download {repo}`", self.cache.display()),
+            None => {
+                bail!(Io, "{repo} is not in {}: fetch it with `volta download {repo}`", self.cache.display())
+            }
         }
     }
 }

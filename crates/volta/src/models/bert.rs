@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
-use crate::nn::{Embedding, LayerNorm, Linear, Module, init, layer};
+use crate::nn::{Embedding, LayerNorm, Linear, Module, Visitor, init, layer};
 use crate::shape::Shape;
 use crate::tensor::{AttentionOptions, Tensor};
 use serde_json::Value;
@@ -145,11 +145,22 @@ impl Output {
     }
 }
 
-#[derive(Module)]
-#[module(no_forward)]
 struct Attention {
-    r#self: Projections,
+    projections: Projections,
     output: Output,
+}
+
+impl Module for Attention {
+    #[track_caller]
+    fn forward(&self, _: &Tensor) -> Tensor {
+        panic!("BERT's attention has no forward of one tensor: it needs to know what is filled up")
+    }
+
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        // No field can have this name.
+        visitor.field("self", &self.projections);
+        visitor.field("output", &self.output);
+    }
 }
 
 #[derive(Module)]
@@ -173,7 +184,7 @@ impl Block {
                 let width = linear.weight.size(0) / heads;
                 linear.try_forward(x)?.try_unflatten(-1, [heads, width])?.try_transpose(1, 2)
             };
-            let p = &self.attention.r#self;
+            let p = &self.attention.projections;
             let (q, k, v) = (apart(&p.query)?, apart(&p.key)?, apart(&p.value)?);
             let options = AttentionOptions { mask: Some(seen), ..AttentionOptions::default() };
             let found = q.try_scaled_dot_product_attention(&k, &v, options)?;
@@ -223,7 +234,7 @@ impl Bert {
         let o = &options;
         let block = |_| Block {
             attention: Attention {
-                r#self: Projections {
+                projections: Projections {
                     query: linear(o.width, o.width),
                     key: linear(o.width, o.width),
                     value: linear(o.width, o.width),
@@ -261,7 +272,11 @@ impl Bert {
     pub fn try_encode(&self, tokens: &Tensor, seen: &Tensor) -> Result<Tensor> {
         layer(self, || {
             let (shape, o) = (tokens.shape(), &self.options);
-            if shape.rank() != 2 || shape[1] > o.context || seen.shape() != shape || seen.dtype() != DType::Bool {
+            if shape.rank() != 2
+                || shape[1] > o.context
+                || seen.shape() != shape
+                || seen.dtype() != DType::Bool
+            {
                 let _call = Call::enter("Bert");
                 bail!(
                     Shape,

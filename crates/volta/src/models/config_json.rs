@@ -148,9 +148,10 @@ impl<'a> Fields<'a> {
             Value::Object(map) => !map.is_empty(),
             _ => true,
         };
-        let unknown = self.map.iter().find(|(name, value)| {
-            says(value) && !used.contains(*name) && !HARMLESS.contains(&name.as_str())
-        });
+        let unknown = self
+            .map
+            .iter()
+            .find(|(name, value)| says(value) && !used.contains(*name) && !HARMLESS.contains(&name.as_str()));
         match unknown {
             Some((name, _)) => {
                 Err(self.wrong(name, "Volta does not know this field, so that it may compute something else"))

@@ -57,7 +57,6 @@ impl Embedder {
     ///
     /// # Errors
     /// What cannot be read, is missing, or is not understood; the message names the file and the field.
-    #[cfg(not(target_arch = "wasm32"))]
     #[track_caller]
     pub fn load(folder: impl AsRef<std::path::Path>) -> Result<Embedder> {
         let _call = Call::enter("Embedder::load");
@@ -154,7 +153,10 @@ fn assemble(texts: &Texts<'_>, weights: impl FnOnce() -> Result<Weights>) -> Res
     let tokenizer = texts.tokenizer()?;
     if tokenizer.vocabulary_size() > options.vocabulary {
         let (size, known) = (tokenizer.vocabulary_size(), options.vocabulary);
-        bail!(Data, "the tokenizer has {size} tokens, and the model knows {known}: they do not belong together");
+        bail!(
+            Data,
+            "the tokenizer has {size} tokens, and the model knows {known}: they do not belong together"
+        );
     }
     let about = texts.json("sentence_bert_config.json")?.unwrap_or_default();
     let most = about["max_seq_length"].as_u64().map_or(options.context, |n| n as usize);
@@ -196,7 +198,10 @@ fn pooling(texts: &Texts<'_>) -> Result<Pooling> {
     f.finish()?;
     match chosen[..] {
         [one] => Ok(one),
-        _ => Err(Error::new(ErrorKind::Data, format!("{FILE}: one way of pooling is needed, not {}", chosen.len()))),
+        _ => Err(Error::new(
+            ErrorKind::Data,
+            format!("{FILE}: one way of pooling is needed, not {}", chosen.len()),
+        )),
     }
 }
 
@@ -211,7 +216,9 @@ fn is_normalized(texts: &Texts<'_>) -> Result<bool> {
             Some("Transformer" | "Pooling") => {}
             Some("Normalize") => normalized = true,
             _ => {
-                let message = format!("{FILE} has a module of type {kind:?}: Volta knows Transformer, Pooling and Normalize");
+                let message = format!(
+                    "{FILE} has a module of type {kind:?}: Volta knows Transformer, Pooling and Normalize"
+                );
                 return Err(Error::new(ErrorKind::Data, message));
             }
         }

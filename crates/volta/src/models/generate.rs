@@ -49,7 +49,8 @@ impl LanguageModel for Gpt {
             cache.try_realize()?;
         }
         loop {
-            let (piece, rest) = tokens.split_at(1 << tokens.len().max(1).ilog2());
+            let count = 1 << tokens.len().max(1).ilog2();
+            let (piece, rest) = tokens.split_at(tokens.len().min(count));
             let logits = self.try_next(&row(piece, self.device())?, cache)?;
             logits.try_realize()?;
             tokens = rest;
@@ -91,11 +92,12 @@ impl LanguageModel for CausalLm {
             let (piece, rest) = tokens.split_at(tokens.len().min(MAX_PASS));
             let left = self.options.context - cache.len();
             let length = pass_length(piece.len()).min(left);
-            cache.reserve((cache.len() + length).next_power_of_two().clamp(MIN_ROOM, self.options.context.max(MIN_ROOM)).min(self.options.context))?;
+            let room = (cache.len() + length).next_power_of_two().max(MIN_ROOM);
+            cache.reserve(room.min(self.options.context))?;
             let mut filled = piece.to_vec();
             filled.resize(length.max(piece.len()), 0);
             let logits = self.try_next(&row(&filled, self.device())?, cache, piece.len())?;
-            logits.try_realize()?;
+            cache.realize_with(std::slice::from_ref(&logits))?;
             tokens = rest;
             if rest.is_empty() {
                 return Ok(logits);

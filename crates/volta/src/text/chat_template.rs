@@ -66,10 +66,8 @@ impl ChatTemplate {
         let _call = Call::enter("ChatTemplate::render");
         let environment = environment();
         let template = environment.template_from_str(&self.source).map_err(|e| wrong(&e))?;
-        let messages: Vec<Value> = messages
-            .iter()
-            .map(|m| context! { role => m.role, content => m.content })
-            .collect();
+        let messages: Vec<Value> =
+            messages.iter().map(|m| context! { role => m.role, content => m.content }).collect();
         let own = context! {
             messages, add_generation_prompt => answer, tools => Value::from(()), documents => Value::from(()),
         };
@@ -85,7 +83,7 @@ fn wrong(error: &minijinja::Error) -> Error {
 }
 
 /// What `transformers` sets up.
-fn environment() -> Environment<'static> {
+fn environment<'s>() -> Environment<'s> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
@@ -206,7 +204,8 @@ fn date_of(format: &str, seconds: u64) -> String {
 
 /// Year, month and day of a number of days since 1970.
 fn civil(days: u64) -> (u64, u64, u64) {
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (mut left, mut year) = (days, 1970);
     while left >= 365 + u64::from(is_leap(year)) {
         left -= 365 + u64::from(is_leap(year));

@@ -24,9 +24,9 @@ mod sampler;
 mod stories;
 mod tokenizer;
 
+pub use crate::printable::{printable, printable_cell, printable_json, printable_line};
 #[cfg(feature = "chat")]
 pub use chat_template::{ChatMessage, ChatTemplate, SpecialTokens};
-pub use crate::printable::{printable, printable_cell, printable_json, printable_line};
 pub use corpus::{
     Corpus, CorpusOptions, NamedSet, RemoteFile, Split, cache_folder, data_folder, named_set, named_sets,
 };

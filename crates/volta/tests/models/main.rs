@@ -4,8 +4,10 @@
 
 mod bert;
 mod causal;
+#[cfg(feature = "chat")]
 mod chat;
 mod configs;
 mod files;
+mod lora;
 
 volta_testing::main!();

@@ -75,7 +75,14 @@ fn chosen<'n>(repo: &HubRepo, names: &'n [String]) -> Result<Vec<&'n str>> {
         if single.is_empty() {
             bail!(Data, "{} has no weights as safetensors or GGUF", repo.name);
         }
-        bail!(Data, "{} has its weights as GGUF: name one, as in hf:{}/{}; there are {}", repo.name, repo.name, single[0], single.join(", "));
+        bail!(
+            Data,
+            "{} has its weights as GGUF: name one, as in hf:{}/{}; there are {}",
+            repo.name,
+            repo.name,
+            single[0],
+            single.join(", ")
+        );
     }
     Ok(all().filter(|name| WANTED.contains(name)).chain(weights).collect())
 }
@@ -111,7 +118,11 @@ impl<'a> Session<'a> {
         };
         let is_open = hub.endpoint.strip_prefix("http://").is_some_and(|rest| !is_local(rest));
         if hub.token.is_some() && is_open {
-            bail!(Argument, "HF_TOKEN would be sent in the clear to {}: use https, or unset it", hub.endpoint);
+            bail!(
+                Argument,
+                "HF_TOKEN would be sent in the clear to {}: use https, or unset it",
+                hub.endpoint
+            );
         }
         let authorization = hub.token.as_ref().map(|token| format!("Bearer {}", token.reveal()));
         Ok(Session { hub, options, agent, authorization })
@@ -156,10 +167,11 @@ impl<'a> Session<'a> {
             return Err(self.failed(&url, "the repository has another name now"));
         }
         let text = response.body_mut().read_to_string().map_err(|e| self.failed(&url, &e.to_string()))?;
-        let json: Value = serde_json::from_str(&text).map_err(|_| self.failed(&url, "its answer is no JSON"))?;
-        let names: Option<Vec<String>> = json["siblings"].as_array().map(|all| {
-            all.iter().filter_map(|file| Some(file["rfilename"].as_str()?.to_string())).collect()
-        });
+        let json: Value =
+            serde_json::from_str(&text).map_err(|_| self.failed(&url, "its answer is no JSON"))?;
+        let names: Option<Vec<String>> = json["siblings"]
+            .as_array()
+            .map(|all| all.iter().filter_map(|file| Some(file["rfilename"].as_str()?.to_string())).collect());
         match (json["sha"].as_str().filter(|sha| is_hex(sha, 40)), names) {
             (Some(commit), Some(names)) => {
                 // Names that would lead out of the cache are nobody's.
@@ -178,7 +190,9 @@ impl<'a> Session<'a> {
         let url = format!("{}/{}/resolve/{commit}/{name}", self.hub.endpoint, repo.name);
         let response = self.call(self.agent.head(&url), &url)?;
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let tag = header("x-linked-etag").or(header("etag")).map(|tag| tag.trim_start_matches("W/").trim_matches('"'));
+        let tag = header("x-linked-etag")
+            .or(header("etag"))
+            .map(|tag| tag.trim_start_matches("W/").trim_matches('"'));
         let Some(tag) = tag.filter(|tag| is_hex(tag, 40) || is_hex(tag, 64)) else {
             return Err(self.failed(&url, "the server does not say its checksum"));
         };
@@ -191,9 +205,13 @@ impl<'a> Session<'a> {
             let found = if tag.len() == 64 { sha256(&unfinished)? } else { git_sha1(&unfinished)? };
             if found != tag {
                 super::remove(&unfinished)?;
-                bail!(Data, "{url} has the checksum {found} where {tag} was promised: it was thrown away; ask again");
+                bail!(
+                    Data,
+                    "{url} has the checksum {found} where {tag} was promised: it was thrown away; ask again"
+                );
             }
-            fs::rename(&unfinished, &blob).map_err(|e| Error::io(&blob, &e, "put a download in its place"))?;
+            fs::rename(&unfinished, &blob)
+                .map_err(|e| Error::io(&blob, &e, "put a download in its place"))?;
         }
         make_folder(link.parent().unwrap_or(folder))?;
         name_blob(&blob, &link, 2 + name.matches('/').count())

@@ -18,12 +18,7 @@ enum Stop {
     Final(Error),
 }
 
-pub(super) fn fetch(
-    url: &str,
-    part: &Path,
-    options: &Download,
-    authorization: Option<&str>,
-) -> Result<()> {
+pub(super) fn fetch(url: &str, part: &Path, options: &Download, authorization: Option<&str>) -> Result<()> {
     let agent: Agent = Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(options.patience))

@@ -2,11 +2,11 @@
 
 use super::norm::ScaledNorm;
 use super::options::CausalLmOptions;
+use super::projection::Projection;
 use super::rotary::Rotation;
-use super::linear;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::nn::{KvCache, Linear, Module, grouped_attention, layer};
+use crate::nn::{KvCache, Module, grouped_attention, layer};
 use crate::shape::Shape;
 use crate::tensor::{AttentionOptions, Tensor};
 
@@ -50,11 +50,11 @@ impl Sight {
 #[derive(Module)]
 #[module(no_forward)]
 pub(super) struct SelfAttention {
-    pub q_proj: Option<Linear>,
-    pub k_proj: Option<Linear>,
-    pub v_proj: Option<Linear>,
-    pub qkv_proj: Option<Linear>,
-    pub o_proj: Linear,
+    pub q_proj: Option<Projection>,
+    pub k_proj: Option<Projection>,
+    pub v_proj: Option<Projection>,
+    pub qkv_proj: Option<Projection>,
+    pub o_proj: Projection,
     q_norm: Option<ScaledNorm>,
     k_norm: Option<ScaledNorm>,
     heads: usize,
@@ -67,14 +67,14 @@ pub(super) struct SelfAttention {
 impl SelfAttention {
     pub fn new(o: &CausalLmOptions) -> SelfAttention {
         let (q, kv) = (o.heads * o.head_width, o.kv_heads * o.head_width);
-        let apart = |rows| (!o.fused).then(|| linear(o.width, rows, o.qkv_bias));
+        let apart = |rows| (!o.fused).then(|| Projection::new(o.width, rows, o.qkv_bias));
         let norm = || o.qk_norm.then(|| ScaledNorm::rms(o.head_width, o));
         SelfAttention {
             q_proj: apart(q),
             k_proj: apart(kv),
             v_proj: apart(kv),
-            qkv_proj: o.fused.then(|| linear(o.width, q + 2 * kv, o.qkv_bias)),
-            o_proj: linear(q, o.width, o.output_bias),
+            qkv_proj: o.fused.then(|| Projection::new(o.width, q + 2 * kv, o.qkv_bias)),
+            o_proj: Projection::new(q, o.width, o.output_bias),
             q_norm: norm(),
             k_norm: norm(),
             heads: o.heads,
@@ -131,11 +131,9 @@ impl SelfAttention {
         let heads = |t: Tensor, heads| t.try_unflatten(-1, [heads, self.head_width])?.try_transpose(1, 2);
         let [h, g] = [self.heads, self.kv_heads];
         match (&self.q_proj, &self.k_proj, &self.v_proj, &self.qkv_proj) {
-            (Some(q), Some(k), Some(v), _) => Ok([
-                heads(q.try_forward(x)?, h)?,
-                heads(k.try_forward(x)?, g)?,
-                heads(v.try_forward(x)?, g)?,
-            ]),
+            (Some(q), Some(k), Some(v), _) => {
+                Ok([heads(q.try_forward(x)?, h)?, heads(k.try_forward(x)?, g)?, heads(v.try_forward(x)?, g)?])
+            }
             (.., Some(all)) => {
                 let all = heads(all.try_forward(x)?, h + 2 * g)?;
                 Ok([all.try_narrow(1, 0, h)?, all.try_narrow(1, h, g)?, all.try_narrow(1, h + g, g)?])
@@ -147,7 +145,8 @@ impl SelfAttention {
     fn look(&self, q: &Tensor, k: &Tensor, v: &Tensor, sight: &Sight) -> Result<Tensor> {
         let Some(cap) = self.softcap else {
             let mask = sight.mask.as_ref();
-            let options = AttentionOptions { causal: sight.causal, mask, dropout: 0.0, scale: Some(self.scale) };
+            let options =
+                AttentionOptions { causal: sight.causal, mask, dropout: 0.0, scale: Some(self.scale) };
             return grouped_attention(q, k, v, options);
         };
         // Scores are capped before they are hidden, which only the formula can do.

@@ -1,21 +1,21 @@
 //! One block: attention and a gated feed-forward part, each behind a norm and added to what it was computed from.
 
 use super::attention::{SelfAttention, Sight};
-use super::linear;
 use super::norm::ScaledNorm;
 use super::options::{CausalLmOptions, Gate};
+use super::projection::Projection;
 use super::rotary::Rotation;
 use crate::error::Result;
-use crate::nn::{KvCache, Linear, Module, layer};
+use crate::nn::{KvCache, Module, layer};
 use crate::tensor::Tensor;
 
 /// down(gate(x) · up(x)). `gate_up_proj` stands for the two before it where they are one.
 #[derive(Module)]
 pub(super) struct FeedForward {
-    pub gate_proj: Option<Linear>,
-    pub up_proj: Option<Linear>,
-    pub gate_up_proj: Option<Linear>,
-    pub down_proj: Linear,
+    pub gate_proj: Option<Projection>,
+    pub up_proj: Option<Projection>,
+    pub gate_up_proj: Option<Projection>,
+    pub down_proj: Projection,
     hidden: usize,
     #[module(skip)]
     gate: Gate,
@@ -23,12 +23,12 @@ pub(super) struct FeedForward {
 
 impl FeedForward {
     fn new(o: &CausalLmOptions) -> FeedForward {
-        let apart = || (!o.fused).then(|| linear(o.width, o.hidden, o.mlp_bias));
+        let apart = || (!o.fused).then(|| Projection::new(o.width, o.hidden, o.mlp_bias));
         FeedForward {
             gate_proj: apart(),
             up_proj: apart(),
-            gate_up_proj: o.fused.then(|| linear(o.width, 2 * o.hidden, o.mlp_bias)),
-            down_proj: linear(o.hidden, o.width, o.mlp_bias),
+            gate_up_proj: o.fused.then(|| Projection::new(o.width, 2 * o.hidden, o.mlp_bias)),
+            down_proj: Projection::new(o.hidden, o.width, o.mlp_bias),
             hidden: o.hidden,
             gate: o.gate,
         }

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::nn::KvCache;
-use crate::tensor::try_realize_all;
+use crate::tensor::{Tensor, try_realize_all};
 
 /// Keys and values of all blocks, for the positions that were seen; made by [`CausalLm::cache`](super::CausalLm::cache).
 pub struct CausalLmCache(pub(super) Vec<KvCache>);
@@ -41,7 +41,12 @@ impl CausalLmCache {
 
     /// Gives it its memory.
     pub(crate) fn realize(&self) -> Result<()> {
-        let tensors = self.0.iter().flat_map(|c| [c.keys.clone(), c.values.clone()]);
-        try_realize_all(&tensors.collect::<Vec<_>>())
+        self.realize_with(&[])
+    }
+
+    /// Computes what was put into it together with other values: a text's first pass reads nothing of it.
+    pub(crate) fn realize_with(&self, others: &[Tensor]) -> Result<()> {
+        let own = self.0.iter().flat_map(|c| [&c.keys, &c.values]);
+        try_realize_all(&own.chain(others).cloned().collect::<Vec<_>>())
     }
 }

@@ -1,9 +1,9 @@
 //! A GGUF file's metadata as [`CausalLmOptions`], and its tensors under Hugging Face's names and in its layout.
 
+use super::CausalLm;
 use super::hugging_face::{Relative, relative};
 use super::options::{CausalLmOptions, NormKind};
 use super::rotary::{RotaryOptions, RotaryScaling};
-use super::CausalLm;
 use crate::call::Call;
 use crate::device::Device;
 use crate::error::Result;
@@ -27,10 +27,15 @@ struct Architecture {
     scaled_by_width: Option<usize>,
 }
 
-const LLAMA: Architecture =
-    Architecture { name: "llama", model_type: "llama", permuted: true, full_each: None, scaled_by_width: None };
+const LLAMA: Architecture = Architecture {
+    name: "llama",
+    model_type: "llama",
+    permuted: true,
+    full_each: None,
+    scaled_by_width: None,
+};
 
-const ARCHITECTURES: [Architecture; 7] = [
+static ARCHITECTURES: [Architecture; 7] = [
     LLAMA,
     Architecture { name: "qwen2", model_type: "qwen2", permuted: false, ..LLAMA },
     Architecture { name: "qwen3", model_type: "qwen3", permuted: false, ..LLAMA },
@@ -134,7 +139,8 @@ fn read(keys: &Keys<'_>, a: &Architecture, relative: &Relative) -> Result<Causal
     let layers: usize = keys.need("block_count")?;
     // Every layer has tensors, so that a file of few cannot ask for many.
     if layers > file.tensors().len() {
-        return Err(file.wrong(format!("it is said to have {layers} layers, and has {} tensors", file.tensors().len())));
+        return Err(file
+            .wrong(format!("it is said to have {layers} layers, and has {} tensors", file.tensors().len())));
     }
     let head_width = match keys.get::<usize>("attention.key_length")? {
         Some(head_width) => head_width,
@@ -142,7 +148,9 @@ fn read(keys: &Keys<'_>, a: &Architecture, relative: &Relative) -> Result<Causal
         None => return Err(file.wrong(format!("a width of {width} does not divide into {heads} heads"))),
     };
     if let Some(other) = keys.get::<usize>("attention.value_length")?.filter(|&other| other != head_width) {
-        return Err(file.wrong(format!("attention.value_length is {other}, and attention.key_length {head_width}")));
+        return Err(
+            file.wrong(format!("attention.value_length is {other}, and attention.key_length {head_width}"))
+        );
     }
     let eps = match relative.norm {
         NormKind::Rms => "attention.layer_norm_rms_epsilon",
@@ -195,7 +203,7 @@ fn windows(keys: &Keys<'_>, a: &Architecture, layers: usize) -> Result<(Option<u
     let window = keys.get::<usize>("attention.sliding_window")?.filter(|&window| window > 0);
     const PATTERN: &str = "attention.sliding_window_pattern";
     let pattern = match keys.file.metadata().value(&format!("{}.{PATTERN}", keys.prefix)) {
-        Some(GgufValue::List(_)) => Some(keys.need::<Vec<bool>>(PATTERN)?),
+        Some(GgufValue::List(_)) => Some(keys.need::<&[bool]>(PATTERN)?.to_vec()),
         Some(_) => {
             let each: usize = keys.need(PATTERN)?;
             Some((0..layers).map(|layer| each == 0 || !(layer + 1).is_multiple_of(each)).collect())
@@ -206,7 +214,9 @@ fn windows(keys: &Keys<'_>, a: &Architecture, layers: usize) -> Result<(Option<u
         && pattern.len() != layers
     {
         let count = pattern.len();
-        return Err(keys.file.wrong(format!("{}.{PATTERN} has {count} elements for {layers} layers", a.name)));
+        return Err(keys
+            .file
+            .wrong(format!("{}.{PATTERN} has {count} elements for {layers} layers", a.name)));
     }
     let usual = || {
         let full = |layer: usize| a.full_each.is_some_and(|each| (layer + 1).is_multiple_of(each));
@@ -227,7 +237,7 @@ fn rotary(
     let base = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
     let width = keys.get("rope.dimension_count")?.unwrap_or(head_width);
     let factor = keys.number("rope.scaling.factor")?;
-    let original = keys.number("rope.scaling.original_context_length")?;
+    let original = keys.get::<usize>("rope.scaling.original_context_length")?.map(|n| n as f64);
     let attention = keys.number("rope.scaling.attn_factor")?;
     let kind = keys.get::<&str>("rope.scaling.type")?;
     let needed = || file.wrong(format!("{}.rope.scaling.factor is missing", keys.prefix));

@@ -89,13 +89,7 @@ static FAMILY: [Relative; 8] = [
     GEMMA_2,
     Relative { name: "gemma3_text", qk_norm: true, windows: Windows::AllBut(6), base: 1e6, ..GEMMA_2 },
     Relative { name: "phi3", biases: Biases::None, fused: true, windows: Windows::All(None), ..LLAMA },
-    Relative {
-        name: "stablelm",
-        norm: NormKind::Layer,
-        biases: Biases::QkvAsked,
-        rotated: 0.25,
-        ..LLAMA
-    },
+    Relative { name: "stablelm", norm: NormKind::Layer, biases: Biases::QkvAsked, rotated: 0.25, ..LLAMA },
 ];
 
 /// The member of the family that a `model_type` of it means.
@@ -242,7 +236,8 @@ fn windows(f: &Fields<'_>, relative: &Relative, layers: usize) -> Result<(Option
         None => f.size_if("_sliding_window_pattern")?,
     };
     let (window, rule): (Option<usize>, Vec<bool>) = match relative.windows {
-        Windows::None => return Ok((None, Vec::new())),
+        Windows::None if given.is_some() => return Err(f.wrong("sliding_window", "this model has none")),
+        Windows::None => (None, Vec::new()),
         Windows::All(default) => {
             let window = if f.has("sliding_window") { given } else { default };
             (window, vec![window.is_some(); layers])
@@ -297,7 +292,8 @@ fn rotary(
     let has_local = relative.name == "gemma3_text";
     let base = f.number_if("rope_theta")?.unwrap_or(relative.base);
     let local = if has_local { f.number_if("rope_local_base_freq")?.unwrap_or(LOCAL_BASE) } else { base };
-    let sizes = Sizes { head_width, context: context as f64, original, share: share.unwrap_or(relative.rotated) };
+    let sizes =
+        Sizes { head_width, context: context as f64, original, share: share.unwrap_or(relative.rotated) };
     // Since version 5 of transformers all of it is one object, or one for each kind of layer.
     if let Some(rules) = f.inner("rope_parameters")? {
         if f.get("rope_scaling").is_some() {

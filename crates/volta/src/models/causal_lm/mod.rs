@@ -1,7 +1,7 @@
 //! Llama and its relatives, from one description: Llama 2 and 3, SmolLM 2, Qwen 2 to 3, Mistral, Gemma 1 to 3, Phi-3, StableLM.
 //!
 //! `options` says what a model looks like, `hugging_face` reads that from a `config.json`, and `gguf` from a GGUF file. A model is
-//! `block`s of `attention` and feed-forward parts, with `norm`s and the `rotary` positions that one pass shares; `cache` is what it
+//! `block`s of `attention` and feed-forward parts, with `projection`s, `norm`s and the `rotary` positions that one pass shares; `cache` is what it
 //! remembers while it writes. Parameters have Hugging Face's names.
 
 mod attention;
@@ -11,6 +11,7 @@ mod gguf;
 mod hugging_face;
 mod norm;
 mod options;
+mod projection;
 mod rotary;
 
 pub use cache::CausalLmCache;
@@ -22,21 +23,14 @@ use crate::call::Call;
 use crate::default_device::with_device;
 use crate::device::Device;
 use crate::error::{Result, bail};
-use crate::nn::{Embedding, KvCache, Linear, Module, Visitor, init, layer};
+use crate::nn::{Embedding, KvCache, Module, Visitor, init, layer};
 use crate::tensor::{LinearCrossEntropyOptions, Tensor, try_cross_entropy, try_linear_cross_entropy_with};
 use attention::Sight;
 use block::Block;
 use norm::ScaledNorm;
+pub(super) use projection::Adapter;
+use projection::{DEVIATION, Projection};
 use rotary::Frequencies;
-
-/// The standard deviation of first weights.
-const DEVIATION: f64 = 0.02;
-
-/// A linear layer with small first values.
-fn linear(inputs: usize, outputs: usize, bias: bool) -> Linear {
-    let bias = bias.then(|| init::zeros([outputs]));
-    Linear { weight: init::normal([outputs, inputs], DEVIATION), bias }
-}
 
 /// Everything but the head.
 #[derive(Module)]
@@ -64,7 +58,7 @@ pub struct CausalLm {
     pub options: CausalLmOptions,
     body: Body,
     /// None if it shares the tokens' vectors.
-    head: Option<Linear>,
+    head: Option<Projection>,
     rotary: Frequencies,
     window_rotary: Option<Frequencies>,
 }
@@ -89,11 +83,33 @@ impl CausalLm {
                 layers: (0..o.layers).map(|index| Block::new(o, index)).collect(),
                 norm: ScaledNorm::new(o.width, o),
             },
-            head: (!o.tied).then(|| linear(o.width, o.vocabulary, false)),
+            head: (!o.tied).then(|| Projection::new(o.width, o.vocabulary, false)),
             rotary: Frequencies::new(o.rotary.clone()),
             window_rotary: o.window_rotary.clone().map(Frequencies::new),
             options,
         })
+    }
+
+    /// The layers of attention and feed-forward parts that multiply by a weight, with their names.
+    pub(super) fn projections(&mut self) -> Vec<(String, &mut Projection)> {
+        let mut all = Vec::new();
+        for (k, block) in self.body.layers.iter_mut().enumerate() {
+            let (attention, mlp) = (&mut block.self_attn, &mut block.mlp);
+            for (name, layer) in [
+                ("self_attn.q_proj", attention.q_proj.as_mut()),
+                ("self_attn.k_proj", attention.k_proj.as_mut()),
+                ("self_attn.v_proj", attention.v_proj.as_mut()),
+                ("self_attn.qkv_proj", attention.qkv_proj.as_mut()),
+                ("self_attn.o_proj", Some(&mut attention.o_proj)),
+                ("mlp.gate_proj", mlp.gate_proj.as_mut()),
+                ("mlp.up_proj", mlp.up_proj.as_mut()),
+                ("mlp.gate_up_proj", mlp.gate_up_proj.as_mut()),
+                ("mlp.down_proj", Some(&mut mlp.down_proj)),
+            ] {
+                all.extend(layer.map(|layer| (format!("model.layers.{k}.{name}"), layer)));
+            }
+        }
+        all
     }
 
     /// Where its parameters are.
@@ -142,7 +158,11 @@ impl CausalLm {
             let start = cache.len();
             if tokens.rank() != 2 || count == 0 || count > tokens.size(1) {
                 let _call = Call::enter("CausalLm");
-                bail!(Shape, "{count} tokens of {}: (batch, length) with one at least is needed", tokens.shape());
+                bail!(
+                    Shape,
+                    "{count} tokens of {}: (batch, length) with one at least is needed",
+                    tokens.shape()
+                );
             }
             let x = self.hidden(tokens, Some(&mut *cache))?;
             cache.truncate(start + count);

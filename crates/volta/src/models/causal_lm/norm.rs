@@ -30,22 +30,18 @@ impl ScaledNorm {
     }
 
     #[track_caller]
-    fn forward(&self, x: &Tensor) -> Tensor {
+    pub fn forward(&self, x: &Tensor) -> Tensor {
         self.try_forward(x).unwrap_or_else(|e| e.raise())
     }
 
     #[track_caller]
-    fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
+    pub fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
         layer(self, || {
             let shape = [self.weight.size(0)];
             match self.kind {
-                NormKind::Layer => {
-                    x.try_layer_norm(shape, Some(&self.weight), self.bias.as_ref(), self.eps)
-                }
+                NormKind::Layer => x.try_layer_norm(shape, Some(&self.weight), self.bias.as_ref(), self.eps),
                 NormKind::Rms if self.offset == 0.0 => x.try_rms_norm(shape, Some(&self.weight), self.eps),
-                NormKind::Rms => {
-                    x.try_rms_norm(shape, Some(&self.weight.try_add(self.offset)?), self.eps)
-                }
+                NormKind::Rms => x.try_rms_norm(shape, Some(&self.weight.try_add(self.offset)?), self.eps),
             }
         })
     }

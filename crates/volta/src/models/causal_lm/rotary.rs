@@ -97,11 +97,7 @@ impl RotaryOptions {
             RotaryScaling::Factors(factors) => {
                 if factors.len() != width / 2 || factors.iter().any(|f| !(*f > 0.0 && f.is_finite())) {
                     let count = factors.len();
-                    bail!(
-                        Argument,
-                        "{count} rotary factors: {} that are more than 0 are needed",
-                        width / 2
-                    );
+                    bail!(Argument, "{count} rotary factors: {} that are more than 0 are needed", width / 2);
                 }
                 &[]
             }

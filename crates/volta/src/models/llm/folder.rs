@@ -42,7 +42,6 @@ impl Texts<'_> {
 }
 
 impl Llm {
-    #[cfg(not(target_arch = "wasm32"))]
     #[track_caller]
     pub(super) fn of_folder(folder: &std::path::Path) -> Result<Llm> {
         let texts = |name: &str| read_text(&folder.join(name));
@@ -52,7 +51,6 @@ impl Llm {
 }
 
 /// The text of a file, if it is there.
-#[cfg(not(target_arch = "wasm32"))]
 pub(in crate::models) fn read_text(path: &std::path::Path) -> Result<Option<String>> {
     use crate::regular_file::{MAX_HEADER_BYTES, read_text};
     match read_text(path, MAX_HEADER_BYTES) {
@@ -111,7 +109,8 @@ fn gpt2_heads(config: &Value) -> Result<usize> {
     if f.switch_if("scale_attn_weights")? == Some(false) {
         return Err(f.wrong("scale_attn_weights", "Volta has no such model"));
     }
-    if f.text_if("activation_function")?.is_some_and(|name| name != "gelu_new" && name != "gelu_pytorch_tanh") {
+    if f.text_if("activation_function")?.is_some_and(|name| name != "gelu_new" && name != "gelu_pytorch_tanh")
+    {
         return Err(f.wrong("activation_function", "Volta's GPT-2 has gelu_new"));
     }
     if f.number_if("layer_norm_epsilon")?.is_some_and(|eps| eps != 1e-5) {

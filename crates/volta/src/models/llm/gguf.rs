@@ -42,8 +42,11 @@ impl Llm {
 }
 
 fn stops(vocabulary: &GgufVocabulary<'_>) -> BTreeSet<u32> {
-    let marks = vocabulary.tokens.iter().zip(&vocabulary.kinds).zip(0u32..).filter(|((token, kind), _)| {
-        **kind == GgufTokenKind::Control && ENDS.contains(&token.as_str())
-    });
+    let marks = vocabulary
+        .tokens
+        .iter()
+        .zip(&vocabulary.kinds)
+        .zip(0u32..)
+        .filter(|((token, kind), _)| **kind == GgufTokenKind::Control && ENDS.contains(&token.as_str()));
     marks.map(|(_, id)| id).chain(vocabulary.eos).chain(vocabulary.eot).collect()
 }

@@ -2,12 +2,12 @@
 //!
 //! `folder` reads what Hugging Face has in a folder, `gguf` a file of llama.cpp.
 
+#[cfg(not(target_arch = "wasm32"))]
 mod folder;
 mod gguf;
 
-pub(super) use folder::Texts;
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) use folder::read_text;
+pub(super) use folder::{Texts, read_text};
 
 use super::{CausalLm, CausalLmCache, Gpt, GptCache, LanguageModel};
 #[cfg(not(target_arch = "wasm32"))]
@@ -82,6 +82,14 @@ impl Llm {
     /// What the network is, to be trained or taken apart; nothing if it is GPT-2.
     pub fn causal_lm(&self) -> Option<&CausalLm> {
         match &self.network {
+            Network::Llama(model) => Some(model),
+            Network::Gpt(_) => None,
+        }
+    }
+
+    /// [`causal_lm`](Self::causal_lm), to be changed: by adapters, say.
+    pub fn causal_lm_mut(&mut self) -> Option<&mut CausalLm> {
+        match &mut self.network {
             Network::Llama(model) => Some(model),
             Network::Gpt(_) => None,
         }

@@ -5,7 +5,7 @@
 //! position, the position is an argument of its plan, and every token after the first replays the same plan.
 
 use crate::dtype::DType;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::nn::call::misuse;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -51,7 +51,9 @@ impl KvCache {
     /// The same with room for more positions.
     pub(crate) fn grown(&self, capacity: usize) -> Result<KvCache> {
         let more = capacity.saturating_sub(self.capacity());
-        let longer = |t: &Tensor| t.detach().try_pad(&[(0, 0), (0, 0), (0, more), (0, 0)], 0.0);
+        let longer = |t: &Tensor| {
+            Ok::<_, Error>(t.detach().try_pad(&[(0, 0), (0, 0), (0, more), (0, 0)], 0.0)?.variable())
+        };
         Ok(KvCache { keys: longer(&self.keys)?, values: longer(&self.values)?, length: self.length })
     }
 

@@ -129,10 +129,10 @@ fn sentence_piece(v: &GgufVocabulary<'_>) -> Result<Value> {
         return Err(data_error("tokenizer.ggml.scores is missing, and SentencePiece merges by them"));
     };
     let prefix = v.add_space_prefix.unwrap_or(true);
-    let replace = |from: &str, to: &str| json!({"type": "Replace", "pattern": {"String": from}, "content": to});
+    let replace =
+        |from: &str, to: &str| json!({"type": "Replace", "pattern": {"String": from}, "content": to});
     let mut before = vec![replace(" ", SPACE)];
-    let mut after =
-        vec![replace(SPACE, " "), json!({"type": "ByteFallback"}), json!({"type": "Fuse"})];
+    let mut after = vec![replace(SPACE, " "), json!({"type": "ByteFallback"}), json!({"type": "Fuse"})];
     if prefix {
         before.insert(0, json!({"type": "Prepend", "prepend": SPACE}));
         after.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));

@@ -98,7 +98,7 @@ impl Scheme for Foreign {
     }
 
     fn decoder(&self) -> Box<dyn Decoder + '_> {
-        Box::new(ForeignDecoder { pairs: self, ids: Vec::new(), shown: String::new() })
+        Box::new(ForeignDecoder { pairs: self, ids: Vec::new(), known: 0, shown: String::new() })
     }
 }
 
@@ -107,6 +107,8 @@ struct ForeignDecoder<'a> {
     pairs: &'a Foreign,
     /// The tokens of the last text shown, then those that wait.
     ids: Vec<u32>,
+    /// How many the former are: what they begin with is whole, while a single byte of a character would be none by itself.
+    known: usize,
     /// The text of the former.
     shown: String,
 }
@@ -137,8 +139,9 @@ impl Decoder for ForeignDecoder<'_> {
         if news.is_empty() || news.ends_with(char::REPLACEMENT_CHARACTER) {
             return String::new();
         }
-        // The next token needs the last one shown, and no more, as its context.
-        self.ids.drain(..self.ids.len() - 1);
+        // The next token needs those of this text, and no more, as its context.
+        self.ids.drain(..self.known);
+        self.known = self.ids.len();
         self.shown = self.text();
         news
     }
@@ -146,6 +149,7 @@ impl Decoder for ForeignDecoder<'_> {
     fn finish(&mut self) -> String {
         let news = self.news(&self.text());
         self.ids.clear();
+        self.known = 0;
         self.shown.clear();
         news
     }
