@@ -1,13 +1,15 @@
-//! `volta download`: sets of data by name, fetched when asked for, and the offer to do so where one is missing.
+//! `volta download`: sets of data and models by name, fetched when asked for, and the offer to do so where a set is missing.
 
 use super::output::{Failure, Outcome, Output, say};
+use super::pretrained::HUB;
 use serde_json::json;
 use std::path::PathBuf;
+use volta::io::HubRepo;
 use volta::text::{Corpus, CorpusOptions, NamedSet, data_folder, named_set, named_sets};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The sets to fetch; without one they are listed.
+    /// The sets to fetch, or models of the Hub: hf:OWNER/NAME, hf:OWNER/NAME@REVISION, hf:OWNER/NAME/FILE. Without one, sets are listed.
     sets: Vec<String>,
     /// The folder to put them into, each in a folder of its own. [default: VOLTA_DATA, or volta's in the cache]
     #[arg(long)]
@@ -31,17 +33,33 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         list(output);
         return Ok(());
     }
+    let (models, sets): (Vec<&String>, Vec<&String>) =
+        options.sets.iter().partition(|name| name.starts_with(HUB));
     // Wrong names are found before anything is fetched.
-    if let Some(unknown) = options.sets.iter().find(|name| !is_known(name)) {
+    let models: Vec<HubRepo> = models
+        .iter()
+        .map(|name| name.parse::<HubRepo>().map_err(|e| Failure::usage(&e)))
+        .collect::<Result<_, Failure>>()?;
+    if let Some(unknown) = sets.iter().find(|name| !is_known(name)) {
         return Err(Failure::Usage(format!(
             "there is no set {unknown:?} to fetch: `volta download` lists them"
         )));
+    }
+    for repo in &models {
+        let path = fetch_model(repo, output)?;
+        output.result(
+            &json!({"model": repo.to_string(), "path": path}),
+            format!("{repo} is in {}", path.display()),
+        );
+    }
+    if sets.is_empty() {
+        return Ok(());
     }
     let folder = match options.folder.clone() {
         Some(folder) => folder,
         None => default_folder()?,
     };
-    for name in &options.sets {
+    for name in sets {
         let home = folder.join(name);
         fetch(name, &home, options.mirror.clone(), output)?;
         output.result(&json!({"set": name, "folder": home}), format!("{name} is in {}", home.display()));
@@ -88,10 +106,11 @@ pub fn corpus(name: &str, options: &CorpusOptions, output: Output) -> Result<Cor
 
 #[cfg(feature = "download")]
 mod transfer {
-    use super::{Failure, NamedSet, Outcome, Output, named_set};
+    use super::{Failure, HubRepo, NamedSet, Outcome, Output, named_set};
     use std::io::{BufRead, IsTerminal, Write};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use volta::data::{Cifar10, Cifar100, Download, FashionMnist, Mnist};
+    use volta::io::Hub;
 
     pub fn fetch(name: &str, home: &Path, mirror: Option<String>, output: Output) -> Outcome {
         let options = Download { mirror, progress: !output.quiet && !output.json, ..Download::default() };
@@ -106,6 +125,12 @@ mod transfer {
             },
         }
         Ok(())
+    }
+
+    pub fn fetch_model(repo: &HubRepo, output: Output) -> Result<PathBuf, Failure> {
+        let options = Download { progress: !output.quiet && !output.json, ..Download::default() };
+        let hub = Hub::from_environment().map_err(|e| Failure::usage(&e))?;
+        Ok(hub.fetch(repo, &options)?)
     }
 
     /// Asks at the terminal; without one the answer is no.
@@ -127,18 +152,26 @@ mod transfer {
 
 #[cfg(not(feature = "download"))]
 mod transfer {
-    use super::{Failure, NamedSet, Outcome, Output};
-    use std::path::Path;
+    use super::{Failure, HubRepo, NamedSet, Outcome, Output};
+    use std::path::{Path, PathBuf};
 
-    pub fn fetch(name: &str, _: &Path, _: Option<String>, _: Output) -> Outcome {
-        Err(Failure::Failed(format!(
+    fn missing(name: &str) -> Failure {
+        Failure::Failed(format!(
             "this program was built without downloads; with them, in Volta's folder: \
              cargo run --release --features download -- download {name}"
-        )))
+        ))
+    }
+
+    pub fn fetch(name: &str, _: &Path, _: Option<String>, _: Output) -> Outcome {
+        Err(missing(name))
+    }
+
+    pub fn fetch_model(repo: &HubRepo, _: Output) -> Result<PathBuf, Failure> {
+        Err(missing(&repo.to_string()))
     }
 
     pub fn offer(_: &NamedSet, _: Output) -> bool {
         false
     }
 }
-use transfer::{fetch, offer};
+use transfer::{fetch, fetch_model, offer};

@@ -8,6 +8,7 @@ mod download;
 mod inspect;
 mod lm;
 mod output;
+mod pretrained;
 mod quantize;
 #[cfg(feature = "gpu")]
 mod tune;
@@ -40,9 +41,11 @@ enum Command {
     Generate(lm::generate::Options),
     /// Measure a model's loss and perplexity on a text.
     Eval(lm::eval::Options),
+    /// Make vectors of texts.
+    Embed(pretrained::embed::Options),
     /// List the models that were trained.
     Models(lm::models::Options),
-    /// Fetch a set of data by its name, or list them.
+    /// Fetch a set of data by its name, or a model of the Hub as hf:OWNER/NAME; or list the sets.
     Download(download::Options),
     /// List where plans can run.
     #[cfg(feature = "gpu")]
@@ -83,6 +86,7 @@ fn run(cli: &Cli) -> Outcome {
         Some(Command::Chat(options)) => lm::chat::run(options, output),
         Some(Command::Generate(options)) => lm::generate::run(options, output),
         Some(Command::Eval(options)) => lm::eval::run(options, output),
+        Some(Command::Embed(options)) => pretrained::embed::run(options, output),
         Some(Command::Models(options)) => lm::models::run(options, output),
         Some(Command::Download(options)) => download::run(options, output),
         #[cfg(feature = "gpu")]

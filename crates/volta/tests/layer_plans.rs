@@ -76,6 +76,24 @@ fn a_thousand_tokens_compile_nothing_after_the_first() {
 }
 
 #[test]
+fn a_model_of_llamas_family_replays_one_plan_for_every_token() {
+    use volta::models::{CausalLm, CausalLmOptions, Generation};
+    use volta::text::{Sampler, SamplerOptions};
+    let _alone = alone();
+    let options =
+        CausalLmOptions { window: Some(4), windowed: vec![true, false], ..CausalLmOptions::default() };
+    let model = CausalLm::new(options);
+    let mut text = Generation::new(&model, Sampler::new(SamplerOptions::default()).expect("a sampler"));
+    text.read(&[4, 5, 6]).expect("it fits");
+    text.write().expect("a token");
+    let before = counters().plans_compiled;
+    for _ in 0..8 {
+        text.write().expect("a token");
+    }
+    assert_eq!(counters().plans_compiled, before);
+}
+
+#[test]
 fn a_training_step_updates_the_averages_of_batch_norm_in_its_own_plans() {
     let _alone = alone();
     let layer = BatchNorm2d::new(3);

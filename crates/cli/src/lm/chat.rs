@@ -2,8 +2,10 @@
 
 use super::model_file::{self, DEFAULT_FOLDER, find, stem};
 use super::sampling::Sampling;
+use super::stop_text::StopText;
 use crate::device::DeviceFlag;
 use crate::output::{Failure, Outcome, Output, check, say_error, say_part};
+use crate::pretrained;
 use serde_json::json;
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -12,26 +14,49 @@ use volta_lm::write;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The model: its name or its file; without one, the newest.
+    /// The model: its name or its file; a folder or GGUF file of others, or hf:OWNER/NAME; without one, the newest.
     model: Option<String>,
     /// The folder that models are in.
     #[arg(long, default_value = DEFAULT_FOLDER)]
     models: PathBuf,
-    /// The most tokens of an answer.
-    #[arg(long, short, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
-    length: u64,
-    /// An answer ends before this text; by default at a blank line. Empty: it never ends early.
-    #[arg(long, default_value = "\n\n")]
-    stop: String,
+    /// The most tokens of an answer [default: 200; 1024 of a model of others]
+    #[arg(long, short, value_parser = clap::value_parser!(u64).range(1..))]
+    pub length: Option<u64>,
+    /// An answer ends before this text; by default at a blank line, and where a model of others ends it. Empty: it never ends early.
+    #[arg(long)]
+    pub stop: Option<String>,
+    /// What a model of others is told before the first turn.
+    #[arg(long)]
+    pub system: Option<String>,
     #[command(flatten)]
     device: DeviceFlag,
     #[command(flatten)]
-    sampling: Sampling,
+    pub sampling: Sampling,
+}
+
+/// The most tokens of an answer, unless told otherwise.
+const LENGTH: u64 = 200;
+/// What ends an answer, unless told otherwise.
+const STOP: &str = "\n\n";
+
+/// What became of a line.
+pub enum Turn {
+    /// It says nothing that could be answered.
+    Nothing,
+    Answered,
 }
 
 /// Reads lines and answers each. What was said before stays in the context as far as it fits.
 pub fn run(options: &Options, output: Output) -> Outcome {
     let device = options.device.open()?;
+    if let Some(path) = pretrained::find(options.model.as_deref())? {
+        return pretrained::chat::run(options, &path, output);
+    }
+    if options.system.is_some() {
+        return Err(Failure::Usage(
+            "a model that was trained here knows no roles: leave --system out".into(),
+        ));
+    }
     let path = find(options.model.as_deref(), &options.models)?;
     let model = model_file::load(&path, device)?;
     let sampler = options.sampling.sampler(&model.config, options.sampling.seed());
@@ -44,6 +69,24 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         model.config.context
     ));
     let mut is_first = true;
+    turns(output, |said| {
+        if said.is_empty() && is_first {
+            return Ok(Turn::Nothing);
+        }
+        let tokens = model.tokenizer.try_encode(said)?;
+        if !said.is_empty() && tokens.is_empty() {
+            return Ok(Turn::Nothing);
+        }
+        text.read(&tokens)?;
+        is_first = false;
+        let answer = answer(&mut text, &model.tokenizer, options, output)?;
+        output.event(&json!({"prompt": said, "text": answer}));
+        Ok(Turn::Answered)
+    })
+}
+
+/// Reads lines, and lets each be answered, until there are no more.
+pub fn turns(output: Output, mut answer: impl FnMut(&str) -> Result<Turn, Failure>) -> Outcome {
     loop {
         if !output.quiet && !output.json {
             say_part("> ");
@@ -62,18 +105,10 @@ pub fn run(options: &Options, output: Output) -> Outcome {
                 continue;
             }
         };
-        if said.is_empty() && is_first {
-            continue;
+        if let Turn::Answered = answer(said)? {
+            check()?;
+            output.note("");
         }
-        let tokens = model.tokenizer.try_encode(said)?;
-        if !said.is_empty() && tokens.is_empty() {
-            continue;
-        }
-        text.read(&tokens)?;
-        is_first = false;
-        let answer = answer(&mut text, &model.tokenizer, options, output)?;
-        output.event(&json!({"prompt": said, "text": answer}));
-        output.note("");
     }
 }
 
@@ -87,35 +122,16 @@ fn refuse(error: &std::str::Utf8Error, output: Output) {
     }
 }
 
-/// Writes until the stop text or the length, showing what is sure not to be the beginning of the stop text.
+/// Writes until the stop text or the length.
 fn answer(
     text: &mut Generation<'_>,
     tokenizer: &volta::text::Tokenizer,
     options: &Options,
     output: Output,
 ) -> Result<String, Failure> {
-    let mut answer = String::new();
-    let mut shown = 0;
-    let stop = options.stop.as_str();
-    // False when nobody gets it any more.
-    let mut show = |answer: &str, up_to: usize| {
-        if output.json || up_to <= shown {
-            return true;
-        }
-        let part = &answer[shown..up_to];
-        shown = up_to;
-        say_part(part)
-    };
-    write(text, tokenizer, options.length, |piece| {
-        answer.push_str(piece);
-        if let Some(end) = (!stop.is_empty()).then(|| answer.find(stop)).flatten() {
-            answer.truncate(end);
-            return false;
-        }
-        let held = (1..stop.len()).rev().find(|&n| stop.get(..n).is_some_and(|s| answer.ends_with(s)));
-        show(&answer, answer.len() - held.unwrap_or(0))
-    })?;
-    show(&answer, answer.len());
+    let mut shown = StopText::new(options.stop.as_deref().unwrap_or(STOP), output);
+    write(text, tokenizer, options.length.unwrap_or(LENGTH), |piece| shown.push(piece))?;
+    let answer = shown.finish();
     check()?;
     Ok(answer)
 }

@@ -4,6 +4,7 @@ use super::model_file::{self, DEFAULT_FOLDER, find};
 use super::sampling::Sampling;
 use crate::device::DeviceFlag;
 use crate::output::{Failure, Outcome, Output, check, say_error, say_part};
+use crate::pretrained;
 use serde_json::json;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use volta_lm::{beginning, write};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The model: its name or its file; without one, the newest.
+    /// The model: its name or its file; a folder or GGUF file of others, or hf:OWNER/NAME; without one, the newest.
     #[arg(long, short)]
     model: Option<String>,
     /// The folder that models are in.
@@ -23,21 +24,25 @@ pub struct Options {
     prompt: Option<String>,
     /// How many tokens to write.
     #[arg(long, short, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
-    length: u64,
+    pub length: u64,
     /// How many texts to write.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    num: u64,
+    pub num: u64,
     #[command(flatten)]
     device: DeviceFlag,
     #[command(flatten)]
-    sampling: Sampling,
+    pub sampling: Sampling,
 }
 
 /// Writes texts.
 pub fn run(options: &Options, output: Output) -> Outcome {
     let device = options.device.open()?;
-    let path = find(options.model.as_deref(), &options.models)?;
+    let pretrained = pretrained::find(options.model.as_deref())?;
     let prompt = prompt(options)?;
+    if let Some(path) = pretrained {
+        return pretrained::generate::run(options, &path, &prompt, output);
+    }
+    let path = find(options.model.as_deref(), &options.models)?;
     let model = model_file::load(&path, device)?;
     let mut tokens = model.tokenizer.try_encode(&prompt)?;
     if tokens.is_empty() {

@@ -3,7 +3,7 @@
 //! What a run is stands in `volta_lm`. `config_flags` says what to train and `prepare` makes it. `run_paths` tells where a run keeps its
 //! files, `last_run` whether it can be resumed. `train` runs it while `progress` shows it, `ranks` with other processes; `report`,
 //! `html_report` and `log` tell how it went, `diverged` why it was stopped. `model_file` finds trained models, which `generate`, `chat`,
-//! `eval`, `models` and `steps` use, with `sampling` in common.
+//! `eval`, `models` and `steps` use, with `sampling` in common; `stop_text` shows an answer up to where it ends.
 
 pub mod chat;
 mod clock;
@@ -24,7 +24,10 @@ mod run_paths;
 mod sampling;
 #[cfg(feature = "gpu")]
 pub mod steps;
+mod stop_text;
 pub mod train;
+
+pub use stop_text::StopText;
 
 use super::device::{self, DeviceName};
 use super::output::Failure;

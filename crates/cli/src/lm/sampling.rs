@@ -27,8 +27,13 @@ pub struct Sampling {
 impl Sampling {
     /// With the configuration's values where none is given.
     pub fn sampler(&self, config: &Config, seed: u64) -> Result<Sampler> {
-        let model = sampler(config, seed);
+        self.over(sampler(config, seed), seed)
+    }
+
+    /// With the values of `model` where none is given.
+    pub fn over(&self, model: SamplerOptions, seed: u64) -> Result<Sampler> {
         Sampler::new(SamplerOptions {
+            seed,
             temperature: self.temperature.map_or(model.temperature, |x| x as f32),
             top_k: self.top_k.unwrap_or(model.top_k),
             top_p: self.top_p.map_or(model.top_p, |x| x as f32),

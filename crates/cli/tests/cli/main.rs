@@ -8,6 +8,7 @@ mod elsewhere;
 mod kills;
 mod learning;
 mod output;
+mod pretrained;
 mod quantize;
 mod runs;
 mod talking;

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use volta_testing::test;
 
 /// Runs with `said` on standard input.
-fn told(command: &mut Command, said: &str) -> Output {
+pub fn told(command: &mut Command, said: &str) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -21,6 +21,8 @@ mod checkpoint;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
 mod gguf;
+#[cfg(not(target_arch = "wasm32"))]
+mod hub;
 mod json;
 mod names;
 #[cfg(feature = "pytorch")]
@@ -44,6 +46,10 @@ pub use gguf::{
     FromGguf, Gguf, GgufList, GgufMetadata, GgufTensor, GgufTokenKind, GgufType, GgufValue, GgufVocabulary,
     GgufWriter, gguf_byte,
 };
+#[cfg(all(feature = "download", not(target_arch = "wasm32")))]
+pub(crate) use hub::is_plain_path;
+#[cfg(not(target_arch = "wasm32"))]
+pub use hub::{Hub, HubRepo, Secret};
 pub use names::NameMap;
 pub use safetensors::Metadata;
 pub use weights::{Entry, Weights};

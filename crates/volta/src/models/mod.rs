@@ -1,5 +1,9 @@
 //! Whole networks that are used again and again.
 //!
+//! `gpt` is the language model that the program trains, and `gpt2` loads GPT-2 into it. `causal_lm` is Llama and its relatives; `llm`
+//! loads them with their tokenizers from the files of others. `generate` writes with any of them. `bert` encodes, and `embedder` makes
+//! vectors of sentences with it. `lora` trains a part of a model. `config_json` reads what these files say about a model.
+//!
 //! ```
 //! use volta::models::{Gpt, GptOptions};
 //! use volta::{Module, Tensor};
@@ -9,12 +13,25 @@
 //! assert_eq!(model.forward(&tokens).shape()[..], [2, 32, 65]);
 //! ```
 
+mod bert;
+mod causal_lm;
+mod config_json;
+#[cfg(not(target_arch = "wasm32"))]
+mod embedder;
 mod generate;
 mod gpt;
 mod gpt2;
 mod gpt_block;
 mod gpt_cache;
+mod llm;
+mod lora;
 
-pub use generate::Generation;
+pub use bert::{Bert, BertOptions};
+pub use causal_lm::{CausalLm, CausalLmCache, CausalLmOptions, Gate, NormKind, RotaryOptions, RotaryScaling};
+#[cfg(not(target_arch = "wasm32"))]
+pub use embedder::{Embedder, Pooling};
+pub use generate::{Generation, LanguageModel};
 pub use gpt::{Activation, Gpt, GptOptions, Norm, Positions};
 pub use gpt_cache::GptCache;
+pub use llm::{Llm, LlmCache};
+pub use lora::{Lora, LoraOptions};

@@ -40,6 +40,7 @@ mod transformer;
 mod visit;
 
 pub use activation::{ELU, GELU, GELUTanh, LeakyReLU, LogSoftmax, Mish, ReLU, SiLU, Sigmoid, Softmax, Tanh};
+pub(crate) use attention::grouped_attention;
 pub use attention::{AttentionMask, KvCache, MultiHeadAttention, MultiHeadOptions};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, RunningStatistics};
 pub use buffer::BufferField;

@@ -2,6 +2,7 @@
 //!
 //! - [`Corpus`] finds the text: built in, a named set on disk, a file or a folder.
 //! - [`Tokenizer`] turns text into tokens and back: words, characters, bytes or byte pairs.
+//! - `ChatTemplate`, with the feature `chat`, makes one text of a chat.
 //! - [`Sampler`] picks a token from a model's logits.
 //! - [`stories`] writes the text that is built in.
 //! - [`printable`] makes text of others safe to print.
@@ -16,12 +17,16 @@
 //! # Ok::<(), volta::Error>(())
 //! ```
 
+#[cfg(feature = "chat")]
+mod chat_template;
 mod corpus;
 mod sampler;
 mod stories;
 mod tokenizer;
 
 pub use crate::printable::{printable, printable_cell, printable_json, printable_line};
+#[cfg(feature = "chat")]
+pub use chat_template::{ChatMessage, ChatTemplate, SpecialTokens};
 pub use corpus::{
     Corpus, CorpusOptions, NamedSet, RemoteFile, Split, cache_folder, data_folder, named_set, named_sets,
 };

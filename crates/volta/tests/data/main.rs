@@ -7,6 +7,8 @@ mod combine;
 mod digits;
 #[cfg(feature = "download")]
 mod download;
+#[cfg(feature = "download")]
+mod hub;
 mod idx;
 mod images;
 mod loader;

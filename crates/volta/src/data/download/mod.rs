@@ -1,11 +1,13 @@
 //! Fetching files over HTTP and HTTPS, when asked to: resumed where a connection broke, checked, and put in place only
 //! when whole.
 
+mod hub;
 mod known;
 mod transfer;
 
 use crate::call::Call;
 use crate::error::{Error, Result, bail};
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Read;
@@ -72,7 +74,7 @@ pub fn download(url: &str, path: impl AsRef<Path>, sha256: Option<&str>, options
         // Nothing would tell whether its beginning is of the same file.
         remove(&part)?;
     }
-    transfer::fetch(&source(url, options)?, &part, options)?;
+    transfer::fetch(&source(url, options)?, &part, options, None)?;
     if let Some(sum) = sha256
         && let Err(wrong) = check(&part, sum, "it was thrown away; the server has another file than expected")
     {
@@ -110,18 +112,33 @@ fn remove(path: &Path) -> Result<()> {
 
 /// Whether a file has this SHA-256.
 fn check(path: &Path, sum: &str, help: &str) -> Result<()> {
+    let found = sha256(path)?;
+    if !found.eq_ignore_ascii_case(sum) {
+        bail!(Data, "{} has SHA-256 {found} where {sum} was expected: {help}", path.display());
+    }
+    Ok(())
+}
+
+/// The SHA-256 of a file, in hexadecimal digits.
+fn sha256(path: &Path) -> Result<String> {
+    hashed(path, Sha256::new())
+}
+
+/// The name that Git gives to a file's content.
+fn git_sha1(path: &Path) -> Result<String> {
+    let length = fs::metadata(path).map_err(|e| Error::io(path, &e, "check a file"))?.len();
+    hashed(path, Sha1::new_with_prefix(format!("blob {length}\0")))
+}
+
+fn hashed(path: &Path, mut hash: impl Digest) -> Result<String> {
     let failed = |e| Error::io(path, &e, "check a file");
     let mut file = crate::regular_file::open(path).map_err(failed)?;
-    let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 16]);
+    let mut block = vec![0; 1 << 16];
     loop {
         match file.read(&mut block).map_err(failed)? {
             0 => break,
             n => hash.update(&block[..n]),
         }
     }
-    let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    if !found.eq_ignore_ascii_case(sum) {
-        bail!(Data, "{} has SHA-256 {found} where {sum} was expected: {help}", path.display());
-    }
-    Ok(())
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

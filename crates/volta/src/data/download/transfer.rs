@@ -18,7 +18,7 @@ enum Stop {
     Final(Error),
 }
 
-pub(super) fn fetch(url: &str, part: &Path, options: &Download) -> Result<()> {
+pub(super) fn fetch(url: &str, part: &Path, options: &Download, authorization: Option<&str>) -> Result<()> {
     let agent: Agent = Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(options.patience))
@@ -27,7 +27,7 @@ pub(super) fn fetch(url: &str, part: &Path, options: &Download) -> Result<()> {
         .build()
         .into();
     let bar = bar(url, options);
-    let mut transfer = Transfer { url, part, agent, bar, version: None };
+    let mut transfer = Transfer { url, part, agent, bar, authorization, version: None };
     let (mut tries, mut pause) = (0, options.pause);
     loop {
         let before = transfer.length();
@@ -69,6 +69,8 @@ struct Transfer<'a> {
     part: &'a Path,
     agent: Agent,
     bar: ProgressBar,
+    /// The header that proves who asks. It does not follow to other hosts.
+    authorization: Option<&'a str>,
     /// The server's mark of the version that is being fetched: what follows must be of the same.
     version: Option<String>,
 }
@@ -96,6 +98,9 @@ impl Transfer<'_> {
     fn request(&mut self) -> Result<(), Stop> {
         let have = self.length();
         let mut request = self.agent.get(self.url);
+        if let Some(authorization) = self.authorization {
+            request = request.header("Authorization", authorization);
+        }
         if have > 0 {
             request = request.header("Range", format!("bytes={have}-"));
             if let Some(version) = &self.version {

@@ -5,7 +5,7 @@
 //! position, the position is an argument of its plan, and every token after the first replays the same plan.
 
 use crate::dtype::DType;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::nn::call::misuse;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -23,7 +23,7 @@ pub struct KvCache {
 impl KvCache {
     /// Nothing yet, and room for `shape[2]` positions.
     #[track_caller]
-    pub(super) fn new(shape: [usize; 4], dtype: DType) -> KvCache {
+    pub(crate) fn new(shape: [usize; 4], dtype: DType) -> KvCache {
         let zeros = || Tensor::full_of(shape, 0.0, dtype);
         KvCache { keys: zeros(), values: zeros(), length: 0 }
     }
@@ -48,8 +48,17 @@ impl KvCache {
         self.length = self.length.min(length);
     }
 
+    /// The same with room for more positions.
+    pub(crate) fn grown(&self, capacity: usize) -> Result<KvCache> {
+        let more = capacity.saturating_sub(self.capacity());
+        let longer = |t: &Tensor| {
+            Ok::<_, Error>(t.detach().try_pad(&[(0, 0), (0, 0), (0, more), (0, 0)], 0.0)?.variable())
+        };
+        Ok(KvCache { keys: longer(&self.keys)?, values: longer(&self.values)?, length: self.length })
+    }
+
     /// Puts keys and values of (batch, heads, length, width) behind what is there.
-    pub(super) fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<()> {
+    pub(crate) fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<()> {
         let (count, room) = (keys.size(2), self.capacity() - self.length);
         if count > room {
             let message = format!(

@@ -259,20 +259,33 @@ impl MultiHeadAttention {
         let [batch, length, width] = [q.size(0), q.size(2), q.size(3)];
         let dropout = if self.mode.is_training() { self.dropout } else { 0.0 };
         let options = AttentionOptions { causal, mask, dropout, scale: None };
-        let group = self.heads / self.kv_heads;
-        let found = if group == 1 {
-            q.try_scaled_dot_product_attention(k, v, options)?
-        } else if length == 1 && !causal && mask.is_none_or(|m| m.rank() <= 2 || m.size(-3) == 1) {
-            // The heads that share keys stand side by side as queries, so that no key is copied.
-            let side_by_side = q.try_reshape([batch, self.kv_heads, group, width])?;
-            side_by_side.try_scaled_dot_product_attention(k, v, options)?.try_reshape(q.shape())?
-        } else {
-            let spread = |t: &Tensor| t.try_repeat_interleave(group, Some(1));
-            q.try_scaled_dot_product_attention(&spread(k)?, &spread(v)?, options)?
-        };
+        let found = grouped_attention(q, k, v, options)?;
         let joined = found.try_transpose(1, 2)?.try_reshape([batch, length, self.heads * width])?;
         self.out_proj.try_forward(&joined)
     }
+}
+
+/// Attention where each head of keys and values serves a group of heads of queries: all are (batch, heads, length, width).
+pub(crate) fn grouped_attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    options: AttentionOptions<'_>,
+) -> Result<Tensor> {
+    let [batch, heads, length, width] = [0, 1, 2, 3].map(|axis| q.size(axis));
+    let kv_heads = k.size(1);
+    let group = heads / kv_heads;
+    if group == 1 {
+        return q.try_scaled_dot_product_attention(k, v, options);
+    }
+    if length == 1 && !options.causal && options.mask.is_none_or(|m| m.rank() <= 2 || m.size(-3) == 1) {
+        // The heads that share keys stand side by side as queries, so that no key is copied.
+        let side_by_side = q.try_reshape([batch, kv_heads, group, width])?;
+        let found = side_by_side.try_scaled_dot_product_attention(k, v, options)?;
+        return found.try_reshape([batch, heads, length, v.size(3)]);
+    }
+    let spread = |t: &Tensor| t.try_repeat_interleave(group, Some(1));
+    q.try_scaled_dot_product_attention(&spread(k)?, &spread(v)?, options)
 }
 
 impl Module for MultiHeadAttention {

@@ -1,10 +1,11 @@
 //! Tokenizers: text into numbers and back.
 //!
 //! Each scheme is a file: [`words`], [`chars`], [`bytes`], and [`pairs`] (byte-pair encodings, and whatever else
-//! a `tokenizer.json` holds). [`Tokenizer`] is the one type that users hold.
+//! a `tokenizer.json` holds); `gguf` makes such a file of the vocabulary in a GGUF file. [`Tokenizer`] is the one type that users hold.
 
 mod bytes;
 mod chars;
+mod gguf;
 mod join;
 mod json;
 mod pairs;
@@ -78,6 +79,10 @@ pub struct TokenizerOptions {
 trait Scheme: Send + Sync {
     fn kind(&self) -> TokenizerKind;
     fn encode(&self, text: &str) -> Result<Vec<u32>>;
+    /// With what a file says goes around a text.
+    fn encode_with_special_tokens(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode(text)
+    }
     fn size(&self) -> usize;
     fn token(&self, id: u32) -> Option<String>;
     fn id(&self, token: &str) -> Option<u32>;
@@ -234,6 +239,16 @@ impl Tokenizer {
     pub fn try_encode(&self, text: &str) -> Result<Vec<u32>> {
         let _call = Call::enter("Tokenizer::encode");
         self.0.encode(text)
+    }
+
+    /// [`try_encode`](Self::try_encode) with the tokens that a `tokenizer.json` puts around every text, such as one for its beginning.
+    ///
+    /// # Errors
+    /// Those of `try_encode`.
+    #[track_caller]
+    pub fn try_encode_with_special_tokens(&self, text: &str) -> Result<Vec<u32>> {
+        let _call = Call::enter("Tokenizer::encode_with_special_tokens");
+        self.0.encode_with_special_tokens(text)
     }
 
     /// The text of tokens. Words are joined as one would write them; bytes that are no UTF-8 become `�`; ids

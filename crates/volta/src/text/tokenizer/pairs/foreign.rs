@@ -42,6 +42,15 @@ impl Foreign {
     }
 }
 
+impl Foreign {
+    fn ids(&self, text: &str, with_special_tokens: bool) -> Result<Vec<u32>> {
+        match self.tokenizer.encode_fast(text, with_special_tokens) {
+            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
+            Err(error) => Err(data_error(format!("the text cannot be encoded: {error}"))),
+        }
+    }
+}
+
 /// One more than the largest id; ids may have gaps.
 fn size(tokenizer: &Tokenizer) -> usize {
     tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
@@ -56,10 +65,11 @@ impl Scheme for Foreign {
         if let Some(plain) = &self.plain {
             return Ok(plain.encode(text));
         }
-        match self.tokenizer.encode_fast(text, false) {
-            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
-            Err(error) => Err(data_error(format!("the text cannot be encoded: {error}"))),
-        }
+        self.ids(text, false)
+    }
+
+    fn encode_with_special_tokens(&self, text: &str) -> Result<Vec<u32>> {
+        if self.plain.is_some() { self.encode(text) } else { self.ids(text, true) }
     }
 
     fn size(&self) -> usize {
@@ -88,7 +98,7 @@ impl Scheme for Foreign {
     }
 
     fn decoder(&self) -> Box<dyn Decoder + '_> {
-        Box::new(ForeignDecoder { pairs: self, ids: Vec::new(), shown: String::new() })
+        Box::new(ForeignDecoder { pairs: self, ids: Vec::new(), known: 0, shown: String::new() })
     }
 }
 
@@ -97,6 +107,8 @@ struct ForeignDecoder<'a> {
     pairs: &'a Foreign,
     /// The tokens of the last text shown, then those that wait.
     ids: Vec<u32>,
+    /// How many the former are: what they begin with is whole, while a single byte of a character would be none by itself.
+    known: usize,
     /// The text of the former.
     shown: String,
 }
@@ -127,8 +139,9 @@ impl Decoder for ForeignDecoder<'_> {
         if news.is_empty() || news.ends_with(char::REPLACEMENT_CHARACTER) {
             return String::new();
         }
-        // The next token needs the last one shown, and no more, as its context.
-        self.ids.drain(..self.ids.len() - 1);
+        // The next token needs those of this text, and no more, as its context.
+        self.ids.drain(..self.known);
+        self.known = self.ids.len();
         self.shown = self.text();
         news
     }
@@ -136,6 +149,7 @@ impl Decoder for ForeignDecoder<'_> {
     fn finish(&mut self) -> String {
         let news = self.news(&self.text());
         self.ids.clear();
+        self.known = 0;
         self.shown.clear();
         news
     }

@@ -1,0 +1,355 @@
+//! A GGUF file's metadata as [`CausalLmOptions`], and its tensors under Hugging Face's names and in its layout.
+
+use super::CausalLm;
+use super::hugging_face::{Relative, relative};
+use super::options::{CausalLmOptions, NormKind};
+use super::rotary::{RotaryOptions, RotaryScaling};
+use crate::call::Call;
+use crate::device::Device;
+use crate::error::Result;
+use crate::io::{FromGguf, Gguf, GgufValue, NameMap};
+use crate::nn::Module;
+use crate::state::StateDict;
+use crate::tensor::Tensor;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// An architecture of llama.cpp.
+struct Architecture {
+    name: &'static str,
+    /// Hugging Face's `model_type` for it.
+    model_type: &'static str,
+    /// Whether rows of queries and keys stand in llama.cpp's order, pairs of a rotation side by side.
+    permuted: bool,
+    /// Layers without a window are every n-th, if the file has a window and says nothing else.
+    full_each: Option<usize>,
+    /// The number of layers of the one size whose scores are scaled by its width over its heads.
+    scaled_by_width: Option<usize>,
+}
+
+const LLAMA: Architecture = Architecture {
+    name: "llama",
+    model_type: "llama",
+    permuted: true,
+    full_each: None,
+    scaled_by_width: None,
+};
+
+static ARCHITECTURES: [Architecture; 7] = [
+    LLAMA,
+    Architecture { name: "qwen2", model_type: "qwen2", permuted: false, ..LLAMA },
+    Architecture { name: "qwen3", model_type: "qwen3", permuted: false, ..LLAMA },
+    Architecture {
+        name: "gemma2",
+        model_type: "gemma2",
+        permuted: false,
+        full_each: Some(2),
+        scaled_by_width: Some(46),
+    },
+    Architecture {
+        name: "gemma3",
+        model_type: "gemma3_text",
+        permuted: false,
+        full_each: Some(6),
+        scaled_by_width: Some(62),
+    },
+    Architecture { name: "phi3", model_type: "phi3", permuted: false, ..LLAMA },
+    Architecture { name: "stablelm", model_type: "stablelm", permuted: false, ..LLAMA },
+];
+
+/// Keys of an architecture that change nothing that is computed.
+const HARMLESS: [&str; 4] =
+    ["vocab_size", "rope.scaling.finetuned", "attention.max_alibi_bias", "attention.clamp_kqv"];
+
+/// What a file says of its architecture, and which of it was asked for.
+struct Keys<'a> {
+    file: &'a Gguf,
+    prefix: String,
+    used: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> Keys<'a> {
+    fn get<T: FromGguf<'a>>(&self, name: &str) -> Result<Option<T>> {
+        let key = format!("{}.{name}", self.prefix);
+        let found = self.file.get(&key);
+        self.used.borrow_mut().insert(key);
+        found
+    }
+
+    fn need<T: FromGguf<'a>>(&self, name: &str) -> Result<T> {
+        match self.get(name)? {
+            Some(value) => Ok(value),
+            None => self.file.require(&format!("{}.{name}", self.prefix)),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f64>> {
+        Ok(self.get::<f32>(name)?.map(f64::from))
+    }
+
+    /// An error that names a key that nobody asked for and that says something.
+    fn finish(self) -> Result<()> {
+        let used = self.used.borrow();
+        let prefix = format!("{}.", self.prefix);
+        let says = |value: &GgufValue| !matches!(value.to_string().as_str(), "0" | "false" | "0.0" | "");
+        let unknown = self.file.metadata().iter().find(|(key, value)| {
+            key.strip_prefix(&prefix).is_some_and(|name| !HARMLESS.contains(&name))
+                && !used.contains(*key)
+                && says(value)
+        });
+        match unknown {
+            Some((key, value)) => Err(self.file.wrong(format!(
+                "its metadata has {key:?} = {value}, which Volta does not know, so that it may compute something else"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn architecture(file: &Gguf) -> Result<&'static Architecture> {
+    let name: &str = file.require("general.architecture")?;
+    ARCHITECTURES.iter().find(|a| a.name == name).ok_or_else(|| {
+        let known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.name).collect();
+        file.wrong(format!("general.architecture is {name:?}: Volta knows {}", known.join(", ")))
+    })
+}
+
+impl CausalLmOptions {
+    /// What a GGUF file describes.
+    ///
+    /// # Errors
+    /// A key that is missing, cannot be, or is not understood; the message names it.
+    #[track_caller]
+    pub fn from_gguf(file: &Gguf) -> Result<CausalLmOptions> {
+        let _call = Call::enter("CausalLmOptions::from_gguf");
+        let architecture = architecture(file)?;
+        let keys = Keys { file, prefix: architecture.name.to_string(), used: RefCell::default() };
+        let options = read(&keys, architecture, relative(architecture.model_type))?;
+        keys.finish()?;
+        options.check().map_err(|e| e.with_context(file.label()))?;
+        Ok(options)
+    }
+}
+
+fn read(keys: &Keys<'_>, a: &Architecture, relative: &Relative) -> Result<CausalLmOptions> {
+    let file = keys.file;
+    let has = |name: &str| file.find(name).is_some();
+    let table = file.require_tensor("token_embd.weight")?;
+    let (width, heads): (usize, usize) = (keys.need("embedding_length")?, keys.need("attention.head_count")?);
+    let layers: usize = keys.need("block_count")?;
+    // Every layer has tensors, so that a file of few cannot ask for many.
+    if layers > file.tensors().len() {
+        return Err(file
+            .wrong(format!("it is said to have {layers} layers, and has {} tensors", file.tensors().len())));
+    }
+    let head_width = match keys.get::<usize>("attention.key_length")? {
+        Some(head_width) => head_width,
+        None if heads > 0 && width.is_multiple_of(heads) => width / heads,
+        None => return Err(file.wrong(format!("a width of {width} does not divide into {heads} heads"))),
+    };
+    if let Some(other) = keys.get::<usize>("attention.value_length")?.filter(|&other| other != head_width) {
+        return Err(
+            file.wrong(format!("attention.value_length is {other}, and attention.key_length {head_width}"))
+        );
+    }
+    let eps = match relative.norm {
+        NormKind::Rms => "attention.layer_norm_rms_epsilon",
+        NormKind::Layer => "attention.layer_norm_epsilon",
+    };
+    let context: usize = keys.need("context_length")?;
+    let (rotary, window_rotary) = rotary(keys, relative, (head_width, context))?;
+    let (window, windowed) = windows(keys, a, layers)?;
+    let softcap = |name: &str| if relative.scaled_attention { keys.number(name) } else { Ok(None) };
+    let scaled_by = if a.scaled_by_width == Some(layers) { width / heads } else { head_width };
+    for name in ["use_parallel_residual", "attention.causal"] {
+        let usual = name == "attention.causal";
+        if keys.get::<bool>(name)?.is_some_and(|value| value != usual) {
+            return Err(file.wrong(format!("{}.{name} is {}: Volta has no such model", a.name, !usual)));
+        }
+    }
+    Ok(CausalLmOptions {
+        vocabulary: table.shape().first().copied().unwrap_or(0),
+        context,
+        layers,
+        width,
+        hidden: keys.need("feed_forward_length")?,
+        heads,
+        kv_heads: keys.get("attention.head_count_kv")?.unwrap_or(heads),
+        head_width,
+        norm: relative.norm,
+        norm_eps: keys.need::<f32>(eps).map(f64::from)?,
+        norm_offset: relative.norm_offset,
+        post_norms: relative.post_norms,
+        qk_norm: relative.qk_norm,
+        gate: relative.usual_gate(),
+        qkv_bias: has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias"),
+        output_bias: has("blk.0.attn_output.bias"),
+        mlp_bias: has("blk.0.ffn_down.bias"),
+        fused: relative.fused,
+        tied: !has("output.weight"),
+        embedding_scale: if relative.scaled_embedding { (width as f64).sqrt() } else { 1.0 },
+        attention_scale: relative.scaled_attention.then(|| 1.0 / (scaled_by as f64).sqrt()),
+        attention_softcap: softcap("attn_logit_softcapping")?,
+        logit_softcap: softcap("final_logit_softcapping")?,
+        rotary,
+        window_rotary,
+        window,
+        windowed,
+    })
+}
+
+/// The window, and which layers have it.
+fn windows(keys: &Keys<'_>, a: &Architecture, layers: usize) -> Result<(Option<usize>, Vec<bool>)> {
+    let window = keys.get::<usize>("attention.sliding_window")?.filter(|&window| window > 0);
+    const PATTERN: &str = "attention.sliding_window_pattern";
+    let pattern = match keys.file.metadata().value(&format!("{}.{PATTERN}", keys.prefix)) {
+        Some(GgufValue::List(_)) => Some(keys.need::<&[bool]>(PATTERN)?.to_vec()),
+        Some(_) => {
+            let each: usize = keys.need(PATTERN)?;
+            Some((0..layers).map(|layer| each == 0 || !(layer + 1).is_multiple_of(each)).collect())
+        }
+        None => None,
+    };
+    if let Some(pattern) = &pattern
+        && pattern.len() != layers
+    {
+        let count = pattern.len();
+        return Err(keys
+            .file
+            .wrong(format!("{}.{PATTERN} has {count} elements for {layers} layers", a.name)));
+    }
+    let usual = || {
+        let full = |layer: usize| a.full_each.is_some_and(|each| (layer + 1).is_multiple_of(each));
+        (0..layers).map(|layer| !full(layer)).collect()
+    };
+    Ok(match window {
+        None => (None, Vec::new()),
+        Some(window) => (Some(window), pattern.unwrap_or_else(usual)),
+    })
+}
+
+fn rotary(
+    keys: &Keys<'_>,
+    relative: &Relative,
+    (head_width, context): (usize, usize),
+) -> Result<(RotaryOptions, Option<RotaryOptions>)> {
+    let file = keys.file;
+    let base = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
+    let width = keys.get("rope.dimension_count")?.unwrap_or(head_width);
+    let factor = keys.number("rope.scaling.factor")?;
+    let original = keys.get::<usize>("rope.scaling.original_context_length")?.map(|n| n as f64);
+    let attention = keys.number("rope.scaling.attn_factor")?;
+    let kind = keys.get::<&str>("rope.scaling.type")?;
+    let needed = || file.wrong(format!("{}.rope.scaling.factor is missing", keys.prefix));
+    let mut scaling = match kind {
+        None | Some("none") if factor.is_none_or(|f| f == 1.0) => RotaryScaling::None,
+        // Files before there were types.
+        None | Some("linear") => RotaryScaling::Linear { factor: factor.ok_or_else(needed)? },
+        Some("yarn") => {
+            let factor = factor.ok_or_else(needed)?;
+            RotaryScaling::Yarn {
+                factor,
+                context: original.unwrap_or(context as f64),
+                beta_fast: keys.number("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                beta_slow: keys.number("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+                attention: attention.unwrap_or(1.0) * (1.0 + 0.1 * factor.ln()),
+                truncate: true,
+            }
+        }
+        Some(other) => {
+            return Err(file.wrong(format!(
+                "{}.rope.scaling.type is {other:?}: Volta knows none, linear and yarn",
+                keys.prefix
+            )));
+        }
+    };
+    if file.find("rope_factors_long.weight").is_some() {
+        return Err(file.wrong("rope_factors_long.weight is there: Volta does not know this rotary scaling"));
+    }
+    if file.find("rope_freqs.weight").is_some() {
+        if scaling != RotaryScaling::None {
+            return Err(file.wrong("rope_freqs.weight is there beside another rotary scaling"));
+        }
+        let factors = file.tensor("rope_freqs.weight", Device::Cpu)?;
+        scaling = RotaryScaling::Factors(factors.try_to_vec::<f32>()?);
+    }
+    // Gemma 3's layers with a window are not stretched.
+    let local = keys.number("rope.freq_base_swa")?.unwrap_or(10_000.0);
+    let near = (relative.name == "gemma3_text").then(|| RotaryOptions::new(local, width));
+    Ok((RotaryOptions { base, width, scaling }, near))
+}
+
+/// Hugging Face's names for llama.cpp's.
+fn names(relative: &Relative) -> NameMap {
+    let gated = if relative.fused { "mlp.gate_up_proj" } else { "mlp.up_proj" };
+    let (mut from_to, behind) = (Vec::new(), "post_attention_layernorm");
+    for (from, to) in [
+        ("attn_q", "self_attn.q_proj"),
+        ("attn_k", "self_attn.k_proj"),
+        ("attn_v", "self_attn.v_proj"),
+        ("attn_qkv", "self_attn.qkv_proj"),
+        ("attn_output", "self_attn.o_proj"),
+        ("attn_q_norm", "self_attn.q_norm"),
+        ("attn_k_norm", "self_attn.k_norm"),
+        ("ffn_gate", "mlp.gate_proj"),
+        ("ffn_up", gated),
+        ("ffn_down", "mlp.down_proj"),
+        ("attn_norm", "input_layernorm"),
+        ("ffn_norm", if relative.post_norms { "pre_feedforward_layernorm" } else { behind }),
+        ("post_attention_norm", behind),
+        ("post_ffw_norm", "post_feedforward_layernorm"),
+    ] {
+        from_to.push((format!("blk.{{}}.{from}.{{}}"), format!("model.layers.{{}}.{to}.{{}}")));
+    }
+    let start = NameMap::new()
+        .drop("rope_freqs.weight")
+        .rename("token_embd.weight", "model.embed_tokens.weight")
+        .rename("output_norm.{}", "model.norm.{}")
+        .rename("output.weight", "lm_head.weight");
+    from_to.iter().fold(start, |map, (from, to)| map.rename(from, to))
+}
+
+/// Rows in Hugging Face's order: the two of a rotation half a head apart.
+fn unpermuted(t: &Tensor, heads: usize) -> Result<Tensor> {
+    let (shape, rows) = (t.shape(), t.size(0));
+    let pairs = t.try_reshape([heads, rows / heads / 2, 2, t.numel() / rows])?;
+    pairs.try_transpose(1, 2)?.try_reshape(shape)
+}
+
+impl CausalLm {
+    /// The model of a GGUF file, on the default device.
+    ///
+    /// # Errors
+    /// Metadata that is not understood, and tensors that are missing or of another shape.
+    #[track_caller]
+    pub fn try_from_gguf(file: &Gguf) -> Result<CausalLm> {
+        let _call = Call::enter("CausalLm::from_gguf");
+        let architecture = architecture(file)?;
+        let relative = relative(architecture.model_type);
+        let model = CausalLm::try_new(CausalLmOptions::from_gguf(file)?)?;
+        let o = &model.options;
+        let weights = file.weights()?.renamed(&names(relative))?;
+        let own = model.state_dict();
+        let mut state = StateDict::new();
+        for name in weights.names().map(String::from).collect::<Vec<_>>() {
+            let mut t = weights.tensor(&name, Device::Cpu)?;
+            let heads = match name.rsplit('.').nth(1) {
+                Some("q_proj") => Some(o.heads),
+                Some("k_proj") => Some(o.kv_heads),
+                _ => None,
+            };
+            // What is of another shape is named by the module.
+            let fits = own.get(&name).is_some_and(|p| p.shape() == t.shape());
+            if let Some(heads) = heads.filter(|_| architecture.permuted && fits) {
+                t = unpermuted(&t, heads)?;
+            }
+            // llama.cpp's factors are complete.
+            if o.norm_offset != 0.0 && name.ends_with("norm.weight") {
+                t = t.try_to_dtype(crate::DType::F32)?.try_sub(o.norm_offset)?;
+            }
+            state.insert(name, t);
+        }
+        model.load_state_dict(&state, true).map_err(|e| e.with_context(file.label()))?;
+        Ok(model)
+    }
+}

@@ -1,0 +1,13 @@
+//! Networks of others: what `transformers` computes with tiny models of each architecture, from the same files.
+//!
+//! `scripts/make-model-fixtures` makes the files, with its answers beside them.
+
+mod bert;
+mod causal;
+#[cfg(feature = "chat")]
+mod chat;
+mod configs;
+mod files;
+mod lora;
+
+volta_testing::main!();
