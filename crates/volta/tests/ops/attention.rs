@@ -1,6 +1,6 @@
 //! Scaled dot-product attention: causal, masked by numbers or truth, both, of every rank.
 
-use crate::driver::on_software;
+use crate::driver::{on_software, only_webgpu};
 use crate::reference::Array;
 use crate::table::*;
 use volta::{AttentionOptions, BackwardOptions, DType, Device, Tensor, default_device, with_device};
@@ -95,7 +95,7 @@ fn rows() -> Vec<Row> {
         )
         .cases(&[&[&[2, 2, 4, 3]]]),
     );
-    rows.into_iter().map(|r| r.slack(20.0)).collect()
+    rows.into_iter().map(|r| r.slack(20.0).shader_cost(3)).collect()
 }
 
 checks!(rows());
@@ -175,9 +175,10 @@ fn gradients_in_half_precision_are_those_of_the_cpu() {
         [1, 33, 600, 16],
         [1, 600, 520, 32],
     ];
-    // Without these matrices, half precision is like any other.
-    let tried = if on_software() { 2 } else { shapes.len() };
-    for &shape in &shapes[..tried] {
+    // Without these matrices, half precision is like any other: each job of a software adapter tries one of the first two.
+    let job = usize::from(only_webgpu());
+    let tried = if on_software() { job..job + 1 } else { 0..shapes.len() };
+    for &shape in &shapes[tried] {
         // Gradients of scores are small differences, of which these matrices compute one side from results in half precision.
         let part = if on_software() { 0.01 } else { 0.03 };
         are_those_of_the_cpu(shape, DType::F16, |largest| part * largest);

@@ -91,7 +91,7 @@ pub fn summed(dtype: DType) -> DType {
 }
 
 /// Whether the GPU has no more than every WebGPU device.
-fn only_webgpu() -> bool {
+pub fn only_webgpu() -> bool {
     std::env::var("VOLTA_LIMITS").is_ok_and(|v| v == "webgpu")
 }
 
@@ -445,7 +445,7 @@ pub fn layouts(row: &Row) {
     let on_gpu = default_device().is_gpu();
     for dtype in types(row).filter(|d| !d.is_half() && (!on_gpu || *d == DType::F32)) {
         let inputs = row.inputs(&row.cases[0], dtype);
-        let due = by_rarer_turns(row, 4, 6);
+        let due = by_rarer_turns(row, 4 * row.shader_cost, 6);
         for (_, layout) in Layout::ALL.into_iter().enumerate().filter(|(k, _)| due(*k)) {
             let inputs: Vec<Array> = inputs.iter().map(|x| layout.values(x)).collect();
             let gives = available(row.gives.dtype(dtype));
@@ -471,7 +471,8 @@ pub fn layouts(row: &Row) {
 
 /// One kernel for many ops against a kernel for every op.
 pub fn fusion(row: &Row) {
-    let (on_gpu, due) = (default_device().is_gpu(), by_rarer_turns(row, row.cases.len().max(1), 6));
+    let on_gpu = default_device().is_gpu();
+    let due = by_rarer_turns(row, row.cases.len().max(1) * row.shader_cost, 6);
     for (_, case) in row.cases.iter().enumerate().filter(|(k, _)| due(*k)) {
         for dtype in types(row).filter(|d| !on_gpu || *d == DType::F32) {
             let inputs = row.inputs(case, dtype);

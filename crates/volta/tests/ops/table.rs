@@ -174,6 +174,8 @@ pub struct Row {
     pub differentiable: bool,
     /// Fused and unfused give the same bits.
     pub exact: bool,
+    /// How much longer than others its shaders take to compile.
+    pub shader_cost: usize,
 }
 
 /// A row of floats that can be differentiated; the rest is said by the methods.
@@ -191,6 +193,7 @@ pub fn row(
         dtypes: FLOATS,
         gives: Gives::Same,
         slack: 1.0,
+        shader_cost: 1,
         differentiable: true,
         exact: false,
     }
@@ -224,6 +227,12 @@ impl Row {
 
     pub fn slack(mut self, slack: f64) -> Row {
         self.slack = slack;
+        self
+    }
+
+    /// A software adapter tries layouts and fusion so many times as seldom.
+    pub fn shader_cost(mut self, cost: usize) -> Row {
+        self.shader_cost = cost;
         self
     }
 
