@@ -55,6 +55,7 @@ use device::context::Context;
 pub use raw::{GpuBuffer, GpuDevice, GpuTensor, shaders};
 use runtime::tiering::TieredProgram;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use volta_ir::buffer::Storage;
 use volta_ir::dtype::DType;
 use volta_ir::error::{Error, ErrorKind, Result};
@@ -145,6 +146,15 @@ impl Executor for Gpu {
 
     fn memory(&self) -> Result<Option<u64>> {
         Ok(device::context::open(self.0)?.memory)
+    }
+
+    fn used_bytes(&self) -> Result<u64> {
+        Ok(device::context::open(self.0)?.live_bytes.load(Relaxed))
+    }
+
+    fn limit_memory(&self, bytes: Option<u64>) -> Result<()> {
+        let context = device::context::open(self.0)?;
+        memory::pool::limit(&context, bytes)
     }
 
     fn synchronize(&self) -> Waiting {

@@ -68,6 +68,7 @@ const CRATES: [(&str, &[Layer]); 5] = [
             (true, &["epoch_math", "model_file", "optimizer"]),
             (false, &["gpt2", "prepare"]),
             (false, &["plan", "run_manifest", "sampling"]),
+            (false, &["memory_fit"]),
             (false, &["run"]),
         ],
     ),

@@ -8,8 +8,10 @@ use models::{Training, given};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use volta::{
-    DType, Device, GradScaler, Tensor, autocast, counters, manual_seed, reset_peak, try_set_threads,
+    DType, Device, GradScaler, Tensor, autocast, counters, last_plan, manual_seed, reset_peak, set_memory_limit,
+    try_set_threads,
 };
+use volta_lm::config::parse_bytes;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -32,12 +34,19 @@ pub struct Options {
     /// Another batch size for the training workloads; 0 keeps each one's own.
     #[arg(long, default_value_t = 0)]
     batch: usize,
+    /// The most memory of the device that may be in use at a time, as in 6GB: what does not fit is computed again.
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    memory: Option<u64>,
     /// Also print where the time of a step goes.
     #[arg(long)]
     profile: bool,
     /// Threads to use, 1024 at most; 0 for all.
     #[arg(long, default_value_t = 0)]
     threads: usize,
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "must be an amount of memory, as in 6GB, 512MB or 4GiB".into())
 }
 
 /// How long a workload runs before it is timed, at least: right after its shaders were compiled, or from idle clocks, a
@@ -235,6 +244,10 @@ fn measure(name: &str, mode: &str, device: Device, options: &Options) -> Result<
         Work::Bytes(b) => format!(", \"gb_s\": {:.1}", b / median / 1e6),
         Work::Units(u) => format!(", \"per_s\": {:.1}", u / median * 1e3),
     };
+    if options.memory.is_some() {
+        let fit = last_plan().and_then(|plan| plan.fit);
+        line += &format!(", \"recomputed_kernels\": {}", fit.map_or(0, |fit| fit.recomputed_kernels));
+    }
     if let Some(loss) = loss {
         line += &format!(", \"loss\": {:.4}", loss.try_item::<f64>()?);
     }
@@ -248,6 +261,9 @@ pub fn run(options: &Options) -> Outcome {
         try_set_threads(options.threads).map_err(|error| Failure::usage(&error))?;
     }
     let device = device::open(options.device, DeviceName::This(Device::Cpu))?;
+    if options.memory.is_some() {
+        set_memory_limit(device, options.memory)?;
+    }
     let mut failed = Vec::new();
     for mode in options.modes.split(',') {
         for name in options.workloads.split(',') {

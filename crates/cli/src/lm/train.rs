@@ -75,8 +75,14 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     }
     let name = config.name.clone().unwrap_or_else(|| prepared.name.clone());
     // Before anything is written: what does not fit into memory is found here.
-    let plan = StepPlan::new(&config, &prepared)?;
-    plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
+    let plan = StepPlan::fitting(&config, &prepared)?;
+    if let Some(memory) = plan.as_ref().map(|plan| plan.memory(device)).transpose()?
+        && memory.recomputed_kernels > 0
+    {
+        output.note(format_args!(
+            "A step does not fit into memory by itself, so it computes some of it twice.\n{memory}"
+        ));
+    }
     let peak_bytes = plan.map_or(0, |plan| plan.peak_bytes());
     try_realize_all(&prepared.gpt.parameters())?;
     let begun = RunManifest::now(&name, &config, &prepared);
@@ -287,21 +293,26 @@ fn dry_run(config: &Config, prepared: &Prepared, output: Output) -> Outcome {
     let batch = Tensor::try_zeros([pace.sequences, pace.context])?.try_to_dtype(DType::I32)?;
     let summary = summary(&prepared.gpt, Some(&batch))?;
     output.note(format_args!("\n{summary}\n"));
-    let Some(plan) = StepPlan::new(config, prepared)? else { return Ok(()) };
+    let available = prepared.device.memory()?;
+    let Some(plan) = StepPlan::under_limit(config, prepared)? else { return Ok(()) };
+    let memory = plan.memory(prepared.device)?;
     output.result(
         &json!({
             "parameters": summary.parameters, "kernels": plan.kernels(), "flops": plan.flops(),
-            "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(),
-            "available_bytes": prepared.device.memory()?,
+            "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(), "available_bytes": available,
+            "memory_limit": memory.limit, "unlimited_peak_bytes": memory.unlimited_peak_bytes,
+            "missing_bytes": memory.missing_bytes, "recomputed_kernels": memory.recomputed_kernels,
+            "recomputed_flops": memory.recomputed_flops, "recomputed_bytes": memory.recomputed_bytes,
+            "estimated_slowdown": memory.slowdown,
         }),
         format_args!(
-            "{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
+            "{plan}\n\n{memory}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP.",
             pace.batches_a_step() * (pace.sequences * pace.context) as u64,
             plan.peak_bytes() as f64 / 1e6,
             plan.flops() as f64 / 1e9
         ),
     );
-    Ok(plan.check_memory(prepared.device)?)
+    Ok(plan.check_memory(config, prepared)?)
 }
 
 /// The places of the run to go on with.

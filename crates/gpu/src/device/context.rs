@@ -6,7 +6,7 @@ use super::fault_injection::Injected;
 use crate::caps::{AdapterKind, Caps};
 use crate::codegen::storage_type::StorageType;
 use crate::lower::submission::CostModel;
-use crate::memory::pool::{Arena, Pool};
+use crate::memory::pool::{Arena, Pool, SIZE_CLASSES};
 use crate::runtime::assertions::Assertions;
 use crate::runtime::disk_cache::DiskCache;
 use crate::runtime::pipeline::Pipelines;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use volta_ir::dtype::DType;
 use volta_ir::error::{Error, ErrorKind, Result};
-use volta_ir::plan::memory::DeviceLimits;
+use volta_ir::plan::memory::{DeviceLimits, Rates};
 use volta_ir::telemetry::count_submission;
 
 /// The number by which adapters of NVIDIA are known.
@@ -61,6 +61,8 @@ pub(crate) struct Context {
     /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub allocated_bytes: Arc<AtomicU64>,
     pub live_bytes: AtomicU64,
+    /// Bytes beyond which nothing is kept for later.
+    pub limit: AtomicU64,
     pub injected: Injected,
     /// What a browser still has to say of what it was asked for.
     #[cfg(target_arch = "wasm32")]
@@ -221,6 +223,8 @@ impl Context {
             prologues: true,
             horizontal_fusion: true,
             sizes,
+            size_classes: SIZE_CLASSES,
+            rates: Rates { flops_per_byte: 64, kernel_bytes: 4 << 20 },
         };
         Ok(Context {
             faults: Faults::of(&device, format!("gpu:{index} ({name})"), &ADVICE),
@@ -247,6 +251,7 @@ impl Context {
             assertions: Assertions::default(),
             allocated_bytes: Arc::default(),
             live_bytes: AtomicU64::new(0),
+            limit: AtomicU64::new(u64::MAX),
             injected: Injected::default(),
             #[cfg(target_arch = "wasm32")]
             unsettled: Mutex::default(),

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use volta_ir::buffer::Buffer;
 use volta_ir::error::{Error, ErrorKind, Result};
+use volta_ir::plan::size_class::SizeClasses;
 use volta_ir::telemetry::{change_pool_bytes, see_used_bytes};
 
 /// A buffer of the device with a number of its own, under which bind groups remember it.
@@ -91,20 +92,42 @@ fn allocating(bytes: u64) -> String {
 
 /// A new buffer. Where memory is missing, what lies idle in the pool is given back first.
 pub(crate) fn create(context: &Context, bytes: u64) -> Result<PooledBuffer> {
+    if context.allocated_bytes.load(Relaxed).saturating_add(bytes) > context.limit.load(Relaxed) {
+        give_back_idle(context)?;
+    }
     match try_create(context, bytes) {
         Err(error) if error.kind() == ErrorKind::Memory => {
-            let idle = std::mem::take(&mut locked(&context.pool).free);
-            if idle.values().all(BTreeMap::is_empty) {
-                return Err(error);
+            if give_back_idle(context)? {
+                try_create(context, bytes)
+            } else {
+                Err(error)
             }
-            drop(idle);
-            // Memory is given back when the device is done with it.
-            #[cfg(not(target_arch = "wasm32"))]
-            super::transfer::wait(context)?;
-            try_create(context, bytes)
         }
         other => other,
     }
+}
+
+/// Gives back what lies idle in the pool. Whether there was anything.
+fn give_back_idle(context: &Context) -> Result<bool> {
+    let idle = std::mem::take(&mut locked(&context.pool).free);
+    if idle.values().all(BTreeMap::is_empty) {
+        return Ok(false);
+    }
+    drop(idle);
+    // Memory is given back when the device is done with it.
+    #[cfg(not(target_arch = "wasm32"))]
+    super::transfer::wait(context)?;
+    Ok(true)
+}
+
+/// Keeps nothing beyond so many bytes for later, from now on.
+pub(crate) fn limit(context: &Context, bytes: Option<u64>) -> Result<()> {
+    context.limit.store(bytes.unwrap_or(u64::MAX), Relaxed);
+    if context.allocated_bytes.load(Relaxed) > context.limit.load(Relaxed) {
+        context.arena.lock().unwrap_or_else(PoisonError::into_inner).blocks.clear();
+        give_back_idle(context)?;
+    }
+    Ok(())
 }
 
 fn locked(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
@@ -137,11 +160,11 @@ pub(crate) struct Pool {
     free: BTreeMap<u64, BTreeMap<u64, PooledBuffer>>,
 }
 
-/// Sizes are rounded so that nearly equal ones share memory: to an eighth of their power of two.
+/// Sizes of pieces of memory.
+pub(crate) const SIZE_CLASSES: SizeClasses = SizeClasses { smallest: 256, largest_step: usize::MAX };
+
 fn class(bytes: usize, block: usize) -> u64 {
-    let bytes = bytes.max(256);
-    let step = (bytes.next_power_of_two() / 16).max(256);
-    (bytes.next_multiple_of(step).min(block)) as u64
+    SIZE_CLASSES.round(bytes).min(block) as u64
 }
 
 impl GpuBuffer {

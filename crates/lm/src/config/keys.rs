@@ -137,6 +137,8 @@ keys! {
             "what products are computed in";
         seed "seed": u64 = "0", Rule::Count { min: 0, max: NO_MOST }, "where the random numbers start";
         device "device": String = "auto", Rule::Device, "where it runs; auto takes a GPU if there is one";
+        memory "memory": Option<u64> = "none", Rule::Optional(&Rule::Bytes),
+            "the most memory of the device that is in use at a time, as in 6GB; what does not fit is computed again; none takes what there is";
     }
     "Watching" {
         valid_interval "valid-interval": u64 = "200", INTERVAL,
