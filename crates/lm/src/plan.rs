@@ -8,8 +8,8 @@ use std::fmt;
 use volta::models::{Gpt, GptOptions};
 use volta::train::{Meter, Outcome};
 use volta::{
-    DType, Device, Error, ErrorKind, GradScaler, Module, PlanReport, Result, Tensor, assume_computed, autocast, plan_only,
-    try_realize_all, with_device,
+    DType, Device, Error, ErrorKind, GradScaler, Module, PlanReport, Result, Tensor, assume_computed,
+    autocast, plan_only, try_realize_all, with_device,
 };
 
 /// A step in numbers. Printing it gives its plans.

@@ -8,8 +8,8 @@ use models::{Training, given};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use volta::{
-    DType, Device, GradScaler, Tensor, autocast, counters, last_plan, manual_seed, reset_peak, set_memory_limit,
-    try_set_threads,
+    DType, Device, GradScaler, Tensor, autocast, counters, last_plan, manual_seed, reset_peak,
+    set_memory_limit, try_set_threads,
 };
 use volta_lm::config::parse_bytes;
 

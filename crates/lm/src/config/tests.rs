@@ -115,7 +115,9 @@ fn amounts_of_memory_have_units_of_1000_and_of_1024() {
     ] {
         assert_eq!(super::parse_bytes(text), Some(bytes), "{text}");
     }
-    for text in ["", "GB", "0", "0GB", "-1GB", "1.5", "1.5b", "1e3GB", "infGB", "nanGB", "6 G B", "99999999999TB"] {
+    for text in
+        ["", "GB", "0", "0GB", "-1GB", "1.5", "1.5b", "1e3GB", "infGB", "nanGB", "6 G B", "99999999999TB"]
+    {
         assert_eq!(super::parse_bytes(text), None, "{text}");
     }
     assert_eq!(resolve(&["--memory", "6GB"], &[]).unwrap().memory, Some(6_000_000_000));

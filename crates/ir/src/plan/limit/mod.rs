@@ -5,6 +5,8 @@
 //! memory. These kernels are copies of those of the plan, and nothing else is planned anew, so every number is the same to the bit.
 
 mod rename;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use super::graph::PlanGraph;

@@ -216,12 +216,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What it costs to let go of a value until it is used next, for each of its bytes and each step without them; none if it cannot
-    /// be computed again.
+    /// What it costs to let go of a value until it is used next, for each byte and each step without it; none if it cannot be computed
+    /// again. One kernel brings back all of its results.
     fn cost(&self, slot: Slot) -> Option<u64> {
         let value = &self.values[slot];
-        let next = *value.uses.last()? as usize;
-        let (mut seen, mut queue, mut cost) = (HashSet::new(), vec![value.producer?], 0.0);
+        let (next, producer) = (*value.uses.last()? as usize, value.producer?);
+        let (mut seen, mut queue, mut cost) = (HashSet::new(), vec![producer], 0.0);
         while let Some(kernel) = queue.pop() {
             if !seen.insert(kernel) {
                 continue;
@@ -235,8 +235,16 @@ impl<'a> Walk<'a> {
             let missing = self.reads[kernel].iter().filter(|&&slot| !self.values[slot].is_present);
             queue.extend(missing.filter_map(|&slot| self.values[slot].producer));
         }
-        let byte_steps = value.bytes as f64 * (next - self.step).max(1) as f64;
-        Some((cost / byte_steps * (1u64 << 32) as f64) as u64)
+        let is_needed = |value: &&Value| value.uses.first().is_some_and(|&last| last as usize > self.step);
+        let results = || self.writes[producer].iter().map(|&slot| &self.values[slot]).filter(is_needed);
+        if results().any(|result| !result.is_present) {
+            cost = value.bytes as f64;
+        }
+        let steps =
+            |value: &Value| value.uses.last().map_or(0, |&read| (read as usize).saturating_sub(self.step));
+        let byte_steps: f64 =
+            results().filter(|v| v.is_present).map(|v| v.bytes as f64 * steps(v) as f64).sum();
+        Some((cost / byte_steps.max(1.0) * (1u64 << 32) as f64) as u64)
     }
 
     /// Lets go of values until there is room for so many bytes, as far as that can be.
