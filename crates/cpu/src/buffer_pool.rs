@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volta_ir::buffer::Buffer;
 use volta_ir::error::{Error, ErrorKind, Result};
+use volta_ir::plan::size_class::SizeClasses;
 use volta_ir::telemetry::{change_pool_bytes, see_used_bytes};
 
 /// A cache line, and the widest vector.
@@ -60,6 +61,8 @@ struct Pool {
     free_bytes: usize,
     used_bytes: usize,
     peak_used: usize,
+    /// Bytes that are not to be exceeded by what is in use and what is kept for later.
+    limit: Option<usize>,
 }
 
 /// Memory that nobody uses.
@@ -89,12 +92,27 @@ fn with_pool<R>(f: impl FnOnce(&mut Pool) -> R) -> R {
     result
 }
 
-/// Sizes are rounded so that nearly equal ones share memory: to a sixteenth of their power of two. Large memory also
-/// serves what is smaller, so that whole pages are enough.
+/// Large memory also serves what is smaller, so that whole pages are enough.
+pub(super) const SIZE_CLASSES: SizeClasses =
+    SizeClasses { smallest: ALIGNMENT, largest_step: huge_pages::MIN_HUGE_BYTES };
+
 fn class(bytes: usize) -> usize {
-    let bytes = bytes.max(ALIGNMENT);
-    let step = (bytes.next_power_of_two() / 16).clamp(ALIGNMENT, huge_pages::MIN_HUGE_BYTES);
-    bytes.next_multiple_of(step)
+    SIZE_CLASSES.round(bytes)
+}
+
+/// The bytes that are in use.
+pub(super) fn used_bytes() -> u64 {
+    with_pool(|pool| pool.used_bytes as u64)
+}
+
+/// Keeps no free memory beyond so many bytes in all.
+pub(super) fn limit(bytes: Option<u64>) {
+    let released = with_pool(|pool| {
+        pool.limit = bytes.map(|bytes| bytes as usize);
+        pool.peak_used = pool.used_bytes;
+        pool.release_down_to(pool.room(pool.free_bytes))
+    });
+    released.into_iter().for_each(FreeBlock::give_back);
 }
 
 fn layout(bytes: usize) -> Layout {
@@ -174,7 +192,7 @@ impl Drop for HostBuffer {
             pool.used_bytes -= self.bytes;
             pool.free.entry(self.bytes).or_default().push(FreeBlock { data: self.data, bytes: self.bytes });
             pool.free_bytes += self.bytes;
-            pool.release_down_to(pool.peak_used)
+            pool.release_down_to(pool.room(pool.peak_used))
         });
         for piece in released {
             piece.give_back();
@@ -183,13 +201,18 @@ impl Drop for HostBuffer {
 }
 
 impl Pool {
+    /// So many bytes, or what is left below the limit.
+    fn room(&self, bytes: usize) -> usize {
+        self.limit.map_or(bytes, |limit| bytes.min(limit.saturating_sub(self.used_bytes)))
+    }
+
     /// A free piece for `wanted` bytes, or none after having made room for a new one: the pieces to give back to the
     /// system come with it.
     fn take(&mut self, wanted: usize) -> (Option<FreeBlock>, Vec<FreeBlock>) {
         let most = match wanted < huge_pages::MIN_HUGE_BYTES {
             true => wanted,
             // The arenas of two plans differ; one that fits without using more than ever serves both.
-            false => (2 * wanted).min(self.peak_used.saturating_sub(self.used_bytes)).max(wanted),
+            false => self.room((2 * wanted).min(self.peak_used.saturating_sub(self.used_bytes))).max(wanted),
         };
         let found = self.free.range(wanted..=most).next().map(|(&bytes, _)| bytes);
         let piece = found.and_then(|bytes| self.pop(bytes));
@@ -197,7 +220,7 @@ impl Pool {
         self.peak_used = self.peak_used.max(self.used_bytes);
         let released = match piece {
             Some(_) => Vec::new(),
-            None => self.release_down_to((self.peak_used + SPARE).saturating_sub(self.used_bytes)),
+            None => self.release_down_to(self.room((self.peak_used + SPARE).saturating_sub(self.used_bytes))),
         };
         (piece, released)
     }

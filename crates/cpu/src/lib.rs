@@ -29,7 +29,7 @@ use volta_ir::dtype::DType;
 use volta_ir::error::Result;
 use volta_ir::plan::Plan;
 use volta_ir::plan::executor::{Executor, Program, Reading, Waiting};
-use volta_ir::plan::memory::DeviceLimits;
+use volta_ir::plan::memory::{DeviceLimits, Rates};
 use volta_ir::telemetry::{count_read, count_upload};
 
 struct Cpu;
@@ -54,6 +54,9 @@ impl Executor for Cpu {
             prologues: false,
             horizontal_fusion: false,
             sizes,
+            size_classes: buffer_pool::SIZE_CLASSES,
+            // A core multiplies while it waits for memory; waking the others takes microseconds.
+            rates: Rates { flops_per_byte: 16, kernel_bytes: 1 << 16 },
         })
     }
 
@@ -104,6 +107,15 @@ impl Executor for Cpu {
 
     fn memory(&self) -> Result<Option<u64>> {
         Ok(available::memory())
+    }
+
+    fn used_bytes(&self) -> Result<u64> {
+        Ok(buffer_pool::used_bytes())
+    }
+
+    fn limit_memory(&self, bytes: Option<u64>) -> Result<()> {
+        buffer_pool::limit(bytes);
+        Ok(())
     }
 
     fn synchronize(&self) -> Waiting {

@@ -1,5 +1,7 @@
 //! What an adapter is, and what it can do.
 
+use volta_ir::plan::size_class::SizeClasses;
+
 /// What kind of device an adapter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +17,9 @@ pub enum AdapterKind {
     /// Unknown.
     Other,
 }
+
+/// Sizes of pieces of memory.
+pub(crate) const SIZE_CLASSES: SizeClasses = SizeClasses { smallest: 256, largest_step: usize::MAX };
 
 /// Processors that a large GPU has; a smaller one has more work for each.
 pub(crate) const COMPUTE_UNITS: usize = 128;

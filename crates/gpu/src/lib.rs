@@ -58,6 +58,7 @@ use runtime::context::Context;
 use runtime::tiering::TieredProgram;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use volta_ir::buffer::Storage;
 use volta_ir::dtype::DType;
 use volta_ir::environment::MAX_VIRTUAL_DEVICES;
@@ -157,6 +158,15 @@ impl Executor for Gpu {
 
     fn memory(&self) -> Result<Option<u64>> {
         Ok(runtime::context::open(self.0)?.total_bytes)
+    }
+
+    fn used_bytes(&self) -> Result<u64> {
+        Ok(runtime::context::open(self.0)?.live_bytes.load(Relaxed))
+    }
+
+    fn limit_memory(&self, bytes: Option<u64>) -> Result<()> {
+        let context = runtime::context::open(self.0)?;
+        memory::pool::limit(&context, bytes)
     }
 
     fn synchronize(&self) -> Waiting {

@@ -7,6 +7,7 @@ use super::codegen::shader::Shader;
 use super::lower::submission::CostModel;
 use super::lower::{CompileMode, LoweringTarget, lower_plan};
 use crate::caps::Caps;
+use crate::caps::SIZE_CLASSES;
 use crate::lower::selections::Selections;
 use naga::valid::Capabilities;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,7 +19,7 @@ use volta::{Device, with_device};
 use volta_ir::dtype::DType;
 use volta_ir::plan::Plan;
 use volta_ir::plan::kernel::KernelBody;
-use volta_ir::plan::memory::DeviceLimits;
+use volta_ir::plan::memory::{DeviceLimits, Rates};
 
 /// Leaves a shader in the folder that `VOLTA_SHADERS` names: `web/tests/shaders` asks a browser for its opinion.
 fn leave(text: &str) {
@@ -76,6 +77,8 @@ pub(super) fn rules() -> DeviceLimits {
         prologues: true,
         horizontal_fusion: true,
         sizes,
+        size_classes: SIZE_CLASSES,
+        rates: Rates { flops_per_byte: 64, kernel_bytes: 4 << 20 },
     }
 }
 

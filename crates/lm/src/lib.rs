@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `config` | what to train: the keys, their meaning, where values come from |
 //! | `prepare` `optimizer` `epoch_math` | model, data, optimizer and schedule of a configuration; what a step is |
-//! | `plan` | what a step will need |
+//! | `plan` `memory_fit` | what a step will need; whether there is memory for it |
 //! | `run` | a run that is driven from outside, step by step |
 //! | `run_manifest` `fingerprint` | whether a run can be resumed |
 //! | `model_file` `gpt2` | the trained model; one of Hugging Face's |
@@ -36,6 +36,7 @@ mod epoch_math;
 mod fingerprint;
 mod gpt2;
 mod histogram;
+mod memory_fit;
 mod model_file;
 mod optimizer;
 mod plan;
@@ -49,6 +50,7 @@ pub use date::now;
 pub use epoch_math::EpochMath;
 pub use fingerprint::fingerprint;
 pub use histogram::{Histogram, WeightReport, weight_reports};
+pub use memory_fit::StepMemory;
 pub use model_file::{About, Model, TOKENIZER_NOTE, about, metadata, shape};
 pub use optimizer::{optimizer, schedule, trainer_options, update};
 pub use plan::StepPlan;

@@ -95,26 +95,19 @@ impl StepPlan {
         Ok(Some(StepPlan { batches, batch, update }))
     }
 
-    /// An error with what is needed and what there is, if a step does not fit into the device's memory.
-    pub fn check_memory(&self, device: Device) -> Result<()> {
-        let (needed, there) = (self.peak_bytes() as u64, device.memory()?);
-        match there {
-            Some(there) if needed > there => Err(Error::new(
-                ErrorKind::Memory,
-                format!(
-                    "a step needs {} of memory, and {device} has {}: make the batch, the context or the model smaller, or use \
-                 --precision f16",
-                    gigabytes(needed),
-                    gigabytes(there)
-                ),
-            )),
-            _ => Ok(()),
-        }
+    /// How often a step runs each of the plans.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = (u64, &PlanReport)> {
+        std::iter::once((self.batches, &self.batch)).chain(self.update.iter().map(|plan| (1, plan)))
+    }
+
+    /// Whether they were made under a limit.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.batch.fit.is_some()
     }
 
     /// The sum of something over all plans that the step runs.
     fn sum(&self, count: impl Fn(&PlanReport) -> u64) -> u64 {
-        self.batches * count(&self.batch) + self.update.as_ref().map_or(0, count)
+        self.plans().map(|(times, plan)| times * count(plan)).sum()
     }
 
     /// How many kernels it runs.
@@ -134,7 +127,7 @@ impl StepPlan {
 
     /// The most memory that any of the plans needs.
     pub fn peak_bytes(&self) -> usize {
-        self.update.as_ref().map_or(0, |plan| plan.peak_bytes).max(self.batch.peak_bytes)
+        self.plans().map(|(_, plan)| plan.peak_bytes).max().unwrap_or(0)
     }
 }
 
@@ -154,10 +147,6 @@ fn alone<T: Send>(plan: impl FnOnce() -> Result<T> + Send) -> Result<T> {
 fn alone<T>(plan: impl FnOnce() -> Result<T>) -> Result<T> {
     try_realize_all(&[])?;
     plan()
-}
-
-fn gigabytes(bytes: u64) -> String {
-    format!("{:.2} GB", bytes as f64 / 1e9)
 }
 
 impl fmt::Display for StepPlan {

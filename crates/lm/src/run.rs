@@ -145,8 +145,7 @@ impl Run {
             try_realize_all(&prepared.gpt.parameters())?;
         }
         // Before anything is computed natively: what does not fit into memory is found here.
-        let plan = StepPlan::new(config, &prepared)?;
-        plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(prepared.device))?;
+        let plan = StepPlan::fitting(config, &prepared)?;
         try_realize_all(&prepared.gpt.parameters())?;
         let notes = RunManifest::now(name, config, &prepared).notes();
         let Prepared { device, tokenizer, gpt, train, valid, pace, .. } = prepared;

@@ -76,7 +76,8 @@ pub use dtype::{DType, Element, Scalar};
 #[doc(hidden)]
 pub use engine::with_last_plan;
 pub use engine::{
-    guards_enabled, last_plan, plan_only, set_guards, synchronize, synchronize_async, with_fusion,
+    guards_enabled, last_plan, memory_limit, plan_only, set_guards, set_memory_limit, synchronize,
+    synchronize_async, with_fusion,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use functional::{
@@ -113,6 +114,7 @@ pub use optim::{
     Adagrad, Adam, AdamW, Ema, GradScaler, Lion, Muon, Optimizer, RMSprop, SGD, Scheduler, clip_grad_norm,
     clip_grad_value, try_clip_grad_norm, try_clip_grad_value,
 };
+pub use plan::limit::MemoryFit;
 pub use plan::report::{KernelReport, PlanReport};
 pub use shape::{Dims, MAX_RANK, Shape};
 pub use state::{State, StateDict, Stateful, Value};

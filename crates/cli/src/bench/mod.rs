@@ -9,8 +9,10 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use volta::parallel::DataParallel;
 use volta::{
-    DType, Device, GradScaler, Tensor, autocast, counters, manual_seed, reset_peak, try_set_threads,
+    DType, Device, GradScaler, Tensor, autocast, counters, last_plan, manual_seed, reset_peak,
+    set_memory_limit, try_set_threads,
 };
+use volta_lm::config::parse_bytes;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -40,6 +42,9 @@ pub struct Options {
     /// Parts of the batches of training workloads, as `volta train --gradient-parts` has them; 0 for one a device.
     #[arg(long, default_value_t = 0)]
     parts: usize,
+    /// The most memory of the device that may be in use at a time, as in 6GB: what does not fit is computed again.
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    memory: Option<u64>,
     /// Also print where the time of a step goes.
     #[arg(long)]
     profile: bool,
@@ -52,6 +57,10 @@ impl Options {
     fn split(&self) -> Split {
         Split { batch: self.batch, gpus: self.gpus, parts: self.parts }
     }
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "must be an amount of memory, as in 6GB, 512MB or 4GiB".into())
 }
 
 /// How long a workload runs before it is timed, at least: right after its shaders were compiled, or from idle clocks, a
@@ -289,6 +298,10 @@ fn measure(name: &str, mode: &str, device: Device, options: &Options) -> Result<
         Work::Bytes(b) => format!(", \"gb_s\": {:.1}", b / median / 1e6),
         Work::Units(u) => format!(", \"per_s\": {:.1}", u / median * 1e3),
     };
+    if options.memory.is_some() {
+        let fit = last_plan().and_then(|plan| plan.fit);
+        line += &format!(", \"recomputed_kernels\": {}", fit.map_or(0, |fit| fit.recomputed_kernels));
+    }
     if let Some(loss) = loss {
         line += &format!(", \"loss\": {:.4}", loss.try_item::<f64>()?);
     }
@@ -302,6 +315,9 @@ pub fn run(options: &Options) -> Outcome {
         try_set_threads(options.threads).map_err(|error| Failure::usage(&error))?;
     }
     let device = device::open(options.device, DeviceName::This(Device::Cpu))?;
+    if options.memory.is_some() {
+        set_memory_limit(device, options.memory)?;
+    }
     let mut failed = Vec::new();
     for mode in options.modes.split(',') {
         for name in options.workloads.split(',') {

@@ -60,6 +60,7 @@ fn value_name(rule: &Rule) -> &'static str {
         Rule::ChoiceOrPath(..) => "NAME|PATH",
         Rule::Pair => "X,Y",
         Rule::Device => "DEVICE",
+        Rule::Bytes => "BYTES",
         Rule::Optional(rule) => value_name(rule),
     }
 }

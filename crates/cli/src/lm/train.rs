@@ -127,8 +127,14 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
     ranks.agree(&config, &begun)?;
     // Before anything is written: what does not fit into memory is found here.
     let fits = || -> Result<usize, Failure> {
-        let plan = StepPlan::new(&config, &prepared)?;
-        plan.as_ref().map_or(Ok(()), |plan| plan.check_memory(device))?;
+        let plan = StepPlan::fitting(&config, &prepared)?;
+        if let Some(memory) = plan.as_ref().map(|plan| plan.memory(device)).transpose()?
+            && memory.recomputed_kernels > 0
+        {
+            output.note(format_args!(
+                "A step does not fit into memory by itself, so it computes some of it twice.\n{memory}"
+            ));
+        }
         Ok(plan.map_or(0, |plan| plan.peak_bytes()))
     };
     let peak_bytes = ranks.together(fits())?;
@@ -371,22 +377,28 @@ fn dry_run(config: &Config, prepared: &Prepared, world: Option<u32>, output: Out
     let batch = Tensor::try_zeros([pace.sequences / ranks, pace.context])?.try_to_dtype(DType::I32)?;
     let summary = summary(&prepared.gpt, Some(&batch))?;
     output.note(format_args!("\n{summary}\n"));
-    let Some(plan) = StepPlan::new(config, prepared)? else { return Ok(()) };
+    let available = prepared.device.memory()?;
+    let Some(plan) = StepPlan::under_limit(config, prepared)? else { return Ok(()) };
+    let memory = plan.memory(prepared.device)?;
     output.result(
         &json!({
             "parameters": summary.parameters, "kernels": plan.kernels(), "flops": plan.flops(),
             "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(),
-            "available_bytes": prepared.device.memory()?, "ranks": ranks,
+            "available_bytes": available, "ranks": ranks,
+            "memory_limit": memory.limit, "unlimited_peak_bytes": memory.unlimited_peak_bytes,
+            "missing_bytes": memory.missing_bytes, "recomputed_kernels": memory.recomputed_kernels,
+            "recomputed_flops": memory.recomputed_flops, "recomputed_bytes": memory.recomputed_bytes,
+            "estimated_slowdown": memory.slowdown,
         }),
         format_args!(
-            "{plan}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP{}.",
+            "{plan}\n\n{memory}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP{}.",
             pace.batches_a_step() * (pace.sequences * pace.context) as u64,
             plan.peak_bytes() as f64 / 1e6,
             plan.flops() as f64 / 1e9,
             if ranks > 1 { format!(" on each of {ranks} ranks") } else { String::new() }
         ),
     );
-    Ok(plan.check_memory(prepared.device)?)
+    Ok(plan.check_memory(config, prepared)?)
 }
 
 /// The places of the run to go on with.

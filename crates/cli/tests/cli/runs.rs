@@ -239,6 +239,68 @@ fn a_dry_run_plans_what_the_run_does() {
     assert!(said.contains(&format!("A step of {} tokens", 4 * 16 * 16)), "{said}");
 }
 
+#[test]
+fn a_run_with_half_the_memory_learns_the_same_and_one_with_too_little_says_what_would_fit() {
+    let folder = Folder::new("memory");
+    let run = |arguments: &[&str]| {
+        let mut command = volta(&folder);
+        command.args([
+            "train", "--data", "short", "--device", "cpu", "--layers", "3", "--width", "16", "--json",
+        ]);
+        command.args([
+            "--heads",
+            "2",
+            "--context",
+            "16",
+            "--warmup",
+            "0",
+            "--sample-length",
+            "5",
+            "--dropout",
+            "0.1",
+        ]);
+        command.args(arguments).output().unwrap()
+    };
+    let dry = |arguments: &[&str]| -> Value {
+        let run = run(&[&["--dry-run"], arguments].concat());
+        serde_json::from_str(text(&run.stdout).trim())
+            .unwrap_or_else(|e| panic!("{e}: {}", text(&run.stderr)))
+    };
+    let large = ["--batch", "64"];
+    let with = |memory: u64| dry(&[&large[..], &["--memory", &memory.to_string()]].concat());
+    let whole = dry(&large);
+    let peak = whole["peak_bytes"].as_u64().unwrap();
+    assert_eq!((&whole["memory_limit"], &whole["recomputed_kernels"]), (&Value::Null, &0.into()), "{whole}");
+    let planned = with(peak / 2);
+    assert!(planned["peak_bytes"].as_u64().unwrap() <= peak / 2, "{planned}");
+    assert_eq!(
+        (&planned["memory_limit"], &planned["missing_bytes"]),
+        (&(peak / 2).into(), &0.into()),
+        "{planned}"
+    );
+    assert_eq!(planned["unlimited_peak_bytes"], peak, "{planned}");
+    assert!(
+        planned["recomputed_kernels"].as_u64() > Some(0) && planned["recomputed_flops"].as_u64() > Some(0)
+    );
+    assert!(planned["estimated_slowdown"].as_f64().unwrap() > 1.0, "{planned}");
+    let learnt = |arguments: &[&str]| -> Value {
+        let lines = ok(&run(&[&large, &["--steps", "4"], arguments].concat()));
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["event"] == "finished").last().unwrap()["train_loss"].clone()
+    };
+    assert_eq!(learnt(&["--memory", &(peak / 2).to_string()]), learnt(&[]));
+    let too_little =
+        (4..40).map(|part| peak / part).find(|&memory| with(memory)["missing_bytes"] != 0).unwrap();
+    let memory = too_little.to_string();
+    let failed = run(&[&large[..], &["--steps", "4", "--memory", &memory]].concat());
+    let why = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{why}");
+    let batch: usize = why.split_once("--batch ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+    assert!(batch < 64 && why.contains(&format!("--accumulation {}", 64usize.div_ceil(batch))), "{why}");
+    let smaller = dry(&["--memory", &memory, "--batch", &batch.to_string()]);
+    assert_eq!(smaller["missing_bytes"], 0, "{smaller}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_run_that_is_under_way_is_not_gone_on_with_by_another_process() {

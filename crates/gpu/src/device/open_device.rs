@@ -5,7 +5,7 @@ use super::device_errors::{ErrorHints, Faults};
 use super::idle_queue::IdleQueue;
 use super::injected_faults::InjectedFaults;
 use super::work_queue::{Ordered, WorkQueue};
-use crate::caps::{AdapterKind, Caps};
+use crate::caps::{AdapterKind, Caps, SIZE_CLASSES};
 use crate::codegen::storage_type::StorageType;
 #[cfg(target_arch = "wasm32")]
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use volta_ir::dtype::DType;
 use volta_ir::error::{Error, ErrorKind, Result};
-use volta_ir::plan::memory::DeviceLimits;
+use volta_ir::plan::memory::{DeviceLimits, Rates};
 use volta_ir::telemetry::count_submission;
 
 /// The number by which adapters of NVIDIA are known.
@@ -132,6 +132,8 @@ impl OpenDevice {
             prologues: true,
             horizontal_fusion: true,
             sizes,
+            size_classes: SIZE_CLASSES,
+            rates: Rates { flops_per_byte: 64, kernel_bytes: 4 << 20 },
         };
         #[cfg(unix)]
         super::shutdown::register(&device, adapter::kind(&info) == AdapterKind::Software);

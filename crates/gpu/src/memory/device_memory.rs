@@ -16,6 +16,8 @@ pub(crate) struct DeviceMemory {
     /// Bytes that were allocated and not given back, and those of them that tensors have.
     pub allocated_bytes: Arc<AtomicU64>,
     pub live_bytes: AtomicU64,
+    /// Bytes beyond which nothing is kept for later.
+    pub limit: AtomicU64,
 }
 
 impl Deref for DeviceMemory {
@@ -36,6 +38,7 @@ impl DeviceMemory {
             assertions: Assertions::default(),
             allocated_bytes: Arc::default(),
             live_bytes: AtomicU64::new(0),
+            limit: AtomicU64::new(u64::MAX),
         }
     }
 }

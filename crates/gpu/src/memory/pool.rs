@@ -3,6 +3,7 @@
 
 use super::device_memory::DeviceMemory;
 use super::readback_prefetch::ReadbackHint;
+use crate::caps::SIZE_CLASSES;
 use crate::device::device_errors::Scopes;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -91,20 +92,42 @@ fn allocating(bytes: u64) -> String {
 
 /// A new buffer. Where memory is missing, what lies idle in the pool is given back first.
 pub(crate) fn create(gpu: &DeviceMemory, bytes: u64) -> Result<PooledBuffer> {
+    if gpu.allocated_bytes.load(Relaxed).saturating_add(bytes) > gpu.limit.load(Relaxed) {
+        give_back_idle(gpu)?;
+    }
     match try_create(gpu, bytes) {
         Err(error) if error.kind() == ErrorKind::Memory => {
-            let idle = std::mem::take(&mut locked(&gpu.pool).free);
-            if idle.values().all(BTreeMap::is_empty) {
-                return Err(error);
+            if give_back_idle(gpu)? {
+                try_create(gpu, bytes)
+            } else {
+                Err(error)
             }
-            drop(idle);
-            // Memory is given back when the device is done with it.
-            #[cfg(not(target_arch = "wasm32"))]
-            super::transfer::wait(gpu)?;
-            try_create(gpu, bytes)
         }
         other => other,
     }
+}
+
+/// Gives back what lies idle in the pool. Whether there was anything.
+fn give_back_idle(gpu: &DeviceMemory) -> Result<bool> {
+    let idle = std::mem::take(&mut locked(&gpu.pool).free);
+    if idle.values().all(BTreeMap::is_empty) {
+        return Ok(false);
+    }
+    drop(idle);
+    // Memory is given back when the device is done with it.
+    #[cfg(not(target_arch = "wasm32"))]
+    super::transfer::wait(gpu)?;
+    Ok(true)
+}
+
+/// Keeps nothing beyond so many bytes for later, from now on.
+pub(crate) fn limit(gpu: &DeviceMemory, bytes: Option<u64>) -> Result<()> {
+    gpu.limit.store(bytes.unwrap_or(u64::MAX), Relaxed);
+    if gpu.allocated_bytes.load(Relaxed) > gpu.limit.load(Relaxed) {
+        gpu.arena.lock().unwrap_or_else(PoisonError::into_inner).blocks.clear();
+        give_back_idle(gpu)?;
+    }
+    Ok(())
 }
 
 fn locked(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
@@ -137,11 +160,8 @@ pub(crate) struct Pool {
     free: BTreeMap<u64, BTreeMap<u64, PooledBuffer>>,
 }
 
-/// Sizes are rounded so that nearly equal ones share memory: to an eighth of their power of two.
 fn class(bytes: usize, block: usize) -> u64 {
-    let bytes = bytes.max(256);
-    let step = (bytes.next_power_of_two() / 16).max(256);
-    (bytes.next_multiple_of(step).min(block)) as u64
+    SIZE_CLASSES.round(bytes).min(block) as u64
 }
 
 impl GpuBuffer {

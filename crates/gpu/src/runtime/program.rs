@@ -126,6 +126,11 @@ impl GpuProgram {
         self.dispatches.ready.len()
     }
 
+    /// Bytes of intermediate values, and of what kernels set aside.
+    pub fn arena_bytes(&self) -> usize {
+        self.arena.iter().sum()
+    }
+
     /// Whether its shaders are compiled, or were refused: a browser takes its time.
     pub fn is_ready(&self) -> bool {
         self.dispatches.ready.iter().all(|ready| ready.pipeline.is_known())
@@ -296,7 +301,7 @@ impl GpuProgram {
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
         let blocks = arena.reserve(context, &self.arena).map_err(named)?;
-        see_used_bytes(context.live_bytes.load(Relaxed) + self.arena.iter().sum::<usize>() as u64);
+        see_used_bytes(context.live_bytes.load(Relaxed) + self.arena_bytes() as u64);
         let submitting = span("submit");
         let count = self.dispatches.ready.len();
         let stopwatch = is_profiled().then(|| Stopwatch::new(context, count)).flatten();

@@ -88,6 +88,10 @@ impl Program for TieredProgram {
         self.context.is_lost() || self.programs().current.is_refused()
     }
 
+    fn scratch_bytes(&self, plan: &Plan) -> usize {
+        self.programs().current.arena_bytes().saturating_sub(plan.layout.arena_bytes())
+    }
+
     fn run(
         &self,
         plan: &Plan,

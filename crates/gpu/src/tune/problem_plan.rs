@@ -35,6 +35,7 @@ pub(super) fn plan(kernel: &Kernel, native: &NativeKernel, rules: &DeviceLimits)
         slot_bytes,
         slot_dtypes: slots.iter().map(|s| s.1).collect(),
         sites: Arc::new(Sites::none()),
+        fit: None,
     }
 }
 

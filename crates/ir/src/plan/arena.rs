@@ -182,6 +182,8 @@ fn inside_of_a_block(at: usize, bytes: usize, block: usize) -> usize {
 mod tests {
     use super::*;
     use crate::dtype::DType;
+    use crate::plan::memory::Rates;
+    use crate::plan::size_class::SizeClasses;
 
     const RULES: DeviceLimits = DeviceLimits {
         alignment: 64,
@@ -194,6 +196,8 @@ mod tests {
         prologues: false,
         horizontal_fusion: false,
         sizes: [4; DType::ALL.len()],
+        size_classes: SizeClasses { smallest: 64, largest_step: 1 << 20 },
+        rates: Rates { flops_per_byte: 16, kernel_bytes: 0 },
     };
 
     /// Places and the bytes of all, for pieces of (bytes, from, to).

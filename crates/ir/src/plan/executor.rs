@@ -63,6 +63,12 @@ pub trait Executor: Send + Sync {
     /// The bytes of memory that can be had here, if the system tells.
     fn memory(&self) -> Result<Option<u64>>;
 
+    /// The bytes of its memory that tensors have now.
+    fn used_bytes(&self) -> Result<u64>;
+
+    /// Keeps no memory for later beyond so many bytes in all, from now on.
+    fn limit_memory(&self, bytes: Option<u64>) -> Result<()>;
+
     /// Waits until everything that was asked for until now is done.
     fn synchronize(&self) -> Waiting;
 
@@ -75,6 +81,11 @@ pub trait Program: Send + Sync {
     /// Whether its device is gone, and the program with it.
     fn is_lost(&self) -> bool {
         false
+    }
+
+    /// The bytes that its kernels set aside for themselves, besides what the plan takes.
+    fn scratch_bytes(&self, _plan: &Plan) -> usize {
+        0
     }
 
     /// Runs it. From where `begun` is set on, inputs that the plan was given may

@@ -36,6 +36,23 @@ impl PlanGraph {
         graph
     }
 
+    /// A value inside of the plan of the type and shape of another one.
+    pub fn add_copy(&mut self, of: usize) -> usize {
+        let PlanNode { shape, dtype, origin, .. } = self.nodes[of];
+        let copy = self.nodes.len();
+        let (op, sources) = (Op::Data, SmallVec::new());
+        let [input, donated, keep, taped] = [false; 4];
+        self.nodes.push(PlanNode { op, sources, shape, dtype, origin, input, donated, keep, taped });
+        self.resolved.push((copy, copy));
+        copy
+    }
+
+    /// Forgets the nodes behind the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        self.nodes.truncate(count);
+        self.resolved.truncate(count);
+    }
+
     /// Follows names and movement once for all: nodes are not to get other ops or sources after this.
     pub fn resolve_all(&mut self) {
         self.resolved.clear();

@@ -5,6 +5,7 @@
 use super::arena::{self, Allocation};
 use super::graph::PlanGraph;
 use super::kernel::{Kernel, KernelBody, MapKernel, Slot};
+use super::size_class::SizeClasses;
 use crate::dtype::DType;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -67,6 +68,27 @@ pub struct DeviceLimits {
     pub horizontal_fusion: bool,
     /// Bytes of an element of each type.
     pub sizes: [usize; DType::ALL.len()],
+    /// How the pool of its memory rounds sizes.
+    pub size_classes: SizeClasses,
+    /// How long things take, one beside the other.
+    pub rates: Rates,
+}
+
+/// How long things take on a device, roughly, in bytes that it reads or writes meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rates {
+    /// Arithmetic operations for a byte.
+    pub flops_per_byte: usize,
+    /// Bytes for the start of a kernel.
+    pub kernel_bytes: usize,
+}
+
+impl Rates {
+    /// What a kernel takes.
+    pub fn cost(self, kernel: &Kernel) -> f64 {
+        let moved = kernel.bytes_read + kernel.bytes_written;
+        moved as f64 + kernel.flops as f64 / self.flops_per_byte as f64 + self.kernel_bytes as f64
+    }
 }
 
 impl DeviceLimits {
@@ -77,6 +99,13 @@ impl DeviceLimits {
     /// Whether a slot lies in one piece of memory.
     pub fn is_one_piece(&self, graph: &PlanGraph, slot: Slot) -> bool {
         self.bytes(graph, slot) <= self.block
+    }
+
+    /// The bytes that the pool gives to whoever asks for so many.
+    pub fn allocated(&self, bytes: usize) -> usize {
+        let rest = bytes % self.block;
+        let last = if rest > 0 || bytes == 0 { self.size_classes.round(rest).min(self.block) } else { 0 };
+        bytes - rest + last
     }
 
     /// From a block to the next one of its region: the blocks of regions alternate, those of plans first, then one for what
@@ -103,6 +132,18 @@ impl DeviceLimits {
 impl Layout {
     pub fn arena_bytes(&self) -> usize {
         self.arena.iter().sum()
+    }
+
+    /// Bytes that the pool gives for outputs.
+    pub fn output_bytes(&self, rules: &DeviceLimits) -> usize {
+        let new = self.outputs.iter().filter(|output| output.over.is_none());
+        new.map(|output| rules.allocated(output.bytes)).sum()
+    }
+
+    /// Bytes that a run takes besides its inputs.
+    pub fn new_bytes(&self, rules: &DeviceLimits) -> usize {
+        let arena = self.arena.iter().filter(|bytes| **bytes > 0);
+        self.output_bytes(rules) + arena.map(|&bytes| rules.allocated(bytes)).sum::<usize>()
     }
 }
 
@@ -297,7 +338,11 @@ fn region_of(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -
 
 /// A product whose memory can be that of its epilogue's first result: nobody else reads it, and the elements
 /// are as large; and no other result is a copy of it.
-fn hidden_product(kernel: &Kernel, graph: &PlanGraph, bytes: &dyn Fn(Slot) -> usize) -> Option<Slot> {
+pub(super) fn hidden_product(
+    kernel: &Kernel,
+    graph: &PlanGraph,
+    bytes: &dyn Fn(Slot) -> usize,
+) -> Option<Slot> {
     let KernelBody::Native(s) = &kernel.body else { return None };
     let epilogue = s.epilogue.as_ref()?;
     let product = s.output.slot;

@@ -7,6 +7,7 @@
 //! | which kernels compute them | `fuse`, by their `dependencies` and `programs`; `lower_loops` writes a kernel's loops through the `view`s of movement ops, `collapse_loops` merges loops |
 //! | what is fused across kernels | `fuse_column_reductions` and `prologue` |
 //! | order and memory | `schedule`, with `coschedule_gemms` for small products; `memory`, with an `arena` for values that nobody reads later |
+//! | less memory, where there is a limit | `limit` lets go of values and computes them again |
 //! | the result | `kernel`, which an `executor` runs; `report` describes it, `guard` checks results, `assertion` checks integers |
 
 mod arena;
@@ -22,6 +23,7 @@ pub mod fuse_column_reductions;
 pub mod graph;
 pub mod guard;
 pub mod kernel;
+pub mod limit;
 pub mod lower_loops;
 mod materialize;
 pub mod memory;
@@ -30,6 +32,7 @@ mod prologue;
 pub mod report;
 mod saved_for_backward;
 mod schedule;
+pub mod size_class;
 pub mod view;
 
 use crate::dtype::DType;
@@ -38,6 +41,7 @@ use assertion::Sites;
 use fuse::{Body, Fusion};
 use graph::PlanGraph;
 use kernel::{FusedOp, Kernel, KernelBody, LoopLevel, MapKernel, Step};
+use limit::MemoryFit;
 use memory::{DeviceLimits, Layout, Place};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -54,6 +58,8 @@ pub struct Plan {
     pub slot_dtypes: Vec<DType>,
     /// What its kernels assert.
     pub sites: Arc<Sites>,
+    /// What was done so that it takes no more memory than there is, if somebody said how much that is.
+    pub fit: Option<MemoryFit>,
 }
 
 impl Plan {
@@ -68,16 +74,22 @@ impl Plan {
     }
 }
 
-/// Compiles `graph`; `age` orders kernels that do not depend on each other.
-pub fn compile(mut graph: PlanGraph, fuse: bool, rules: &DeviceLimits, age: impl Fn(usize) -> u64) -> Plan {
+/// Compiles `graph`; `age` orders kernels that do not depend on each other. If there is no more than `room` for outputs and
+/// intermediate values, the plan takes no more, as far as that can be.
+pub fn compile(
+    mut graph: PlanGraph,
+    fuse: bool,
+    rules: &DeviceLimits,
+    room: Option<usize>,
+    age: impl Fn(usize) -> u64,
+) -> Plan {
     if fuse {
         cancel_split_concat::run(&mut graph);
         graph.resolve_all();
     }
     let stored = materialize::choose(&graph, fuse, rules.slots);
     saved_for_backward::keep(&mut graph, &stored.flags);
-    let graph = &graph;
-    let fusion = Fusion::run(graph, stored, fuse, rules);
+    let fusion = Fusion::run(&graph, stored, fuse, rules);
     // Op by op, as under guards, of which the first to find a fault should be that of the first op.
     let order = fusion.order(!fuse, age);
     let mut arguments = Arguments::default();
@@ -92,13 +104,14 @@ pub fn compile(mut graph: PlanGraph, fuse: bool, rules: &DeviceLimits, age: impl
             Body::Merged => continue,
         };
         work.maps_mut().for_each(|m| arguments.number(m));
-        kernels.push(Kernel { wave, ..describe(graph, work, &group.members, &group.outputs) });
+        kernels.push(Kernel { wave, ..describe(&graph, work, &group.members, &group.outputs) });
     }
-    let sites = Sites::number(kernels.iter_mut().flat_map(|k: &mut Kernel| k.body.maps_mut()), graph);
-    let layout = memory::plan_memory(graph, &kernels, rules);
-    let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(graph, n)).collect();
+    let sites = Sites::number(kernels.iter_mut().flat_map(|k: &mut Kernel| k.body.maps_mut()), &graph);
+    let mut layout = memory::plan_memory(&graph, &kernels, rules);
+    let fit = room.map(|room| limit::fit(&mut graph, &mut kernels, &mut layout, rules, room));
+    let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(&graph, n)).collect();
     let slot_dtypes = graph.nodes.iter().map(|n| n.dtype).collect();
-    Plan { kernels, layout, arguments: arguments.all, slot_bytes, slot_dtypes, sites: Arc::new(sites) }
+    Plan { kernels, layout, arguments: arguments.all, slot_bytes, slot_dtypes, sites: Arc::new(sites), fit }
 }
 
 /// Nodes whose constants and keys are arguments, and the numbers they have.

@@ -2,6 +2,7 @@
 
 use super::Plan;
 use super::kernel::KernelBody;
+use super::limit::MemoryFit;
 use std::fmt;
 
 /// One kernel of a plan.
@@ -32,6 +33,8 @@ pub struct PlanReport {
     pub peak_bytes: usize,
     /// Bytes of intermediate values, all sharing one arena.
     pub arena_bytes: usize,
+    /// What was done so that the plan takes no more memory than there is, if there is a limit.
+    pub fit: Option<MemoryFit>,
 }
 
 impl PlanReport {
@@ -53,6 +56,7 @@ impl PlanReport {
             kernels: kernels.collect(),
             peak_bytes: plan.layout.peak_bytes,
             arena_bytes: plan.layout.arena_bytes(),
+            fit: plan.fit,
         }
     }
 

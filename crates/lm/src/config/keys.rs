@@ -145,6 +145,8 @@ keys! {
             "parts of a batch, whose gradients are added in one order: the same bits on any number of devices or ranks; none is one for each";
         shares "shares": Shares = "equal", Rule::Choice(Shares::NAMES),
             "how several devices share a batch: equally, or by their speed, measured while they run";
+        memory "memory": Option<u64> = "none", Rule::Optional(&Rule::Bytes),
+            "the most memory of the device that is in use at a time, as in 6GB; what does not fit is computed again; none takes what there is";
     }
     "Watching" {
         valid_interval "valid-interval": u64 = "200", INTERVAL,

@@ -18,7 +18,7 @@ mod tests;
 pub use choices::{Activation, Norm, Optimizer, Positions, Precision, Schedule, Shares, TokenizerSource};
 pub use flags::{Flags, quoted};
 pub use keys::{KEYS, Key, Values};
-pub use rule::Rule;
+pub use rule::{Rule, parse_bytes};
 
 use rule::Value;
 use sources::{Origin, Reading};

@@ -34,6 +34,8 @@ pub enum Rule {
     Pair,
     /// `auto`, `cpu`, `gpu`, `gpu:N`, several of these with commas between them, or `gpus`.
     Device,
+    /// An amount of memory, as [`parse_bytes`] reads it.
+    Bytes,
     /// What the other rule allows, or `none`.
     Optional(&'static Rule),
 }
@@ -47,6 +49,36 @@ pub(super) enum Value {
     Real(f64),
     Flag(bool),
     Pair(f64, f64),
+}
+
+/// The bytes of an amount of memory: a number, with `kB`, `MB`, `GB` or `TB` for powers of 1000, `KiB`, `MiB`, `GiB` or `TiB` for powers of
+/// 1024. At least one.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 9] = [
+        ("tib", 1 << 40),
+        ("gib", 1 << 30),
+        ("mib", 1 << 20),
+        ("kib", 1 << 10),
+        ("tb", 1_000_000_000_000),
+        ("gb", 1_000_000_000),
+        ("mb", 1_000_000),
+        ("kb", 1_000),
+        ("b", 1),
+    ];
+    let text = text.trim().to_lowercase();
+    let found = UNITS.iter().find_map(|&(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));
+    let (number, unit) = found.unwrap_or((&text, 1));
+    let number = number.trim_end().replace('_', "");
+    // Whole numbers of bytes have no fraction, and are exact.
+    let bytes = match number.parse::<u64>() {
+        Ok(number) => number.checked_mul(unit)?,
+        Err(_) if unit == 1 || number.contains(['e', 'i', 'n']) => return None,
+        Err(_) => {
+            let bytes = number.parse::<f64>().ok()? * unit as f64;
+            (0.0..9e18).contains(&bytes).then_some(bytes as u64)?
+        }
+    };
+    (bytes > 0).then_some(bytes)
 }
 
 impl Rule {
@@ -82,6 +114,7 @@ impl Rule {
                 let is_list = text.split(',').all(|name| is_one(name.trim()));
                 (is_list || ["auto", "gpus"].contains(&text)).then(|| Value::Text(text.into()))
             }
+            Rule::Bytes => parse_bytes(text).filter(|&bytes| bytes <= NO_MOST).map(Value::Count),
             Rule::Optional(_) if text == "none" => Some(Value::None),
             Rule::Optional(rule) => rule.read(text),
         }
@@ -103,6 +136,7 @@ impl Rule {
             Rule::Device => {
                 "auto, cpu, gpu or gpu:N, several with commas between them, or gpus for all".to_string()
             }
+            Rule::Bytes => "an amount of memory, as in 6GB, 512MB or 4GiB".to_string(),
             Rule::Optional(rule) => format!("{}, or none", rule.allowed()),
         }
     }

@@ -103,6 +103,31 @@ fn every_key_can_be_set_from_a_file_a_variable_and_a_flag() {
 }
 
 #[test]
+fn amounts_of_memory_have_units_of_1000_and_of_1024() {
+    for (text, bytes) in [
+        ("6GB", 6_000_000_000),
+        ("1.5 gb", 1_500_000_000),
+        ("4GiB", 4 << 30),
+        ("512MB", 512_000_000),
+        ("1_024 KiB", 1 << 20),
+        ("123456789", 123_456_789),
+        ("7b", 7),
+    ] {
+        assert_eq!(super::parse_bytes(text), Some(bytes), "{text}");
+    }
+    for text in
+        ["", "GB", "0", "0GB", "-1GB", "1.5", "1.5b", "1e3GB", "infGB", "nanGB", "6 G B", "99999999999TB"]
+    {
+        assert_eq!(super::parse_bytes(text), None, "{text}");
+    }
+    assert_eq!(resolve(&["--memory", "6GB"], &[]).unwrap().memory, Some(6_000_000_000));
+    assert_eq!(toml("memory = \"2GiB\"").unwrap().memory, Some(2 << 30));
+    let config = resolve(&["--memory", "6GB"], &[]).unwrap();
+    assert_eq!(toml(&config.effective()).unwrap().memory, config.memory);
+    assert!(error(resolve(&["--memory", "much"], &[])).contains("as in 6GB"));
+}
+
+#[test]
 fn unknown_keys_are_named_with_their_place_and_the_nearest_known_one() {
     let text = "layers = 2\n\nlearning_rat = 0.1\n";
     assert_eq!(

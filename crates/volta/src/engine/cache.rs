@@ -42,7 +42,13 @@ impl<T> Cache<T> {
         }
     }
 
+    /// Adds a value, in the place of one that had this key.
     pub fn insert(&mut self, key: &[u64], value: Arc<T>) {
+        let bucket = self.buckets.get_mut(&hash(key));
+        if let Some((_, known)) = bucket.and_then(|bucket| bucket.iter_mut().find(|(k, _)| **k == *key)) {
+            *known = value;
+            return;
+        }
         if self.count >= MAX_CACHED_PLANS || self.words + key.len() > MOST_WORDS {
             self.buckets.clear();
             (self.count, self.words) = (0, 0);

@@ -1,6 +1,7 @@
 //! Collects what must be computed, and writes down its structure: the key under which plans are found.
 
 use super::check_values;
+use super::dry_run::is_assumed;
 use crate::call::Origin;
 use crate::error::Result;
 use crate::graph::{Node, Sources, Storage};
@@ -307,6 +308,12 @@ impl Capture {
                 key.extend(self.sources[n].iter().map(|&s| u64::from(s)));
             }
         }
+    }
+
+    /// Which of the inputs were never computed, and are only assumed to be there.
+    pub fn assumed(&self) -> impl Iterator<Item = usize> {
+        let inputs = self.inputs.iter().enumerate();
+        inputs.filter(|(_, storage)| storage.as_ref().is_some_and(|s| is_assumed(&**s))).map(|(n, _)| n)
     }
 
     /// An error if something is computed of what is not there.

@@ -66,9 +66,14 @@ pub(crate) fn assume(node: &Node) {
     }
 }
 
+/// Whether these values are only assumed to be there.
+pub(super) fn is_assumed(values: &dyn Buffer) -> bool {
+    values.as_any().is::<Assumed>()
+}
+
 /// An error if these values were never computed.
 pub(super) fn check(values: &dyn Buffer) -> Result<()> {
-    if values.is_gone() && values.as_any().is::<Assumed>() {
+    if values.is_gone() && is_assumed(values) {
         let message =
             "these values were never computed: assume_computed was called for plans that are not run";
         return Err(Error::new(ErrorKind::NotRun, message));

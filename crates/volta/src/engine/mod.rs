@@ -9,12 +9,14 @@ mod dry_run;
 mod gpu_tests;
 #[cfg(test)]
 mod interrupt_tests;
+mod memory_limit;
 mod poison;
 mod settings;
 mod submit;
 
 pub(crate) use dry_run::assume;
 pub use dry_run::plan_only;
+pub use memory_limit::{memory_limit, set_memory_limit};
 pub use settings::{guards_enabled, set_guards, with_fusion};
 pub(crate) use submit::{Reason, begin_independent, submit};
 
@@ -28,6 +30,7 @@ use crate::telemetry::{count_compile, count_kernels, count_replay, span};
 use crate::wait::wait_for;
 use cache::Cache;
 use capture::Capture;
+use memory_limit::Limit;
 use poison::DonationGuard;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -36,6 +39,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Prepared {
     plan: Arc<Plan>,
     program: Box<dyn Program>,
+    /// The limit that it was made under.
+    limit: Option<Limit>,
 }
 
 #[derive(Default)]
@@ -136,23 +141,18 @@ fn compute(
         return Ok(());
     }
     capture.check_inputs()?;
-    let prepared = match plans.get(&capture.key).filter(|found| !found.program.is_lost()) {
+    let limit = memory_limit::of(device, executor)?;
+    let is_usable = |found: &Prepared| !found.program.is_lost() && memory_limit::suits(found, limit);
+    let prepared = match plans.get(&capture.key).filter(|found| is_usable(found)) {
         Some(found) => {
             count_replay();
             found.clone()
         }
         None => {
-            let nodes = &capture.nodes;
-            let planning = span("plan");
-            let plan = crate::plan::compile(capture.graph(), fuse, &executor.rules()?, |n| nodes[n].id);
-            drop(planning);
-            dry_run::look(&plan)?;
+            let (plan, program) = prepare(capture, executor, limit, fuse, guarded)?;
             // Programs of a device that was lost hold on to it.
             plans.retain(|prepared| !prepared.program.is_lost());
-            let preparing = span("prepare");
-            let program = executor.prepare(&plan, guarded)?;
-            drop(preparing);
-            let prepared = Arc::new(Prepared { plan: Arc::new(plan), program });
+            let prepared = Arc::new(Prepared { plan: Arc::new(plan), program, limit });
             count_compile();
             plans.insert(&capture.key, prepared.clone());
             prepared
@@ -177,6 +177,39 @@ fn compute(
     capture.assign_outputs(plan.layout.outputs.iter().map(|o| o.slot).zip(outputs));
     // What was computed is there, though not what was meant.
     failed.map_or(Ok(()), Err)
+}
+
+/// Makes a plan of what was captured, and its program. Under a limit, what kernels set aside for themselves is known when there is a
+/// program, so another plan may be made that leaves room for it.
+fn prepare(
+    capture: &Capture,
+    executor: &dyn Executor,
+    limit: Option<Limit>,
+    fuse: bool,
+    guarded: bool,
+) -> Result<(Plan, Box<dyn Program>)> {
+    let rules = executor.rules()?;
+    let mut reserved = 0;
+    loop {
+        let nodes = &capture.nodes;
+        let planning = span("plan");
+        let graph = capture.graph();
+        let room = limit.map(|limit| limit.room(&graph, &rules, capture.assumed()).saturating_sub(reserved));
+        let plan = crate::plan::compile(graph, fuse, &rules, room, |n| nodes[n].id);
+        drop(planning);
+        dry_run::look(&plan)?;
+        limit.map_or(Ok(()), |limit| limit.check(&plan))?;
+        let preparing = span("prepare");
+        let program = executor.prepare(&plan, guarded)?;
+        drop(preparing);
+        let scratch = program.scratch_bytes(&plan);
+        match plan.fit {
+            Some(fit) if scratch > reserved && fit.needed_bytes + scratch > fit.room + reserved => {
+                reserved = scratch
+            }
+            _ => return Ok((plan, program)),
+        }
+    }
 }
 
 /// Computes what this thread has recorded and still holds, and waits until all devices that were used have done everything: for

@@ -1,6 +1,6 @@
 //! The one way from recorded nodes to a device, and what decides when they take it.
 
-use super::{dry_run, executor, guards_enabled, run};
+use super::{dry_run, executor, guards_enabled, memory_limit, run};
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Node, forget_recorded, recorded, take_pending};
@@ -84,9 +84,14 @@ fn due(reason: Reason<'_>) -> Result<Option<Work>> {
     })
 }
 
-/// Whether a device computes while the host goes on. Checked runs and dry runs are one plan.
+/// Whether a device computes while the host goes on. Checked runs and dry runs are one plan, and so are steps that may have to
+/// compute again what the forward pass computes: what a part of it has handed out stays.
 fn is_async(device: Device) -> Result<bool> {
-    Ok(!guards_enabled() && !dry_run::is_on() && executor(device)?.is_async())
+    let executor = executor(device)?;
+    Ok(!guards_enabled()
+        && !dry_run::is_on()
+        && executor.is_async()
+        && !memory_limit::is_near(device, executor)?)
 }
 
 /// Whether it is, or is a view of, something that is yet to be computed.

@@ -1,0 +1,385 @@
+//! One walk through a plan's kernels with a budget for intermediate values. What is used late is let go when the budget is
+//! exhausted, the cheapest first, and computed again where it is used.
+//!
+//! The order in which values are let go is that of Kirisame et al., "Dynamic Tensor Rematerialization" (2021), with what a plan knows
+//! besides: when a value is used next.
+
+use super::super::graph::PlanGraph;
+use super::super::kernel::{Kernel, KernelBody, Slot};
+use super::super::memory::{DeviceLimits, Layout, hidden_product};
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+/// Kernels that are looked at to know what it costs to compute a value again; beyond them it is too much.
+const MOST_CHAIN: usize = 96;
+
+/// Kernels of all for each of the plan, beyond which a budget is too small.
+const MOST_KERNELS: usize = 4;
+
+/// Kernels that take little memory.
+pub(super) struct Walked {
+    pub kernels: Vec<Kernel>,
+    /// Whether each of them computes something again.
+    pub again: Vec<bool>,
+    /// The slots that those have results in, by what they are copies of: they follow those of the graph.
+    pub copies: Vec<Slot>,
+}
+
+impl Walked {
+    /// The kernels that compute something again.
+    pub fn computed_again(&self) -> impl Iterator<Item = &Kernel> {
+        self.kernels.iter().zip(&self.again).filter(|(_, again)| **again).map(|(kernel, _)| kernel)
+    }
+
+    /// What they cost, in all.
+    pub fn cost(&self, rules: &DeviceLimits) -> u64 {
+        self.computed_again().map(|kernel| rules.rates.cost(kernel) as u64).sum()
+    }
+}
+
+/// What is known of a value inside of the plan.
+#[derive(Clone, Default)]
+struct Value {
+    /// The kernel that computes it.
+    producer: Option<usize>,
+    bytes: usize,
+    /// The steps that read it from now on, the next one last.
+    uses: SmallVec<[u32; 4]>,
+    /// Where its newest copy is.
+    copy: Slot,
+    is_present: bool,
+    /// How many need it to stay now.
+    pins: u32,
+}
+
+pub(super) struct Walk<'a> {
+    graph: &'a mut PlanGraph,
+    kernels: &'a [Kernel],
+    rules: &'a DeviceLimits,
+    budget: usize,
+    values: Vec<Value>,
+    /// The step from which on an input's memory is an output's.
+    taken: HashMap<Slot, usize>,
+    /// What each kernel reads of the values inside of the plan.
+    reads: Vec<SmallVec<[Slot; 4]>>,
+    /// What each kernel reads besides, if its memory is given away in the end.
+    donated: Vec<SmallVec<[Slot; 2]>>,
+    /// What each kernel writes, but for what has the memory of another result.
+    writes: Vec<SmallVec<[Slot; 2]>>,
+    /// Whether each kernel computes the same when it runs by itself.
+    repeats: Vec<bool>,
+    live: usize,
+    step: usize,
+    /// Values that were read or computed again in this step.
+    touched: Vec<Slot>,
+    /// Kernels of all, beyond which the budget is too small.
+    most: usize,
+    /// Values that can be let go, by what that costs, as it was known when they came here.
+    candidates: BinaryHeap<Reverse<(u64, Slot)>>,
+    out: Walked,
+    wave: usize,
+}
+
+/// A value that is to be computed again, and what it keeps in memory until then.
+struct Frame {
+    kernel: usize,
+    pinned: SmallVec<[Slot; 4]>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(
+        graph: &'a mut PlanGraph,
+        kernels: &'a [Kernel],
+        layout: &Layout,
+        rules: &'a DeviceLimits,
+        budget: usize,
+    ) -> Walk<'a> {
+        let count = graph.nodes.len();
+        let mut values = vec![Value::default(); count];
+        let (mut reads, mut donated, mut writes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut taken = HashMap::new();
+        let over: HashMap<Slot, Slot> =
+            layout.outputs.iter().filter_map(|o| o.over.map(|k| (o.slot, layout.inputs[k]))).collect();
+        let bytes = |slot: Slot| rules.bytes(graph, slot);
+        for (k, kernel) in kernels.iter().enumerate() {
+            let inner = hidden_product(kernel, graph, &bytes);
+            let mut written: SmallVec<[Slot; 2]> =
+                kernel.writes().into_iter().filter(|&slot| Some(slot) != inner).collect();
+            written.sort_unstable();
+            written.dedup();
+            for &slot in &written {
+                values[slot].producer.get_or_insert(k);
+                values[slot].bytes = bytes(slot).max(1).next_multiple_of(rules.alignment);
+                values[slot].copy = slot;
+                over.get(&slot).map(|&input| taken.insert(input, kernel.wave));
+            }
+            let own = kernel.writes();
+            let read: Vec<Slot> = kernel.reads().into_iter().filter(|slot| !own.contains(slot)).collect();
+            let is_inside = |slot: &Slot| !graph.nodes[*slot].input && !graph.nodes[*slot].keep;
+            reads.push(read.iter().copied().filter(is_inside).collect::<SmallVec<[Slot; 4]>>());
+            let given = |slot: &Slot| graph.nodes[*slot].input && graph.nodes[*slot].donated;
+            donated.push(read.iter().copied().filter(given).collect());
+            writes.push(written);
+        }
+        for (kernel, read) in kernels.iter().zip(&reads).rev() {
+            for &slot in read {
+                values[slot].uses.push(kernel.wave as u32);
+            }
+        }
+        // Products that run side by side may be cut into other parts than one that runs by itself, and sums of parts differ.
+        let waves = kernels.chunk_by(|a, b| a.wave == b.wave);
+        let repeats = waves.flat_map(|wave| {
+            let is_alone = wave.len() == 1;
+            wave.iter().map(move |kernel| is_alone || !matches!(kernel.body, KernelBody::Native(_)))
+        });
+        let repeats: Vec<bool> = repeats.collect();
+        let out =
+            Walked { kernels: Vec::with_capacity(kernels.len()), again: Vec::new(), copies: Vec::new() };
+        let candidates = BinaryHeap::new();
+        Walk {
+            graph,
+            kernels,
+            rules,
+            budget,
+            values,
+            taken,
+            reads,
+            donated,
+            writes,
+            repeats,
+            live: 0,
+            step: 0,
+            touched: Vec::new(),
+            most: MOST_KERNELS * kernels.len(),
+            candidates,
+            out,
+            wave: 0,
+        }
+    }
+
+    /// The kernels that take no more memory, as far as that can be; none if they would be too many.
+    pub fn run(mut self) -> Option<Walked> {
+        let kernels = self.kernels;
+        let mut next = 0;
+        while next < kernels.len() {
+            self.step = kernels[next].wave;
+            let end = next + kernels[next..].iter().take_while(|k| k.wave == self.step).count();
+            let mut pinned: Vec<Slot> = self.reads[next..end].iter().flatten().copied().collect();
+            pinned.sort_unstable();
+            pinned.dedup();
+            pinned.iter().for_each(|&slot| self.values[slot].pins += 1);
+            for &slot in &pinned {
+                self.bring_back(slot);
+            }
+            let results: Vec<Slot> = self.writes[next..end].iter().flatten().copied().collect();
+            let inside = results.iter().copied().filter(|&slot| !self.graph.nodes[slot].keep);
+            let inside: Vec<Slot> = inside.collect();
+            self.make_room(inside.iter().map(|&slot| self.values[slot].bytes).sum());
+            for kernel in &kernels[next..end] {
+                let mut kernel = kernel.clone();
+                let values = &self.values;
+                kernel.rename(|slot| if values[slot].is_present { values[slot].copy } else { slot });
+                kernel.wave = self.wave;
+                self.out.kernels.push(kernel);
+                self.out.again.push(false);
+            }
+            self.wave += 1;
+            for &slot in &inside {
+                self.live += self.values[slot].bytes;
+                self.values[slot].is_present = true;
+            }
+            pinned.iter().for_each(|&slot| self.values[slot].pins -= 1);
+            for slot in std::mem::take(&mut self.touched).into_iter().chain(pinned).chain(inside) {
+                self.settle(slot, self.step + 1);
+            }
+            if self.out.kernels.len() > self.most {
+                return None;
+            }
+            next = end;
+        }
+        Some(self.out)
+    }
+
+    /// Before a step: a value that nobody reads any more is gone, another one may be let go.
+    fn settle(&mut self, slot: Slot, step: usize) {
+        let value = &mut self.values[slot];
+        while value.uses.last().is_some_and(|&read| (read as usize) < step) {
+            value.uses.pop();
+        }
+        if !value.is_present || value.pins > 0 {
+            return;
+        }
+        if value.uses.is_empty() {
+            value.is_present = false;
+            self.live -= value.bytes;
+        } else {
+            self.offer(slot);
+        }
+    }
+
+    /// Notes what it would cost to let go of a value.
+    fn offer(&mut self, slot: Slot) {
+        if let Some(cost) = self.cost(slot) {
+            self.candidates.push(Reverse((cost, slot)));
+        }
+    }
+
+    /// What it costs to let go of a value until it is used next, for each byte and each step without it; none if it cannot be computed
+    /// again. One kernel brings back all of its results.
+    fn cost(&self, slot: Slot) -> Option<u64> {
+        let value = &self.values[slot];
+        let (next, producer) = (*value.uses.last()? as usize, value.producer?);
+        let (mut seen, mut queue, mut cost) = (HashSet::new(), vec![producer], 0.0);
+        while let Some(kernel) = queue.pop() {
+            if !seen.insert(kernel) {
+                continue;
+            }
+            // What is written over an input does not wait for those who would compute something of it again.
+            let is_over = |slot: &Slot| self.taken.get(slot).is_some_and(|&step| step < next);
+            if seen.len() > MOST_CHAIN || !self.repeats[kernel] || self.donated[kernel].iter().any(is_over) {
+                return None;
+            }
+            cost += self.rules.rates.cost(&self.kernels[kernel]);
+            let missing = self.reads[kernel].iter().filter(|&&slot| !self.values[slot].is_present);
+            queue.extend(missing.filter_map(|&slot| self.values[slot].producer));
+        }
+        let is_needed = |value: &&Value| value.uses.first().is_some_and(|&last| last as usize > self.step);
+        let results = || self.writes[producer].iter().map(|&slot| &self.values[slot]).filter(is_needed);
+        if results().any(|result| !result.is_present) {
+            cost = value.bytes as f64;
+        }
+        let steps =
+            |value: &Value| value.uses.last().map_or(0, |&read| (read as usize).saturating_sub(self.step));
+        let byte_steps: f64 =
+            results().filter(|v| v.is_present).map(|v| v.bytes as f64 * steps(v) as f64).sum();
+        Some((cost / byte_steps.max(1.0) * (1u64 << 32) as f64) as u64)
+    }
+
+    /// Lets go of values until there is room for so many bytes, as far as that can be.
+    fn make_room(&mut self, bytes: usize) {
+        let mut pinned = Vec::new();
+        while self.live + bytes > self.budget
+            && let Some(Reverse((known, slot))) = self.candidates.pop()
+        {
+            let Value { is_present, pins, ref uses, .. } = self.values[slot];
+            let next = uses.last().map_or(0, |&read| read as usize);
+            match (is_present, pins) {
+                (false, _) => continue,
+                (true, 0) if next > self.step => {}
+                // Whoever was to read it found something else.
+                (true, 0) if next < self.step => {
+                    self.settle(slot, self.step);
+                    continue;
+                }
+                _ => {
+                    pinned.push(Reverse((known, slot)));
+                    continue;
+                }
+            }
+            let Some(cost) = self.cost(slot) else { continue };
+            // Time goes on, and what it is made of may have gone.
+            if cost > known && self.candidates.peek().is_some_and(|Reverse((next, _))| cost > *next) {
+                self.candidates.push(Reverse((cost, slot)));
+                continue;
+            }
+            self.let_go(slot);
+        }
+        self.candidates.extend(pinned);
+    }
+
+    fn let_go(&mut self, slot: Slot) {
+        let value = &mut self.values[slot];
+        value.is_present = false;
+        self.live -= value.bytes;
+        let (next, kernel) =
+            (*value.uses.last().expect("it is used"), value.producer.expect("it is computed"));
+        // What it is made of is needed then.
+        for k in 0..self.reads[kernel].len() {
+            let uses = &mut self.values[self.reads[kernel][k]].uses;
+            let at = uses.partition_point(|&read| read > next);
+            uses.insert(at, next);
+        }
+    }
+
+    /// Computes a value again, and before it what that is made of, unless they are there.
+    fn bring_back(&mut self, slot: Slot) {
+        if self.values[slot].is_present {
+            return;
+        }
+        let mut stack = vec![self.frame(slot)];
+        while let Some(frame) = stack.last()
+            && self.out.kernels.len() <= self.most
+        {
+            let missing =
+                self.reads[frame.kernel].iter().copied().find(|&slot| !self.values[slot].is_present);
+            match missing {
+                Some(slot) => {
+                    let frame = self.frame(slot);
+                    stack.push(frame);
+                }
+                None => {
+                    let frame = stack.pop().expect("seen above");
+                    self.run_again(&frame);
+                }
+            }
+        }
+    }
+
+    /// What it is made of stays until it is computed, or as soon as it is there.
+    fn frame(&mut self, slot: Slot) -> Frame {
+        let kernel = self.values[slot].producer.expect("a kernel computes it");
+        let pinned = self.reads[kernel].clone();
+        pinned.iter().for_each(|&slot| self.values[slot].pins += 1);
+        Frame { kernel, pinned }
+    }
+
+    fn run_again(&mut self, frame: &Frame) {
+        let results = self.writes[frame.kernel].clone();
+        self.make_room(results.iter().map(|&slot| self.values[slot].bytes).sum());
+        // Also what nobody needs of its results has memory while it runs.
+        let all = self.kernels[frame.kernel].writes();
+        let mut names: HashMap<Slot, Slot> = HashMap::new();
+        for &slot in &all {
+            names.entry(slot).or_insert_with(|| {
+                self.out.copies.push(slot);
+                self.graph.add_copy(slot)
+            });
+        }
+        let mut kernel = self.kernels[frame.kernel].clone();
+        let values = &self.values;
+        kernel.rename(|slot| match names.get(&slot) {
+            Some(&copy) => copy,
+            None if values[slot].is_present => values[slot].copy,
+            None => slot,
+        });
+        kernel.wave = self.wave;
+        self.wave += 1;
+        self.out.kernels.push(kernel);
+        self.out.again.push(true);
+        for &slot in &results {
+            let is_inside = !self.graph.nodes[slot].keep;
+            let value = &mut self.values[slot];
+            let is_wanted = value.pins > 0 || !value.uses.is_empty();
+            if is_inside && !value.is_present && is_wanted {
+                value.is_present = true;
+                value.copy = names[&slot];
+                self.live += value.bytes;
+            }
+        }
+        for &slot in &frame.pinned {
+            let value = &mut self.values[slot];
+            value.pins -= 1;
+            // This use of it is over.
+            if value.uses.last() == Some(&(self.step as u32)) {
+                value.uses.pop();
+            }
+            if value.pins == 0 && value.uses.is_empty() && value.is_present {
+                value.is_present = false;
+                self.live -= value.bytes;
+            }
+            self.touched.push(slot);
+        }
+        self.touched.extend(results);
+    }
+}

@@ -1,0 +1,260 @@
+//! Steps under a memory limit: they compute the same to the bit, and take no more memory than they may. A program of its own, since limits
+//! and the peak are those of the whole process.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use volta::models::{Gpt, GptOptions};
+use volta::*;
+use volta_testing::test;
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A limit that goes when the test ends.
+struct Limited;
+
+impl Limited {
+    fn to(bytes: Option<u64>) -> Limited {
+        set_memory_limit(default_device(), bytes).expect("the device is there");
+        Limited
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        set_memory_limit(default_device(), None).expect("the device is there");
+    }
+}
+
+/// A network, and the loss that it is trained with.
+struct Training {
+    parameters: Vec<Tensor>,
+    loss: Box<dyn Fn() -> Result<Tensor>>,
+}
+
+fn given(tensor: Tensor) -> Tensor {
+    tensor.realize();
+    tensor
+}
+
+fn classes(batch: usize, count: i64) -> Tensor {
+    given(Tensor::randint(0, count, [batch]))
+}
+
+/// Many layers of little width over a large batch: nearly all memory is that of activations.
+fn mlp() -> Training {
+    let layer = |from, to| Box::new(Linear::new(from, to, true)) as Box<dyn Module>;
+    let mut layers = vec![layer(32, 48)];
+    for k in 0..10 {
+        layers.push(if k % 2 == 0 { Box::new(GELU) } else { Box::new(Tanh) });
+        layers.push(Box::new(Dropout::new(0.1)));
+        layers.push(layer(48, 48));
+    }
+    layers.push(layer(48, 10));
+    let model = Sequential::new(layers);
+    let (x, y) = (given(Tensor::randn([1024, 32])), classes(1024, 10));
+    let parameters = model.parameters();
+    Training { parameters, loss: Box::new(move || try_cross_entropy(&model.try_forward(&x)?, &y)) }
+}
+
+fn cnn() -> Training {
+    let mut layers: Vec<Box<dyn Module>> = vec![Box::new(Conv2d::new(1, 8, 3, 1, 1, true))];
+    for _ in 0..4 {
+        layers.push(Box::new(BatchNorm2d::new(8)));
+        layers.push(Box::new(ReLU));
+        layers.push(Box::new(Conv2d::new(8, 8, 3, 1, 1, false)));
+    }
+    layers.push(Box::new(MaxPool2d::new(4, 4, 0)));
+    layers.push(Box::new(Flatten::default()));
+    layers.push(Box::new(Linear::new(8 * 16, 10, true)));
+    let model = Sequential::new(layers);
+    let (x, y) = (given(Tensor::randn([32, 1, 16, 16])), classes(32, 10));
+    let parameters = model.parameters();
+    Training { parameters, loss: Box::new(move || try_cross_entropy(&model.try_forward(&x)?, &y)) }
+}
+
+fn gpt() -> Training {
+    let shape =
+        GptOptions { vocabulary: 61, context: 32, layers: 4, heads: 2, width: 32, ..GptOptions::default() };
+    let model = Gpt::new(GptOptions { dropout: 0.1, ..shape });
+    let ids = || given(Tensor::randint(0, 61, [32, 32]));
+    let (x, y) = (ids(), ids());
+    Training { parameters: model.parameters(), loss: Box::new(move || model.try_loss(&x, &y)) }
+}
+
+/// What came of some steps.
+struct Trained {
+    losses: Vec<u32>,
+    weights: Vec<Vec<u32>>,
+    peak: u64,
+    /// Kernels of the last plan that compute something again.
+    recomputed: usize,
+}
+
+const STEPS: usize = 3;
+
+/// Trains from the same beginning under a limit.
+fn trained(make: fn() -> Training, limit: Option<u64>, half: bool) -> Result<Trained> {
+    let _limited = Limited::to(limit);
+    manual_seed(5);
+    let Training { parameters, loss } = make();
+    realize_all(&parameters);
+    let mut adam = Adam::new(parameters.clone(), 1e-3, (0.9, 0.999), 1e-8, 0.0);
+    let mut scaler = GradScaler::new();
+    reset_peak();
+    let mut losses = Vec::new();
+    for _ in 0..STEPS {
+        adam.zero_grad();
+        let loss = if half { autocast(DType::F16, &loss)? } else { loss()? };
+        if half {
+            scaler.try_scale(&loss)?.try_backward()?;
+            scaler.try_step(&mut adam)?;
+        } else {
+            loss.try_backward()?;
+            adam.try_step()?;
+        }
+        losses.push(loss);
+    }
+    let recomputed = last_plan().and_then(|plan| plan.fit).map_or(0, |fit| fit.recomputed_kernels);
+    synchronize()?;
+    let peak = counters().peak_bytes;
+    let bits = |t: &Tensor| t.to_vec::<f32>().into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+    let losses: Vec<u32> = losses.iter().flat_map(|loss| bits(&loss.to_dtype(DType::F32))).collect();
+    Ok(Trained { losses, weights: parameters.iter().map(bits).collect(), peak, recomputed })
+}
+
+/// More than anything takes: a step is one plan, of which nothing is computed again.
+const PLENTY: u64 = 1 << 40;
+
+fn check(make: fn() -> Training, half: bool) {
+    let _alone = alone();
+    let wanted = trained(make, Some(PLENTY), half).expect("there is memory");
+    assert_eq!(wanted.recomputed, 0);
+    for part in [2, 3] {
+        let limit = wanted.peak / part;
+        let found =
+            trained(make, Some(limit), half).unwrap_or_else(|e| panic!("1/{part} of {}: {e}", wanted.peak));
+        assert!(found.recomputed > 0, "1/{part}");
+        assert!(
+            found.peak <= limit,
+            "{} bytes in use, and the limit is {limit}, of {}",
+            found.peak,
+            wanted.peak
+        );
+        assert_eq!(found.losses, wanted.losses, "1/{part} of {}", wanted.peak);
+        assert!(found.weights == wanted.weights, "1/{part} of {}", wanted.peak);
+    }
+}
+
+#[test]
+fn a_perceptron_learns_the_same_in_half_and_a_third_of_the_memory() {
+    check(mlp, false);
+}
+
+#[test]
+fn a_convolutional_network_learns_the_same_in_half_and_a_third_of_the_memory() {
+    check(cnn, false);
+}
+
+#[test]
+fn a_transformer_learns_the_same_in_half_and_a_third_of_the_memory() {
+    check(gpt, false);
+}
+
+#[test]
+fn a_transformer_in_half_precision_learns_the_same_in_half_and_a_third_of_the_memory() {
+    check(gpt, true);
+}
+
+#[test]
+fn a_limit_that_is_not_reached_changes_nothing() {
+    let _alone = alone();
+    if default_device().is_gpu() {
+        // Without a limit its steps are several plans.
+        return;
+    }
+    let kernels = |limit| {
+        let trained = trained(gpt, limit, false).expect("there is memory");
+        let plan = last_plan().expect("it ran");
+        (trained.losses, plan.kernels.len(), plan.peak_bytes)
+    };
+    assert_eq!(kernels(None), kernels(Some(PLENTY)));
+}
+
+/// The bytes that an error asks for.
+fn asked_for(error: &Error) -> u64 {
+    let (_, behind) = error.message().split_once("set a limit of ").expect("it says what would do");
+    behind.split_once(" bytes").expect("in bytes").0.parse().expect("a number")
+}
+
+#[test]
+fn what_cannot_fit_is_an_error_that_says_what_would() {
+    let _alone = alone();
+    let Err(error) = trained(mlp, Some(600_000), false) else { panic!("it cannot fit") };
+    assert_eq!(error.kind(), ErrorKind::Memory);
+    for part in ["needs at least", "limit is", "batch smaller", "linear_cross_entropy"] {
+        assert!(error.message().contains(part), "{part} in {error}");
+    }
+    let least = asked_for(&error);
+    // A later step may hold more: what the optimizer remembers.
+    let mut limit = least;
+    let enough = loop {
+        match trained(mlp, Some(limit), false) {
+            Ok(trained) => break trained,
+            Err(error) => {
+                let more = asked_for(&error);
+                assert!(more > limit && more < 4 * least, "{error}");
+                limit = more;
+            }
+        }
+    };
+    assert!(enough.peak <= limit, "{} of {limit}", enough.peak);
+    assert_eq!(enough.losses, trained(mlp, Some(PLENTY), false).expect("there is memory").losses);
+}
+
+#[test]
+fn other_tensors_count_and_a_plan_that_was_made_before_them_is_made_anew() {
+    let _alone = alone();
+    let _limited = Limited::to(Some(PLENTY));
+    let device = default_device();
+    let w = given(Tensor::randn([256, 256])).requires_grad(true);
+    let step = || {
+        let mut x = Tensor::ones([1024, 256]);
+        for _ in 0..12 {
+            x = x.matmul(&w).tanh();
+        }
+        let slope = try_grad(&[&x.square().sum()], &[&w], None, BackwardOptions::default())?
+            .remove(0)
+            .expect("a gradient");
+        slope.try_realize()?;
+        Ok::<_, Error>(slope.to_vec::<f32>())
+    };
+    reset_peak();
+    let wanted = step().expect("there is memory");
+    let peak = counters().peak_bytes;
+    set_memory_limit(device, Some(peak + peak / 4)).expect("the device is there");
+    assert_eq!(step().expect("there is memory"), wanted);
+    assert_eq!(last_plan().and_then(|plan| plan.fit).map(|fit| fit.recomputed_kernels), Some(0));
+    let other = given(Tensor::ones([peak as usize / 2 / 4]));
+    reset_peak();
+    assert_eq!(step().expect("there is memory"), wanted);
+    assert!(last_plan().and_then(|plan| plan.fit).is_some_and(|fit| fit.recomputed_kernels > 0));
+    assert!(counters().peak_bytes <= peak + peak / 4);
+    assert_eq!(other.numel(), peak as usize / 2 / 4);
+}
+
+#[test]
+fn limits_are_told() {
+    let _alone = alone();
+    let device = default_device();
+    let told = memory_limit(device).expect("the device is there");
+    {
+        let _limited = Limited::to(Some(123_456_789));
+        assert_eq!(memory_limit(device).expect("the device is there"), Some(123_456_789));
+    }
+    assert_eq!(memory_limit(device).expect("the device is there"), told);
+    assert_eq!(memory_limit(Device::Cpu).expect("it is there"), None);
+}
+
+volta_testing::main!();
