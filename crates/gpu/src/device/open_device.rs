@@ -133,13 +133,15 @@ impl OpenDevice {
             horizontal_fusion: true,
             sizes,
         };
+        let is_software = adapter::kind(&info) == AdapterKind::Software;
+        let faults = Faults::of(&device, format!("gpu:{index} ({name})"), &ADVICE);
         #[cfg(unix)]
-        super::shutdown::register(&device, adapter::kind(&info) == AdapterKind::Software);
+        super::shutdown::register(&device, &faults, is_software);
         Ok(OpenDevice {
-            faults: Faults::of(&device, format!("gpu:{index} ({name})"), &ADVICE),
+            faults,
             index,
             name,
-            is_software: adapter::kind(&info) == AdapterKind::Software,
+            is_software,
             total_bytes: adapter::memory(&adapter),
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,
