@@ -135,13 +135,15 @@ impl OpenDevice {
             size_classes: SIZE_CLASSES,
             rates: Rates { flops_per_byte: 64, kernel_bytes: 4 << 20 },
         };
+        let is_software = adapter::kind(&info) == AdapterKind::Software;
+        let faults = Faults::of(&device, format!("gpu:{index} ({name})"), &ADVICE);
         #[cfg(unix)]
-        super::shutdown::register(&device, adapter::kind(&info) == AdapterKind::Software);
+        super::shutdown::register(&device, &faults, is_software);
         Ok(OpenDevice {
-            faults: Faults::of(&device, format!("gpu:{index} ({name})"), &ADVICE),
+            faults,
             index,
             name,
-            is_software: adapter::kind(&info) == AdapterKind::Software,
+            is_software,
             total_bytes: adapter::memory(&adapter),
             timestamps: features.contains(F::TIMESTAMP_QUERY),
             device,

@@ -2,6 +2,7 @@
 //! work: a software adapter, for one, compiles shaders while they run. So a thread waits for what it has submitted before it
 //! ends. For the thread that ends the program, too, that comes before anything that C's `atexit` was told of.
 
+use super::device_errors::Faults;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,12 +11,21 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_WITH_SOFTWARE: Duration = Duration::from_secs(600);
 
-/// Every device that was opened, and whether it is one in software.
-static OPENED: Mutex<Vec<(wgpu::Device, bool)>> = Mutex::new(Vec::new());
+/// A device that threads wait for when they end.
+#[derive(Clone)]
+struct Awaited {
+    device: wgpu::Device,
+    faults: Faults,
+    is_software: bool,
+}
 
-/// Has threads that end wait for this device, too.
-pub(super) fn register(device: &wgpu::Device, is_software: bool) {
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), is_software));
+static OPENED: Mutex<Vec<Awaited>> = Mutex::new(Vec::new());
+
+/// Has threads that end wait for this device, too. Those that were lost are let go.
+pub(super) fn register(device: &wgpu::Device, faults: &Faults, is_software: bool) {
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    opened.retain(|awaited| !awaited.faults.is_lost());
+    opened.push(Awaited { device: device.clone(), faults: faults.clone(), is_software });
 }
 
 thread_local! {
@@ -30,7 +40,7 @@ impl Drop for Leaving {
         // What belongs to this thread may be gone by now, also what wgpu has there: another one waits.
         let waiting = std::thread::Builder::new().spawn(|| {
             let opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            for (device, is_software) in opened {
+            for Awaited { device, is_software, .. } in opened {
                 let patience = if is_software { PATIENCE_WITH_SOFTWARE } else { PATIENCE };
                 let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(patience) };
                 // A device that is lost, or takes longer, is left alone.
