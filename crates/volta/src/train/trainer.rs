@@ -397,9 +397,9 @@ impl<'t> Trainer<'t> {
             self.log(run, train).await?;
         }
         run.meter = meter;
-        match run.files {
-            Some(_) => self.save(run, train).await,
-            None => self.check_parameters(run).await.map(drop),
+        match run.files.is_some() || self.saves_with_ranks() {
+            true => self.save(run, train).await,
+            false => self.check_parameters(run).await.map(drop),
         }
     }
 
