@@ -392,14 +392,17 @@ impl<'t> Trainer<'t> {
         }
         // This reading is out of turn: a run that goes on from here has the row that it would have had.
         // Steps that were skipped are counted once.
-        let meter = run.meter.clone();
+        let (meter, meters) = (run.meter.clone(), self.ranks.as_ref().map(|ranks| ranks.meters.clone()));
         if !run.resumed || run.step > run.first {
             self.log(run, train).await?;
         }
         run.meter = meter;
-        match run.files {
-            Some(_) => self.save(run, train).await,
-            None => self.check_parameters(run).await.map(drop),
+        if let (Some(ranks), Some(meters)) = (&mut self.ranks, meters) {
+            ranks.meters = meters;
+        }
+        match run.files.is_some() || self.saves_with_ranks() {
+            true => self.save(run, train).await,
+            false => self.check_parameters(run).await.map(drop),
         }
     }
 

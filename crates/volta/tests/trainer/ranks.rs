@@ -103,12 +103,15 @@ fn ranks_learn_what_one_process_learns_however_gradients_are_sent() {
     let in_buckets = ExchangeOptions { bucket_bytes: 64, ..ExchangeOptions::default() };
     let half = ExchangeOptions { half: true, ..ExchangeOptions::default() };
     let one_part = TrainerOptions { gradient_parts: Some(2), ..options(None) };
-    let expected = plain(trained(1, &one_part, ExchangeOptions::default()).1);
-    for (exchange, most) in [(ExchangeOptions::default(), 1e-3), (in_buckets, 1e-3), (half, 0.05)] {
+    let (before, expected) = trained(1, &one_part, ExchangeOptions::default());
+    let expected = plain(expected);
+    for exchange in [ExchangeOptions::default(), in_buckets, half] {
         let (history, model) = trained(2, &options(None), exchange);
-        assert!(history.last("validation/loss").unwrap() < history.series("validation/loss")[0].1);
+        let loss = |history: &History| history.last("validation/loss").unwrap();
+        assert!((loss(&history) - loss(&before)).abs() < 0.02, "{exchange:?}: {history:?}");
         let furthest = plain(model).iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(furthest < most, "{exchange:?}: {furthest}");
+        // What has no gradient but roundings, as a bias in front of batch norm, goes anywhere where these are large.
+        assert!(exchange.half || furthest < 1e-3, "{exchange:?}: {furthest}");
     }
 }
 
