@@ -313,11 +313,16 @@ fn products_decode_quantised_weights_where_they_read_them() {
             let mut all = Vec::new();
             for caps in [&Caps::MINIMAL, &Caps::SOFTWARE, &Caps::FULL] {
                 for m in [1, 40, 1024] {
-                    let linear = || drop(numbers([m, columns]).quantized_linear(&w, None).relu().realize());
-                    all.extend(shaders(caps, linear));
-                    all.extend(shaders(caps, || drop(numbers([m, 1024]).quantized_matmul(&w).realize())));
+                    all.extend(shaders(caps, || {
+                        numbers([m, columns]).quantized_linear(&w, None).relu().realize();
+                    }));
+                    all.extend(shaders(caps, || {
+                        numbers([m, 1024]).quantized_matmul(&w).realize();
+                    }));
                 }
-                all.extend(shaders(caps, || drop(w.dequantize().realize())));
+                all.extend(shaders(caps, || {
+                    w.dequantize().realize();
+                }));
             }
             let decodes =
                 |s: &&Shader| s.source.contains("load_packed(") && s.source.contains("load_block_scales(");
