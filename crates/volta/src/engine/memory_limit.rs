@@ -152,7 +152,7 @@ impl Limit {
 fn gigabytes(bytes: u64) -> String {
     match bytes {
         ..10_000_000 => format!("{:.3} MB", bytes as f64 / 1e6),
-        ..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        10_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
         _ => format!("{:.2} GB", bytes as f64 / 1e9),
     }
 }

@@ -4,12 +4,15 @@ use super::{decode, decode_k, encode};
 use crate::dtype::DType;
 use crate::op::quantized::BlockFormat;
 
+/// Decodes whole blocks.
+pub(in crate::io) type Decoder = fn(&[u8], &mut [f32]);
+
 /// How elements are read.
 enum Content {
     /// Plain numbers, of a type that Volta has.
     Numbers(DType),
     /// Blocks that become f32.
-    Blocks(fn(&[u8], &mut [f32])),
+    Blocks(Decoder),
     /// Listed, not read.
     Foreign,
 }
@@ -116,7 +119,7 @@ impl GgufType {
     }
 
     /// What blocks are decoded with; nothing for plain numbers and for types that are only listed.
-    pub(in crate::io) fn decoder(self) -> Option<fn(&[u8], &mut [f32])> {
+    pub(in crate::io) fn decoder(self) -> Option<Decoder> {
         match self.content() {
             Blocks(decode) => Some(decode),
             Numbers(_) | Foreign => None,
