@@ -1,6 +1,7 @@
 // Tensors: PyTorch's names in camelCase. Ops check shapes at once and compute nothing; values are computed when they are read, or
 // when an optimizer takes a step.
 
+import { VoltaError } from "./errors.js";
 import { DISPOSED, free, own, relieve } from "./handles.js";
 import { call, callAsync } from "./wasm.js";
 import type { DeviceName } from "./types.js";
@@ -254,12 +255,16 @@ export class Tensor {
 
   // ------------------------------------------------------------------------------------------------------ gradients
 
-  /** Makes it collect gradients from now on, or stop. */
+  /** Makes it collect gradients from now on, or stop. What is differentiated already stays the result that it is. */
   requiresGrad_(yes = true): this {
-    call((wasm) => {
-      const alias = wasm.tensor_requires_grad(this.handle, yes);
-      wasm.tensors_free(Uint32Array.of(alias));
-    });
+    if (!this.isLeaf) {
+      if (yes) return this;
+      throw new VoltaError("autograd", "requiresGrad_: only leaves stop collecting gradients; detach() gives one with the same values");
+    }
+    const leaf = call((wasm) => wasm.tensor_requires_grad(this.handle, yes));
+    free(this, "tensor", this.handle);
+    this.handle = leaf;
+    own(this, "tensor", leaf);
     return this;
   }
 

@@ -144,6 +144,15 @@ test("gradients flow, and gradients of gradients", async () => {
   assert.equal(noGrad(() => x.mul(2)).requiresGrad, false);
 });
 
+test("what ops have made becomes a leaf, and what is differentiated stays a result", async () => {
+  const w = volta.linspace(1, 2, 4).reshape(2, 2).realize().requiresGrad_();
+  assert.deepEqual([w.requiresGrad, w.isLeaf], [true, true]);
+  const y = w.mul(3).requiresGrad_();
+  y.sum().backward();
+  close(await w.grad.tolist(), [[3, 3], [3, 3]]);
+  assert.throws(() => w.mul(2).requiresGrad_(false), (error) => error.kind === "autograd" && /detach/.test(error.message));
+});
+
 test("backward lets go of intermediate results, but for what was kept and for operands of losses", async () => {
   const w = tensor([[1, 2]], undefined, { requiresGrad: true });
   const hidden = w.mul(3);
