@@ -285,8 +285,8 @@ fn a_run_with_half_the_memory_learns_the_same_and_one_with_too_little_says_what_
     assert!(planned["estimated_slowdown"].as_f64().unwrap() > 1.0, "{planned}");
     let learnt = |arguments: &[&str]| -> Value {
         let lines = ok(&run(&[&large, &["--steps", "4"], arguments].concat()));
-        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.filter(|line| line["event"] == "finished").last().unwrap()["train_loss"].clone()
+        let mut lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.rfind(|line| line["event"] == "finished").unwrap()["train_loss"].clone()
     };
     assert_eq!(learnt(&["--memory", &(peak / 2).to_string()]), learnt(&[]));
     let too_little =

@@ -4,9 +4,9 @@ use super::devices::check_devices;
 use super::gradient_parts::{GradientParts, TreeSum};
 use super::replicas::Replicas;
 use super::shares::Speeds;
+use super::times::Times;
 use crate::autograd::no_grad;
 use crate::call::{Call, LayerScope};
-use crate::clock::Instant;
 use crate::default_device::with_device;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -265,6 +265,7 @@ impl DataParallel {
             let collected =
                 self.compute(k, part, &inputs[part], (weight * pass.factor, scale), seed, step)?;
             if pass.is_last {
+                self.collected[part] = Collected::default();
                 let values = no_grad(|| self.values(collected, weight))?;
                 no_grad(|| sums[k].add(part..part + 1, values, joined))?;
             } else {
@@ -522,56 +523,4 @@ fn in_turns(devices: &[Device], owners: &[Range<usize>]) -> Vec<(usize, usize)> 
 /// A small result of the last part of each device.
 fn sums_on_devices(sums: &[TreeSum<Values>]) -> Vec<Option<Tensor>> {
     sums.iter().map(|sum| sum.last().and_then(|values| values.last().cloned().flatten())).collect()
-}
-
-/// How long each device takes for its parts.
-struct Times {
-    /// Whether it computes while the host goes on.
-    works_beside: Vec<bool>,
-    begun: Vec<Option<Instant>>,
-    /// The host's own time, for a device that it waits for.
-    seconds: Vec<f64>,
-    started: Option<Instant>,
-    rows: Vec<usize>,
-}
-
-impl Times {
-    fn new(devices: &[Device]) -> Times {
-        let count = devices.len();
-        Times {
-            works_beside: devices.iter().map(|device| device.is_gpu()).collect(),
-            begun: vec![None; count],
-            seconds: vec![0.0; count],
-            started: None,
-            rows: vec![0; count],
-        }
-    }
-
-    fn begin(&mut self, k: usize) {
-        let now = Instant::now();
-        self.begun[k].get_or_insert(now);
-        self.started = Some(now);
-    }
-
-    fn end(&mut self, k: usize, rows: usize) {
-        self.rows[k] += rows;
-        self.seconds[k] += self.started.map_or(0.0, |started| started.elapsed().as_secs_f64());
-    }
-
-    /// Waits until each device has computed its `results`, all of them at once.
-    fn measure(self, results: &[Option<Tensor>], speeds: &mut Speeds) -> Result<()> {
-        let Times { works_beside, begun, seconds, rows, .. } = self;
-        let wait = |k: usize| -> Result<f64> {
-            let (Some(result), Some(begun), true) = (&results[k], begun[k], works_beside[k]) else {
-                return Ok(seconds[k]);
-            };
-            result.try_to_vec::<f32>()?;
-            Ok(begun.elapsed().as_secs_f64())
-        };
-        let times = super::threads::on_each(results.len(), &wait);
-        for (k, time) in times.into_iter().enumerate() {
-            speeds.add(k, rows[k], time?);
-        }
-        Ok(())
-    }
 }

@@ -2,8 +2,8 @@
 //!
 //! `gradient_parts` cuts a global batch at fixed borders and adds what the parts give in one fixed tree, whoever computed them: that is
 //! why results do not depend on how many devices there are. `data_parallel` has the devices of this process compute the parts, with the
-//! `replicas` of a model's values; `shares` says which device has how many parts, `devices` what lists of devices mean, and `threads`
-//! waits for several of them.
+//! `replicas` of a model's values; `shares` says which device has how many parts, `times` measures how fast they are,
+//! `devices` says what lists of devices mean, and `threads` waits for several of them.
 //!
 //! A [`World`] is all that knows how processes talk; `world` has that of a single one, `thread_world` one of threads, for tests, and a crate
 //! of its own the one of MPI. `agreement` finds out whether all ranks want the same. `summation` adds what they have, in any order or in
@@ -20,6 +20,7 @@ mod shares;
 mod summation;
 mod thread_world;
 mod threads;
+mod times;
 mod watchdog;
 mod world;
 
