@@ -104,8 +104,10 @@ impl<'a> Walk<'a> {
         let bytes = |slot: Slot| rules.bytes(graph, slot);
         for (k, kernel) in kernels.iter().enumerate() {
             let inner = hidden_product(kernel, graph, &bytes);
-            let written: SmallVec<[Slot; 2]> =
+            let mut written: SmallVec<[Slot; 2]> =
                 kernel.writes().into_iter().filter(|&slot| Some(slot) != inner).collect();
+            written.sort_unstable();
+            written.dedup();
             for &slot in &written {
                 values[slot].producer.get_or_insert(k);
                 values[slot].bytes = bytes(slot).max(1).next_multiple_of(rules.alignment);
@@ -125,6 +127,13 @@ impl<'a> Walk<'a> {
                 values[slot].uses.push(kernel.wave as u32);
             }
         }
+        // Products that run side by side may be cut into other parts than one that runs by itself, and sums of parts differ.
+        let waves = kernels.chunk_by(|a, b| a.wave == b.wave);
+        let repeats = waves.flat_map(|wave| {
+            let is_alone = wave.len() == 1;
+            wave.iter().map(move |kernel| is_alone || !matches!(kernel.body, KernelBody::Native(_)))
+        });
+        let repeats: Vec<bool> = repeats.collect();
         let out =
             Walked { kernels: Vec::with_capacity(kernels.len()), again: Vec::new(), copies: Vec::new() };
         let candidates = BinaryHeap::new();
