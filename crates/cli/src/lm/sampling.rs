@@ -38,7 +38,6 @@ impl Sampling {
             top_k: self.top_k.unwrap_or(model.top_k),
             top_p: self.top_p.map_or(model.top_p, |x| x as f32),
             repetition_penalty: self.repetition_penalty.map_or(model.repetition_penalty, |x| x as f32),
-            ..model
         })
     }
 

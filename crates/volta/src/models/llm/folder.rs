@@ -63,8 +63,8 @@ pub(in crate::models) fn read_text(path: &std::path::Path) -> Result<Option<Stri
 fn assemble(texts: &Texts<'_>, weights: impl FnOnce() -> Result<Weights>) -> Result<Llm> {
     let config = texts.needed("config.json")?;
     let network = match config["model_type"].as_str() {
-        Some("gpt2") => Network::Gpt(Gpt::try_from_gpt2(&weights()?, Some(gpt2_heads(&config)?))?),
-        _ => Network::Llama(causal_lm(CausalLmOptions::from_json(&config)?, weights()?)?),
+        Some("gpt2") => Network::Gpt(Box::new(Gpt::try_from_gpt2(&weights()?, Some(gpt2_heads(&config)?))?)),
+        _ => Network::Llama(Box::new(causal_lm(CausalLmOptions::from_json(&config)?, weights()?)?)),
     };
     let tokenizer = texts.tokenizer()?;
     let about = texts.json("tokenizer_config.json")?.unwrap_or_default();

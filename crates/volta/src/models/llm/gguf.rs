@@ -30,7 +30,7 @@ impl Llm {
         let special: BTreeMap<String, String> =
             named.iter().filter_map(|(name, id)| Some((name.to_string(), text((*id)?)?))).collect();
         Ok(Llm {
-            network: Network::Llama(model),
+            network: Network::Llama(Box::new(model)),
             tokenizer,
             // Nothing in the file says how to sample.
             sampling: SamplerOptions { temperature: 0.0, ..SamplerOptions::default() },

@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The network.
 enum Network {
-    Llama(CausalLm),
-    Gpt(Gpt),
+    Llama(Box<CausalLm>),
+    Gpt(Box<Gpt>),
 }
 
 /// What a network remembers of a text.
