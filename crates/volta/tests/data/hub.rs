@@ -19,10 +19,12 @@ struct File {
     tag: String,
 }
 
+/// Method, path and the header that proves who asks.
+type Asked = (String, String, Option<String>);
+
 struct Server {
     url: String,
-    /// Method, path and the header that proves who asks.
-    asked: Arc<Mutex<Vec<(String, String, Option<String>)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 /// What the server does otherwise.
@@ -41,7 +43,7 @@ fn sha256(content: &[u8]) -> String {
 
 /// The repository: small files under Git's checksum, weights under their own.
 fn files() -> BTreeMap<&'static str, File> {
-    let weights: Vec<u8> = (0..50_000u32).map(|k| (k * k >> 3) as u8).collect();
+    let weights: Vec<u8> = (0..50_000u32).map(|k| ((k * k) >> 3) as u8).collect();
     let tag = sha256(&weights);
     BTreeMap::from([
         ("config.json", File { content: br#"{"a": 1}"#.to_vec(), tag: CONFIG_TAG.into() }),
@@ -71,7 +73,7 @@ fn answer(
     files: &BTreeMap<&'static str, File>,
     manner: Manner,
     broken: &mut bool,
-    asked: &Mutex<Vec<(String, String, Option<String>)>>,
+    asked: &Mutex<Vec<Asked>>,
 ) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let Some(Ok(first)) = lines.next() else { return };
