@@ -1,6 +1,6 @@
 //! Makes JavaScript, types and the `.wasm` of the module that Cargo built: `volta-bindgen MODULE FOLDER`.
 //!
-//! The program `wasm-bindgen` does the same, and takes two minutes longer to build, as it can also serve and download.
+//! The program `wasm-bindgen` does the same, and brings a server, an HTTP client and TLS along, which take longer to build than this.
 
 use std::process::ExitCode;
 use wasm_bindgen_cli_support::Bindgen;
