@@ -1,7 +1,8 @@
 //! Decoding: packed weights as f32, by loops that become vectors at every level of instructions.
 
 use super::Matrix;
-use crate::gemm::{Element, vectorized};
+use super::levels::leveled;
+use crate::gemm::Element;
 use half::f16;
 use volta_ir::op::quantized::{BLOCK, BlockFormat};
 
@@ -100,12 +101,12 @@ pub(super) unsafe fn decode(format: BlockFormat, bytes: *const u8, s: Scale, out
     }
 }
 
-/// Whole blocks of a row from a block on.
-///
-/// # Safety
-/// The row has them.
-pub(super) unsafe fn decode_row(w: &Matrix, row: usize, first: usize, out: &mut [f32]) {
-    vectorized(|| {
+leveled! {
+    /// Whole blocks of a row from a block on.
+    ///
+    /// # Safety
+    /// The row has them.
+    pub(super) unsafe fn decode_row[](w: &Matrix, row: usize, first: usize, out: &mut [f32]) {
         for (k, out) in out.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
             // SAFETY: passed on from the caller.
             unsafe {
@@ -113,5 +114,21 @@ pub(super) unsafe fn decode_row(w: &Matrix, row: usize, first: usize, out: &mut 
                 decode(w.format, w.bytes(row, first + k), scale, out);
             }
         }
-    });
+    }
+}
+
+leveled! {
+    /// One block of each of some rows.
+    ///
+    /// # Safety
+    /// The rows have it.
+    pub(super) unsafe fn decode_column[](w: &Matrix, first: usize, block: usize, out: &mut [[f32; BLOCK]]) {
+        for (k, out) in out.iter_mut().enumerate() {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let scale = scale(w.format, w.halves(first + k, block));
+                decode(w.format, w.bytes(first + k, block), scale, out);
+            }
+        }
+    }
 }

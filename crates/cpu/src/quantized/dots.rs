@@ -5,10 +5,10 @@
 //! all rows of W.
 
 use super::block::{numbers, scales};
+use super::levels::leveled;
 use super::{Matrix, TASK};
 use crate::gemm::buffer::with_scratch;
 use crate::gemm::share::{Shared, part};
-use crate::gemm::vectorized;
 use crate::threads;
 use std::ops::Range;
 use volta_ir::op::quantized::{BLOCK, BlockFormat};
@@ -53,21 +53,21 @@ pub(super) unsafe fn run(
     });
 }
 
-/// The products of up to four rows of W with all of X.
-///
-/// # Safety
-/// As for [`run`]; `scratch` takes the scales and minima of four rows.
-unsafe fn rows<const BYTES: bool>(
-    w: &Matrix,
-    first: usize,
-    count: usize,
-    x: &[f32],
-    sums: &[f32],
-    scratch: *mut f32,
-    to: *mut f32,
-) {
-    let blocks = w.blocks();
-    vectorized(|| {
+leveled! {
+    /// The products of up to four rows of W with all of X.
+    ///
+    /// # Safety
+    /// As for [`run`]; `scratch` takes the scales and minima of four rows.
+    unsafe fn rows[const BYTES: bool](
+        w: &Matrix,
+        first: usize,
+        count: usize,
+        x: &[f32],
+        sums: &[f32],
+        scratch: *mut f32,
+        to: *mut f32,
+    ) {
+        let blocks = w.blocks();
         // SAFETY: passed on from the caller.
         let all = unsafe {
             scratch.write_bytes(0, 2 * count * blocks);
@@ -119,7 +119,7 @@ unsafe fn rows<const BYTES: bool>(
                 }
             }
         }
-    });
+    }
 }
 
 /// Σ over blocks of scale · Σ q·x, for some packed rows and some rows of X.

@@ -26,11 +26,12 @@ pub(super) unsafe fn together<const R: usize, const X: usize>(
         _mm512_setr_ps(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0);
     let mut total = [[_mm512_setzero_ps(); X]; R];
     for b in 0..scales[0].len() {
-        // SAFETY: a block of x is two vectors.
-        let x = x.map(|x| unsafe {
-            let x = x[b].as_ptr();
-            (_mm512_loadu_ps(x), _mm512_loadu_ps(x.add(LANES)))
-        });
+        let (mut first, mut second) = ([_mm512_setzero_ps(); X], [_mm512_setzero_ps(); X]);
+        for i in 0..X {
+            let x = x[i][b].as_ptr();
+            // SAFETY: a block of x is two vectors.
+            unsafe { (first[i], second[i]) = (_mm512_loadu_ps(x), _mm512_loadu_ps(x.add(LANES))) };
+        }
         for r in 0..R {
             // SAFETY: b is a block of the row.
             let bytes = unsafe { _mm_loadu_si128(rows[r].add(b * LANES).cast()) };
@@ -39,18 +40,18 @@ pub(super) unsafe fn together<const R: usize, const X: usize>(
             let low = _mm512_permutexvar_ps(q, table);
             let high = _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(q), table);
             let scale = _mm512_set1_ps(scales[r][b]);
-            for (total, (first, second)) in total[r].iter_mut().zip(x) {
-                let sum = _mm512_fmadd_ps(high, second, _mm512_mul_ps(low, first));
-                *total = _mm512_fmadd_ps(sum, scale, *total);
+            for i in 0..X {
+                let sum = _mm512_fmadd_ps(high, second[i], _mm512_mul_ps(low, first[i]));
+                total[r][i] = _mm512_fmadd_ps(sum, scale, total[r][i]);
             }
         }
     }
-    total.map(|row| {
-        row.map(|vector| {
-            let mut lanes = [0.0; LANES];
+    let mut lanes = [[[0.0; LANES]; X]; R];
+    for r in 0..R {
+        for i in 0..X {
             // SAFETY: it has as many lanes.
-            unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), vector) };
-            lanes
-        })
-    })
+            unsafe { _mm512_storeu_ps(lanes[r][i].as_mut_ptr(), total[r][i]) };
+        }
+    }
+    lanes
 }

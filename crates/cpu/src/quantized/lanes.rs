@@ -1,10 +1,9 @@
 //! Quantised operands of the blocked product: panels are decoded as they are packed, block by block.
 
 use super::Matrix;
-use super::block::{decode, decode_row, scale};
+use super::block::{decode_column, decode_row};
 use crate::gemm::kernel::Kernel;
 use crate::gemm::pack::{PanelSource, WIDEST};
-use crate::gemm::vectorized;
 use std::ops::Range;
 use volta_ir::op::quantized::BLOCK;
 
@@ -33,15 +32,8 @@ impl PanelSource<f32> for RowLanes {
             for block in ks.start / BLOCK..ks.end.div_ceil(BLOCK) {
                 let start = ks.start.max(block * BLOCK);
                 let depth = ks.end.min((block + 1) * BLOCK) - start;
-                vectorized(|| {
-                    for (lane, row) in rows.iter_mut().enumerate().take(count) {
-                        // SAFETY: the lanes are rows, and the block is one of their blocks.
-                        unsafe {
-                            let scale = scale(w.format, w.halves(first + lane, block));
-                            decode(w.format, w.bytes(first + lane, block), scale, row);
-                        }
-                    }
-                });
+                // SAFETY: the lanes are rows, and the block is one of their blocks.
+                unsafe { decode_column(w, first, block, &mut rows[..count]) };
                 let from = rows.as_ptr().cast::<f32>().wrapping_add(start - block * BLOCK);
                 let at = dst.wrapping_add((start - ks.start) * width);
                 // SAFETY: `rows` has `count` lanes of a block, and the panel takes ks.len() · width.

@@ -2,13 +2,15 @@
 //! cache when it is multiplied, and nowhere else.
 //!
 //! `block` decodes; `dots` multiplies few rows (a token's) by dot products with packed rows; `sums` is its transpose, for
-//! gradients; `lanes` packs decoded panels for the blocked product of many rows.
+//! gradients; `lanes` packs decoded panels for the blocked product of many rows; `levels` compiles
+//! all of them for what the processor has.
 
 mod block;
 mod dots;
 #[cfg(target_arch = "x86_64")]
 mod dots_avx512;
 mod lanes;
+mod levels;
 mod sums;
 #[cfg(test)]
 mod tests;

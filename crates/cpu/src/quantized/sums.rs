@@ -2,10 +2,10 @@
 //! a sum runs over all rows in order.
 
 use super::block::decode_row;
+use super::levels::leveled;
 use super::{Matrix, TASK};
 use crate::gemm::buffer::with_scratch;
 use crate::gemm::share::{Shared, part};
-use crate::gemm::vectorized;
 use crate::threads;
 use std::ops::Range;
 use volta_ir::op::quantized::BLOCK;
@@ -43,7 +43,8 @@ pub(super) unsafe fn run(
                     // SAFETY: columns are whole blocks of the row.
                     unsafe { decode_row(w, row, columns.start / BLOCK, decoded) };
                     for (sums, x) in sums.chunks_exact_mut(count).zip(x.chunks_exact(w.rows)) {
-                        add_scaled(sums, decoded, x[row]);
+                        // SAFETY: it asks for nothing.
+                        unsafe { add_scaled(sums, decoded, x[row]) };
                     }
                 }
                 for (i, sums) in sums.chunks_exact(count).enumerate() {
@@ -59,10 +60,14 @@ pub(super) unsafe fn run(
     });
 }
 
-fn add_scaled(sums: &mut [f32], numbers: &[f32], factor: f32) {
-    vectorized(|| {
+leveled! {
+    /// Adds numbers times a factor to as many sums.
+    ///
+    /// # Safety
+    /// There is nothing to it.
+    unsafe fn add_scaled[](sums: &mut [f32], numbers: &[f32], factor: f32) {
         for (sum, number) in sums.iter_mut().zip(numbers) {
             *sum += factor * number;
         }
-    });
+    }
 }

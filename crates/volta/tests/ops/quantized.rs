@@ -77,14 +77,11 @@ checks!(rows());
 /// Sizes on both sides of what a kernel blocks by, compared with the CPU's product of the same numbers in f32.
 #[test]
 fn large_products_agree_with_those_of_decoded_weights() {
-    for (format, m, rows, columns) in [
-        (BlockFormat::Int4, 1, 150, 1056),
-        (BlockFormat::Int8, 7, 130, 288),
-        (BlockFormat::Int4Min, 65, 70, 160),
-    ] {
+    for (format, m, rows, columns) in
+        [(BlockFormat::Int4, 1, 70, 544), (BlockFormat::Int8, 7, 67, 96), (BlockFormat::Int4Min, 65, 70, 160)]
+    {
         let w = matrix(format, rows, columns);
         let expected = dense(format, rows, columns);
-        assert_eq!(w.dequantize().to_vec::<f64>(), expected.data);
         let numbers = with_device(Device::Cpu, || {
             Tensor::from_vec(expected.data.iter().map(|&x| x as f32).collect(), [rows, columns])
         });
@@ -105,6 +102,7 @@ fn large_products_agree_with_those_of_decoded_weights() {
 fn rows_of_a_table_are_picked_and_decoded() {
     for format in BlockFormat::ALL {
         let w = matrix(format, 9, 96);
+        assert_eq!(w.dequantize().to_vec::<f64>(), dense(format, 9, 96).data);
         let picked = w.embedding(&Tensor::from_vec(vec![8i32, 0, 3, 3], [2, 2]));
         assert_eq!(picked.shape()[..], [2, 2, 96]);
         let expected: Vec<f64> =
