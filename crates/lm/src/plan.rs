@@ -8,8 +8,8 @@ use std::fmt;
 use volta::models::{Gpt, GptOptions};
 use volta::train::{Meter, Outcome};
 use volta::{
-    DType, Device, Error, ErrorKind, GradScaler, Module, PlanReport, Result, Tensor, assume_computed,
-    autocast, plan_only, try_realize_all, with_device,
+    DType, Device, GradScaler, Module, PlanReport, Result, Tensor, assume_computed, autocast, plan_only,
+    try_realize_all, with_device,
 };
 
 /// A step in numbers. Printing it gives its plans.
@@ -136,7 +136,7 @@ impl StepPlan {
 fn alone<T: Send>(plan: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, plan);
-        let failed = |e| Error::new(ErrorKind::Io, format!("cannot start a thread: {e}"));
+        let failed = |e| volta::Error::new(volta::ErrorKind::Io, format!("cannot start a thread: {e}"));
         let thread = thread.map_err(failed)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

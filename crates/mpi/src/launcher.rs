@@ -24,9 +24,12 @@ fn size_in(variable: impl Fn(&str) -> Option<String>) -> Option<usize> {
 mod tests {
     use super::size_in;
 
+    /// A process's variables.
+    type Variables = &'static [(&'static str, &'static str)];
+
     #[test]
     fn launchers_are_known_by_their_variables() {
-        let table: [(&[(&str, &str)], Option<usize>); 6] = [
+        let table: [(Variables, Option<usize>); 6] = [
             (&[], None),
             (&[("OMPI_COMM_WORLD_SIZE", "4")], Some(4)),
             (&[("PMI_SIZE", "2"), ("PMI_RANK", "0")], Some(2)),

@@ -87,7 +87,8 @@ pub(crate) fn write(storage: &Storage, dtype: DType, start: usize, bytes: &[u8])
 struct Staged {
     memory: HostMemory,
     mapped: Receiver<Result<(), wgpu::BufferAsyncError>>,
-    /// What is to be waited for; everything where that is not known.
+    /// What is to be waited for; everything where that is not known. A browser waits by itself.
+    #[cfg(not(target_arch = "wasm32"))]
     submission: Option<Submission>,
     /// When the last words of it were copied that tell which assertion failed, if they were.
     assertions: Option<Epoch>,
@@ -107,7 +108,16 @@ impl Drop for Staged {
 fn map(Copied { memory, assertions }: Copied, submission: Option<Submission>, lent: bool) -> Staged {
     let (sender, mapped) = channel();
     memory.map_async(wgpu::MapMode::Read, .., move |result| sender.give(result));
-    Staged { memory, mapped, submission, assertions, lent }
+    #[cfg(target_arch = "wasm32")]
+    let _ = submission;
+    Staged {
+        memory,
+        mapped,
+        #[cfg(not(target_arch = "wasm32"))]
+        submission,
+        assertions,
+        lent,
+    }
 }
 
 /// Copies bytes of buffers, some of each, and behind the first of them which assertion failed. Every copy has memory of its own: for
@@ -141,15 +151,15 @@ impl Staged {
     /// The bytes, as soon as they are there. Natively somebody must wait for the device: whoever asks, if it may, or a thread of
     /// its own. A browser does it itself.
     async fn bytes<R>(mut self, gpu: &DeviceMemory, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        let submission = self.submission.take();
         #[cfg(not(target_arch = "wasm32"))]
-        if volta_ir::wait::may_wait() {
-            wait_until(gpu, submission, || self.mapped.is_there())?
-        } else {
-            wait_elsewhere(gpu, submission)?
+        {
+            let submission = self.submission.take();
+            if volta_ir::wait::may_wait() {
+                wait_until(gpu, submission, || self.mapped.is_there())?
+            } else {
+                wait_elsewhere(gpu, submission)?
+            }
         }
-        #[cfg(target_arch = "wasm32")]
-        drop(submission);
         let failed = |why: String| {
             gpu.faults.check(|| "reading a tensor".into()).err().unwrap_or_else(|| {
                 let message = format!("{}: a tensor could not be read: {why}", gpu.who());

@@ -25,6 +25,7 @@ const VERSION: u64 = 2;
 const VERSION_WITHOUT_SHARDS: u64 = 1;
 
 /// The member that lists the files with the tensors.
+#[cfg(not(target_arch = "wasm32"))]
 pub(super) const SHARDS: &str = "shards";
 
 /// The part that holds the random numbers.

@@ -24,6 +24,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The network.
 enum Network {
     Llama(Box<CausalLm>),
+    #[cfg_attr(
+        target_arch = "wasm32",
+        expect(dead_code, reason = "it comes from folders, which a tab does not have")
+    )]
     Gpt(Box<Gpt>),
 }
 
