@@ -203,6 +203,7 @@ fn is_half(mode: &str) -> Result<bool, Failure> {
 }
 
 /// A few steps of each workload in each mode: the first one may differ from all others.
+#[cfg(feature = "gpu")]
 pub fn steps(names: &str, modes: &str, device: Device, batch: usize) -> Result<(), Failure> {
     for mode in modes.split(',') {
         for name in names.split(',') {

@@ -170,7 +170,7 @@ fn a_newer_format_and_other_files_are_told_apart() {
         forged(&[("format", "volta-checkpoint"), ("version", version), ("state", state)])
     };
     assert!(Checkpoint::from_bytes(with("1", state)).is_ok());
-    refused(with("2", state), "newer Volta");
+    refused(with("3", state), "newer Volta");
     refused(with("99999999999", state), "Update Volta");
     refused(with("one", state), "version");
     refused(with("0", state), "version");
