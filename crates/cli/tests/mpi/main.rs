@@ -70,6 +70,15 @@ fn training(steps: usize) -> Vec<String> {
     words.split_whitespace().map(String::from).collect()
 }
 
+/// The same with another value of one flag.
+fn told_otherwise(mut words: Vec<String>, flag: &str) -> Vec<String> {
+    let name = flag.split_whitespace().next();
+    if let Some(at) = words.iter().position(|word| Some(word.as_str()) == name) {
+        words.drain(at..at + 2);
+    }
+    with(words, flag)
+}
+
 fn with(words: Vec<String>, more: &str) -> Vec<String> {
     words.into_iter().chain(more.split_whitespace().map(String::from)).collect()
 }
@@ -213,7 +222,8 @@ fn ranks_that_are_told_different_things_say_so_once_and_do_nothing() {
         ("--layers x", ["rank 1", "layers = x"]),
     ] {
         let folder = Folder::new("different");
-        let run = mpirun(&folder, &[(1, training(10)), (1, with(training(10), more))]).output().unwrap();
+        let run =
+            mpirun(&folder, &[(1, training(10)), (1, told_otherwise(training(10), more))]).output().unwrap();
         let said = text(&run.stderr);
         assert!(!run.status.success(), "{more}: {said}");
         assert_eq!(said.matches("error:").count(), 1, "{more}: {said}");
