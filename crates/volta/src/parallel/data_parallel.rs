@@ -32,18 +32,16 @@ use std::sync::Arc;
 /// is the mean of what the parts have made of it; each part is normalised by its own statistics. No gradient flows to the batch.
 ///
 /// ```
-/// use volta::{Device, Linear, Module, Optimizer, SGD, Tensor, mse_loss, parallel::DataParallel, with_device};
-/// with_device(Device::Cpu, || {
-///     let model = Linear::new(3, 1, true);
-///     let mut sgd = SGD::new(model.parameters(), 0.1, 0.0, 0.0);
-///     let mut parallel = DataParallel::new(&model, &[Device::Cpu])?.with_gradient_parts(4)?;
-///     let (x, y) = (Tensor::rand([8, 3]), Tensor::rand([8, 1]));
-///     let loss = parallel.try_backward(&x, &y, |x, y| Ok(mse_loss(&model.try_forward(x)?, y)))?;
-///     sgd.step();
-///     assert!(loss.item::<f32>() > 0.0);
-///     Ok(())
-/// })
-/// # .map_err(|error: volta::Error| error)
+/// use volta::{Device, Linear, Module, SGD, Tensor, mse_loss, parallel::DataParallel};
+///
+/// let model = Linear::new(3, 1, true);
+/// let mut sgd = SGD::new(model.parameters(), 0.1, 0.0, 0.0);
+/// let mut parallel = DataParallel::new(&model, &[Device::Cpu])?.with_gradient_parts(4)?;
+/// let (x, y) = (Tensor::rand([8, 3]), Tensor::rand([8, 1]));
+/// let loss = parallel.try_backward(&x, &y, |x, y| Ok(mse_loss(&model.try_forward(x)?, y)))?;
+/// sgd.step();
+/// assert!(loss.item::<f32>() > 0.0);
+/// # Ok::<(), volta::Error>(())
 /// ```
 pub struct DataParallel {
     replicas: Replicas,

@@ -275,7 +275,7 @@ fn class_rows() -> Vec<Row> {
 }
 
 fn rows() -> Vec<Row> {
-    elementwise_rows().into_iter().chain(class_rows()).collect()
+    elementwise_rows().into_iter().chain(class_rows()).map(|row| row.shader_cost(4)).collect()
 }
 
 checks!(rows());
