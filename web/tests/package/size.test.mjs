@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
 /** Bytes by gzip. docs/benchmarks.md has what is wanted. */
-const MOST = 1_600_000;
+const MOST = 1_750_000;
 
 test("the module does not grow", async (t) => {
   const module = await readFile(new URL("../../dist/package/volta_bg.wasm", import.meta.url));
