@@ -274,7 +274,10 @@ pub(crate) fn failed_assertion(
             return all_done(&gpu).await.map(|()| None);
         };
         let look = |words: &[u8]| gpu.assertions.report(&gpu, words, epoch);
-        staged.bytes(&gpu, look).await
+        let failed = staged.bytes(&gpu, look).await?;
+        // What asserts nothing may have been submitted behind the last words that were copied.
+        all_done(&gpu).await?;
+        Ok(failed)
     }
 }
 
