@@ -94,6 +94,25 @@ struct Trained {
 
 const STEPS: usize = 3;
 
+/// The losses of some steps.
+fn steps(loss: &dyn Fn() -> Result<Tensor>, adam: &mut Adam, half: bool) -> Result<Vec<Tensor>> {
+    let mut scaler = GradScaler::new();
+    let mut losses = Vec::new();
+    for _ in 0..STEPS {
+        adam.zero_grad();
+        let loss = if half { autocast(DType::F16, loss)? } else { loss()? };
+        if half {
+            scaler.try_scale(&loss)?.try_backward()?;
+            scaler.try_step(adam)?;
+        } else {
+            loss.try_backward()?;
+            adam.try_step()?;
+        }
+        losses.push(loss);
+    }
+    Ok(losses)
+}
+
 /// Trains from the same beginning under a limit.
 fn trained(make: fn() -> Training, limit: Option<u64>, half: bool) -> Result<Trained> {
     let _limited = Limited::to(limit);
@@ -101,21 +120,9 @@ fn trained(make: fn() -> Training, limit: Option<u64>, half: bool) -> Result<Tra
     let Training { parameters, loss } = make();
     realize_all(&parameters);
     let mut adam = Adam::new(parameters.clone(), 1e-3, (0.9, 0.999), 1e-8, 0.0);
-    let mut scaler = GradScaler::new();
     reset_peak();
-    let mut losses = Vec::new();
-    for _ in 0..STEPS {
-        adam.zero_grad();
-        let loss = if half { autocast(DType::F16, &loss)? } else { loss()? };
-        if half {
-            scaler.try_scale(&loss)?.try_backward()?;
-            scaler.try_step(&mut adam)?;
-        } else {
-            loss.try_backward()?;
-            adam.try_step()?;
-        }
-        losses.push(loss);
-    }
+    // A gradient that was never computed holds on to the step, and is held by the parameters that the step is made of.
+    let losses = steps(&*loss, &mut adam, half).inspect_err(|_| adam.zero_grad())?;
     let recomputed = last_plan().and_then(|plan| plan.fit).map_or(0, |fit| fit.recomputed_kernels);
     synchronize()?;
     let peak = counters().peak_bytes;
@@ -220,13 +227,15 @@ fn other_tensors_count_and_a_plan_that_was_made_before_them_is_made_anew() {
     let device = default_device();
     let w = given(Tensor::randn([256, 256])).requires_grad(true);
     let step = || {
-        let mut x = Tensor::ones([1024, 256]);
-        for _ in 0..12 {
-            x = x.matmul(&w).tanh();
-        }
-        let slope = try_grad(&[&x.square().sum()], &[&w], None, BackwardOptions::default())?
-            .remove(0)
-            .expect("a gradient");
+        // What is held stays: the chain is let go before it is computed.
+        let slope = {
+            let mut x = Tensor::ones([1024, 256]);
+            for _ in 0..12 {
+                x = x.matmul(&w).tanh();
+            }
+            try_grad(&[&x.square().sum()], &[&w], None, BackwardOptions::default())?
+        };
+        let slope = slope.into_iter().flatten().next().expect("a gradient");
         slope.try_realize()?;
         Ok::<_, Error>(slope.to_vec::<f32>())
     };
