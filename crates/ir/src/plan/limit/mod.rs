@@ -142,10 +142,10 @@ fn search(
             }
             None => {
                 low = budget;
-                low.midpoint(high)
+                low.midpoint(high.min(2 * budget))
             }
         };
-        if high == usize::MAX && bytes.is_none() || next.abs_diff(budget) <= budget / 128 {
+        if next.abs_diff(budget) <= budget / 128 {
             break;
         }
         budget = next;

@@ -54,6 +54,8 @@ struct Value {
     is_present: bool,
     /// How many need it to stay now.
     pins: u32,
+    /// The step that reads it next, if it was let go: what it is made of has that as a use.
+    due: Option<u32>,
 }
 
 pub(super) struct Walk<'a> {
@@ -301,6 +303,7 @@ impl<'a> Walk<'a> {
         let (next, kernel) =
             (*value.uses.last().expect("it is used"), value.producer.expect("it is computed"));
         // What it is made of is needed then.
+        self.values[slot].due = Some(next);
         for k in 0..self.reads[kernel].len() {
             let uses = &mut self.values[self.reads[kernel][k]].uses;
             let at = uses.partition_point(|&read| read > next);
@@ -373,12 +376,16 @@ impl<'a> Walk<'a> {
                 self.live += value.bytes;
             }
         }
+        let served: SmallVec<[u32; 4]> =
+            results.iter().filter_map(|&slot| self.values[slot].due.take()).collect();
         for &slot in &frame.pinned {
             let value = &mut self.values[slot];
             value.pins -= 1;
-            // This use of it is over.
-            if value.uses.last() == Some(&(self.step as u32)) {
-                value.uses.pop();
+            // It has served those that were let go.
+            for due in &served {
+                if let Some(at) = value.uses.iter().rposition(|read| read == due) {
+                    value.uses.remove(at);
+                }
             }
             if value.pins == 0 && value.uses.is_empty() && value.is_present {
                 value.is_present = false;
