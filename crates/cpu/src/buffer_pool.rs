@@ -209,10 +209,11 @@ impl Pool {
     /// A free piece for `wanted` bytes, or none after having made room for a new one: the pieces to give back to the
     /// system come with it.
     fn take(&mut self, wanted: usize) -> (Option<FreeBlock>, Vec<FreeBlock>) {
-        let most = match wanted < huge_pages::MIN_HUGE_BYTES {
+        // Under a limit everyone takes what was planned. Elsewhere the arenas of two plans differ; one that fits without using more than
+        // ever serves both.
+        let most = match self.limit.is_some() || wanted < huge_pages::MIN_HUGE_BYTES {
             true => wanted,
-            // The arenas of two plans differ; one that fits without using more than ever serves both.
-            false => self.room((2 * wanted).min(self.peak_used.saturating_sub(self.used_bytes))).max(wanted),
+            false => (2 * wanted).min(self.peak_used.saturating_sub(self.used_bytes)).max(wanted),
         };
         let found = self.free.range(wanted..=most).next().map(|(&bytes, _)| bytes);
         let piece = found.and_then(|bytes| self.pop(bytes));
@@ -301,5 +302,9 @@ mod tests {
         assert!(pool.take(1 << 10).0.is_none());
         give(&mut pool, 1 << 10);
         assert_eq!(pool.take(1 << 10).0.map(|piece| piece.bytes), Some(1 << 10));
+        // Under a limit, neither does anything else take more than it asks for.
+        pool.limit = Some(mib(4000));
+        give(&mut pool, mib(1000));
+        assert!(pool.take(mib(900)).0.is_none());
     }
 }

@@ -2,7 +2,7 @@
 //! lets the epilogue run on what is finished.
 
 use super::attention::{self, AttentionShape, Rows};
-use super::buffer_pool::HostBuffer;
+use super::buffer_pool::{HostBuffer, SIZE_CLASSES};
 use super::conv::{self, ConvShape};
 use super::gemm::{self, Mat, Product};
 use super::index;
@@ -29,6 +29,14 @@ macro_rules! by_type {
             other => unreachable!("no kernel for {other}"),
         }
     };
+}
+
+/// The bytes that a kernel takes from the pool while it runs: for results and operands of 16-bit floats in f32.
+pub(super) fn scratch_bytes(kernel: &NativeKernel) -> usize {
+    let is_conv = matches!(kernel.op, NativeOp::Conv(..));
+    let widened = kernel.operands.iter().filter(|_| is_conv).chain([&kernel.output]);
+    let halves = widened.filter(|operand| operand.dtype.is_half());
+    halves.map(|operand| SIZE_CLASSES.round(operand.shape.numel() * 4)).sum()
 }
 
 pub(super) fn run(kernel: &NativeKernel, epilogue: Option<&Map>, bind: Bindings) -> Result<()> {

@@ -52,6 +52,14 @@ impl CpuProgram {
 }
 
 impl Program for CpuProgram {
+    fn scratch_bytes(&self, plan: &Plan) -> usize {
+        let native = plan.kernels.iter().filter_map(|kernel| match &kernel.body {
+            KernelBody::Native(s) => Some(native_kernels::scratch_bytes(s)),
+            _ => None,
+        });
+        native.max().unwrap_or(0)
+    }
+
     fn run(
         &self,
         plan: &Plan,

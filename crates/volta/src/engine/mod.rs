@@ -198,7 +198,7 @@ fn prepare(
         let plan = crate::plan::compile(graph, fuse, &rules, room, |n| nodes[n].id);
         drop(planning);
         dry_run::look(&plan)?;
-        limit.map_or(Ok(()), |limit| limit.check(&plan))?;
+        limit.map_or(Ok(()), |limit| limit.check(&plan, reserved))?;
         let preparing = span("prepare");
         let program = executor.prepare(&plan, guarded)?;
         drop(preparing);

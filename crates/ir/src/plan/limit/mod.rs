@@ -15,7 +15,10 @@ use super::memory::{DeviceLimits, Layout, plan_memory};
 use walk::{Walk, Walked};
 
 /// How often another budget for intermediate values is tried.
-const MOST_TRIES: usize = 10;
+const MOST_TRIES: usize = 16;
+
+/// By what part of it a budget that was too much is made smaller, at least: what is a little too much may be so because of gaps.
+const LEAST_PART: usize = 32;
 
 /// Kernels that were found for a budget.
 struct Tried {
@@ -130,7 +133,8 @@ fn search(
         let next = match bytes {
             Some(bytes) if bytes > room => {
                 high = budget;
-                budget.saturating_sub(bytes - room).max(low.midpoint(budget))
+                let less = (bytes - room).max(budget / LEAST_PART);
+                budget.saturating_sub(less).max(low.midpoint(budget))
             }
             Some(bytes) => {
                 low = budget;
@@ -138,10 +142,10 @@ fn search(
             }
             None => {
                 low = budget;
-                low.midpoint(high)
+                low.midpoint(high.min(2 * budget))
             }
         };
-        if high == usize::MAX && bytes.is_none() || next.abs_diff(budget) <= budget / 128 {
+        if next.abs_diff(budget) <= budget / 128 {
             break;
         }
         budget = next;

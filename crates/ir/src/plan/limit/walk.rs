@@ -17,6 +17,9 @@ const MOST_CHAIN: usize = 96;
 /// Kernels of all for each of the plan, beyond which a budget is too small.
 const MOST_KERNELS: usize = 4;
 
+/// Inputs whose memory no output may have then, as a part of a value that is let go.
+const PART_NOT_TAKEN: usize = 16;
+
 /// Kernels that take little memory.
 pub(super) struct Walked {
     pub kernels: Vec<Kernel>,
@@ -51,6 +54,8 @@ struct Value {
     is_present: bool,
     /// How many need it to stay now.
     pins: u32,
+    /// The step that reads it next, if it was let go: what it is made of has that as a use.
+    due: Option<u32>,
 }
 
 pub(super) struct Walk<'a> {
@@ -231,13 +236,16 @@ impl<'a> Walk<'a> {
         let value = &self.values[slot];
         let (next, producer) = (*value.uses.last()? as usize, value.producer?);
         let (mut seen, mut queue, mut cost) = (HashSet::new(), vec![producer], 0.0);
+        let mut not_taken = 0;
         while let Some(kernel) = queue.pop() {
             if !seen.insert(kernel) {
                 continue;
             }
-            // What is written over an input does not wait for those who would compute something of it again.
-            let is_over = |slot: &Slot| self.taken.get(slot).is_some_and(|&step| step < next);
-            if seen.len() > MOST_CHAIN || !self.repeats[kernel] || self.donated[kernel].iter().any(is_over) {
+            // What was to be written over an input that is read again gets memory of its own: running averages do, weights do not.
+            let is_over = |slot: &&Slot| self.taken.get(*slot).is_some_and(|&step| step < next);
+            let inputs = self.donated[kernel].iter().filter(is_over);
+            not_taken += inputs.map(|&slot| self.rules.bytes(self.graph, slot)).sum::<usize>();
+            if seen.len() > MOST_CHAIN || !self.repeats[kernel] || not_taken > value.bytes / PART_NOT_TAKEN {
                 return None;
             }
             cost += self.rules.rates.cost(&self.kernels[kernel]);
@@ -295,6 +303,7 @@ impl<'a> Walk<'a> {
         let (next, kernel) =
             (*value.uses.last().expect("it is used"), value.producer.expect("it is computed"));
         // What it is made of is needed then.
+        self.values[slot].due = Some(next);
         for k in 0..self.reads[kernel].len() {
             let uses = &mut self.values[self.reads[kernel][k]].uses;
             let at = uses.partition_point(|&read| read > next);
@@ -367,18 +376,29 @@ impl<'a> Walk<'a> {
                 self.live += value.bytes;
             }
         }
+        let served: SmallVec<[u32; 4]> =
+            results.iter().filter_map(|&slot| self.values[slot].due.take()).collect();
         for &slot in &frame.pinned {
             let value = &mut self.values[slot];
             value.pins -= 1;
-            // This use of it is over.
-            if value.uses.last() == Some(&(self.step as u32)) {
-                value.uses.pop();
+            // It has served those that were let go.
+            for due in &served {
+                if let Some(at) = value.uses.iter().rposition(|read| read == due) {
+                    value.uses.remove(at);
+                }
             }
             if value.pins == 0 && value.uses.is_empty() && value.is_present {
                 value.is_present = false;
                 self.live -= value.bytes;
             }
             self.touched.push(slot);
+        }
+        // A long chain may need the room of what it was made of before the step ends.
+        for &slot in frame.pinned.iter().chain(&results) {
+            let Value { is_present, pins, ref uses, .. } = self.values[slot];
+            if is_present && pins == 0 && uses.last().is_some_and(|&read| read as usize > self.step) {
+                self.offer(slot);
+            }
         }
         self.touched.extend(results);
     }
