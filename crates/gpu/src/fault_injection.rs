@@ -2,8 +2,9 @@
 
 use crate::memory::pool::GpuBuffer;
 use crate::runtime::context;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{Arc, atomic::AtomicBool};
 use volta_ir::buffer::Buffer;
 use volta_ir::error::Result;
 
