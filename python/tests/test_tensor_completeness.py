@@ -48,6 +48,8 @@ RENAMED = {
     "zero_grad": "grad",
     "to_vec": "tolist",
     "to_vec_async": "tolist",
+    "item_async": "item",
+    "to_device_async": "to",
     "realize_all": "realize",
     "save": "get_rng_state",
     "restore": "set_rng_state",
@@ -82,7 +84,8 @@ def rust_ops():
         found |= set(re.findall(r"^\s*pub (?:async |unsafe )?fn (\w+)", text, re.M))
     table = (SOURCES.parents[2] / "ir" / "src" / "op" / "unary.rs").read_text()
     found |= set(re.findall(r"^\s*\w+: (\w+) try_\w+, ", table, re.M))
-    methods = {"as_ptr", "bytes", "is_writable", "by"}
+    # Methods of others than tensors.
+    methods = {"as_ptr", "bytes", "is_writable", "by", "heads", "of", "result"}
     return sorted({re.sub("^try_", "", name) for name in found} - methods)
 
 
