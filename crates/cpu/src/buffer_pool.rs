@@ -304,6 +304,7 @@ mod tests {
         assert_eq!(pool.take(1 << 10).0.map(|piece| piece.bytes), Some(1 << 10));
         // Under a limit, neither does anything else take more than it asks for.
         pool.limit = Some(mib(4000));
+        assert!(pool.take(mib(1000)).0.is_none());
         give(&mut pool, mib(1000));
         assert!(pool.take(mib(900)).0.is_none());
     }

@@ -71,9 +71,12 @@ fn values(plan: &Plan) -> Vec<u64> {
     for kernel in &plan.kernels {
         let writes = kernel.writes();
         let mut hasher = DefaultHasher::new();
-        for slot in kernel.reads().into_iter().filter(|slot| !writes.contains(slot)) {
-            known.get(&slot).expect("it was written before").hash(&mut hasher);
-        }
+        // In no order: that of slots is another one where copies are read.
+        let reads = kernel.reads().into_iter().filter(|slot| !writes.contains(slot));
+        let mut read: Vec<u64> =
+            reads.map(|slot| *known.get(&slot).expect("it was written before")).collect();
+        read.sort_unstable();
+        read.hash(&mut hasher);
         operands(kernel, &known).hash(&mut hasher);
         for (place, slot) in writes.into_iter().enumerate() {
             known.insert(slot, hasher.finish().wrapping_add(place as u64));
