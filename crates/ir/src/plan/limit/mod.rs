@@ -1,8 +1,8 @@
 //! A plan that takes no more memory than there is.
 //!
 //! A plan is made as if memory had no end. If it takes more than there is, `walk` goes through its kernels once more and lets go of
-//! values that are used late: where they are used, the kernels that computed them run again, or the values come back from the host's
-//! memory. These kernels are copies of those of the plan, and nothing else is planned anew, so every number is the same to the bit.
+//! values that are used late: where they are used, the kernels that computed them run again.
+//! These kernels are copies of those of the plan, and nothing else is planned anew, so every number is the same to the bit.
 
 mod rename;
 #[cfg(test)]
