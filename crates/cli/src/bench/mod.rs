@@ -72,7 +72,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 const TIMED: Duration = Duration::from_millis(250);
 
 /// What is compiled later than this does not make the warm-up longer.
-const MOST_COMPILING: Duration = Duration::from_secs(20);
+const MAX_WARM_UP_COMPILING: Duration = Duration::from_secs(20);
 
 /// Workloads of one kernel each, besides products.
 const KERNELS: [&str; 3] = ["gelu", "softmax", "layernorm"];
@@ -260,7 +260,7 @@ fn measure(name: &str, mode: &str, device: Device, options: &Options) -> Result<
         // A device that waited for shaders has to speed up again, for those as well that a plan gets when it has run often.
         let known = counters();
         let known = (known.plans_compiled, known.shaders_compiled);
-        if std::mem::replace(&mut compiled, known) != known && begun.elapsed() < MOST_COMPILING {
+        if std::mem::replace(&mut compiled, known) != known && begun.elapsed() < MAX_WARM_UP_COMPILING {
             warm = Instant::now();
         }
         if k >= (options.iters / 4).max(5) && warm.elapsed() > WARM_UP {

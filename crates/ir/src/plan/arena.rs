@@ -161,8 +161,8 @@ impl Free {
     /// A place for a piece in the smallest part where it fits.
     fn take(&mut self, bytes: usize, block: usize) -> Option<usize> {
         /// Parts that are large enough, but lie across blocks.
-        const MOST_TRIES: usize = 64;
-        let parts = self.by_bytes.range((bytes, 0)..).take(MOST_TRIES);
+        const MAX_TRIES: usize = 64;
+        let parts = self.by_bytes.range((bytes, 0)..).take(MAX_TRIES);
         let mut places = parts.map(|&(room, start)| (inside_of_a_block(start, bytes, block), start, room));
         let (at, start, room) = places.find(|&(at, start, room)| at + bytes <= start + room)?;
         self.remove(start, room);

@@ -79,7 +79,7 @@ fn reshaped(strides: &[isize], from: Shape, to: Shape) -> Option<SmallVec<[isize
 }
 
 /// More parts than this are not looked at: each sum of them would cost as much again.
-const MOST_PARTS: usize = 32;
+const MAX_PARTS: usize = 32;
 
 /// What is known of a node.
 #[derive(Clone)]
@@ -101,8 +101,8 @@ pub(super) fn run(graph: &mut PlanGraph) {
     for n in 0..graph.nodes.len() {
         let found = look(graph, n, &known);
         let node = &graph.nodes[n];
-        let renames = matches!(node.op, Op::Reshape) || node.op.is_alias();
-        shaped_of.push(if !node.input && renames { shaped_of[node.sources[0]] } else { n });
+        let is_alias = matches!(node.op, Op::Reshape) || node.op.is_alias();
+        shaped_of.push(if !node.input && is_alias { shaped_of[node.sources[0]] } else { n });
         if let Some(Known::Whole(at)) = &found
             && at.base != n
             && at.is_all(graph.nodes[n].shape, graph.nodes[at.base].shape)
@@ -146,7 +146,7 @@ fn look(graph: &PlanGraph, n: usize, known: &[Option<Known>]) -> Option<Known> {
                 return itself();
             };
             let apart = |x: &Strided, y: &Strided| x.base != y.base || x.strides.len() != y.strides.len();
-            if axis != other || a.len() + b.len() > MOST_PARTS || apart(&a[0].2, &b[0].2) {
+            if axis != other || a.len() + b.len() > MAX_PARTS || apart(&a[0].2, &b[0].2) {
                 return itself();
             }
             let mut parts = [&a[..], &b[..]].concat();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
 /// Edges that one question follows at most; a join that would need more is not made. Graphs of a few thousand groups have fewer.
-const MOST_STEPS: usize = 1 << 15;
+const MAX_STEPS: usize = 1 << 15;
 
 /// Between places of neighbours, at first.
 const GAP: u64 = 1 << 32;
@@ -80,7 +80,7 @@ impl Dependencies {
     /// Whether no group outside `set` stands between two of them, or between one of them and `others`, for which one of them
     /// is to wait.
     pub fn is_acyclic_merge(&self, set: &[usize], others: &[usize]) -> bool {
-        let between = self.between(set, others, |_, _| false, MOST_STEPS);
+        let between = self.between(set, others, |_, _| false, MAX_STEPS);
         matches!(between, Between::NoneAfter(_) | Between::NoneBefore(_))
     }
 

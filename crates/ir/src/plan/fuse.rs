@@ -17,12 +17,12 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 /// A kernel holds at most this many stored values…
-const MOST_MEMBERS: usize = 24;
+const MAX_FUSED_RESULTS: usize = 24;
 /// …and instructions…
-const MOST_CODE: usize = 256;
-/// …and reads at most this many slots, or the other number for single numbers, for which reading costs nothing.
-const MOST_READS: usize = 16;
-const MOST_READS_OF_ONE: usize = 128;
+const MAX_FUSED_INSTRUCTIONS: usize = 256;
+/// …and reads at most this many slots, or so many if each is a single element, for which reading costs nothing.
+const MAX_FUSED_READS: usize = 16;
+const MAX_FUSED_SCALARS: usize = 128;
 
 pub struct Group {
     /// The stored values it computes.
@@ -185,7 +185,7 @@ impl<'a> Fusion<'a> {
     fn join(&mut self, n: usize, own: &Domain, others: &[usize], slots: &[usize]) -> bool {
         let Some(&into) = others.iter().min() else { return false };
         let count: usize = others.iter().map(|&g| self.groups[g].members.len()).sum();
-        if count + 1 > MOST_MEMBERS || !self.is_acyclic_merge(others, slots) {
+        if count + 1 > MAX_FUSED_RESULTS || !self.is_acyclic_merge(others, slots) {
             return false;
         }
         let mut members: Vec<usize> = others.iter().flat_map(|&g| self.groups[g].members.clone()).collect();
@@ -199,8 +199,11 @@ impl<'a> Fusion<'a> {
             return false;
         };
         let reads = distinct(kernel.reads().map(|a| a.slot));
-        let most_reads = if kernel.iterations() > 1 { MOST_READS } else { MOST_READS_OF_ONE };
-        if kernel.code.len() > MOST_CODE || reads > most_reads || !self.sees_few(&kernel, &members) {
+        let most_reads = if kernel.iterations() > 1 { MAX_FUSED_READS } else { MAX_FUSED_SCALARS };
+        if kernel.code.len() > MAX_FUSED_INSTRUCTIONS
+            || reads > most_reads
+            || !self.sees_few(&kernel, &members)
+        {
             return false;
         }
         /// Rows enough to keep a device busy, however long they are.
@@ -359,7 +362,7 @@ impl<'a> Fusion<'a> {
                     domain.reduced == 0
                         && !maps[0].asserts()
                         && maps[0].stores.len() <= 2
-                        && maps[0].reads().count() <= MOST_READS / 2
+                        && maps[0].reads().count() <= MAX_FUSED_READS / 2
                         && self.slots_with(s, &maps[0]) <= self.rules.slots
                         && reads_in_order(&maps[0], slot, self.graph.nodes[slot].shape)
                         && self.is_acyclic_merge(&[g, e], &[])

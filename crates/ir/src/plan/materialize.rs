@@ -10,9 +10,9 @@ use std::collections::{BTreeSet, HashSet};
 /// A value used by several kernels is computed again in each if that costs at most this much…
 const CHEAP_RECOMPUTE: u32 = 24;
 /// …and a kernel reads at most this many large tensors for one value…
-const MOST_LOADS: usize = 6;
+const MAX_LOADS: usize = 6;
 /// …or this many, if it is a single number, for which reading costs nothing…
-const MOST_LOADS_OF_ONE: usize = 96;
+const MAX_SCALAR_LOADS: usize = 96;
 /// …through at most this many ops, which bounds programs and the recursion that writes them.
 const DEEPEST: u32 = 96;
 /// Elements of a table that no first cache holds: to pick from it is to read a large tensor, however many are picked.
@@ -200,7 +200,7 @@ fn share(graph: &PlanGraph, stored: &mut [bool], most_slots: usize) {
         let (count, widest) = uses[n];
         let repeated = count > 1 && (effort.loads.len() > 1 || effort.cost > CHEAP_RECOMPUTE);
         let spread = widest > 2 * size && effort.cost >= 4;
-        let most_loads = if size > 1 { MOST_LOADS } else { MOST_LOADS_OF_ONE };
+        let most_loads = if size > 1 { MAX_LOADS } else { MAX_SCALAR_LOADS };
         stored[n] = repeated || spread || effort.loads.len() > most_loads;
         if stored[n] {
             effort = RecomputeCost::default();

@@ -7,11 +7,11 @@ use crate::dtype::DType;
 use crate::op::{BinaryOp, NativeOp, UnaryOp};
 
 /// Instructions of a program, besides reading: a product computes an element again for every tile that reads it.
-const MOST_CODE: usize = 4;
+const MAX_PROLOGUE_INSTRUCTIONS: usize = 4;
 /// Slots that one reads.
-const MOST_SLOTS: usize = 2;
+const MAX_PROLOGUE_SLOTS: usize = 2;
 /// Lanes of the other operand up to which an operand is read once, by a product that waits for memory…
-const FEW_LANES: usize = 4;
+const MAX_GEMV_ROWS: usize = 4;
 /// …or up to which halves are: one tile has all of these lanes…
 const MAX_F16_ROWS: usize = 128;
 /// …and elements, not halves, up to which one kernel less is worth more than the arithmetic that reads wait for.
@@ -107,13 +107,13 @@ fn is_worth_it(s: &NativeKernel, number: usize, map: &MapKernel) -> bool {
     let computes = |i: &&Instruction| {
         matches!(i.step, Step::Unary(..) | Step::Binary(..) | Step::Where(..) | Step::Cast(_))
     };
-    let short = map.code.iter().filter(computes).count() <= MOST_CODE;
+    let short = map.code.iter().filter(computes).count() <= MAX_PROLOGUE_INSTRUCTIONS;
     // There are no vectors of 64-bit integers.
     let in_lanes = map.code.iter().all(|i| i.dtype != DType::I64);
-    let few_slots = distinct(map.reads().map(|a| a.slot)) <= MOST_SLOTS;
+    let few_slots = distinct(map.reads().map(|a| a.slot)) <= MAX_PROLOGUE_SLOTS;
     let operand = &s.operands[number];
     let halves = operand.dtype == DType::F16;
-    let few_lanes = if halves { MAX_F16_ROWS } else { FEW_LANES };
+    let few_lanes = if halves { MAX_F16_ROWS } else { MAX_GEMV_ROWS };
     let rank = operand.shape.rank();
     let repeated = (0..rank - 2).any(|k| operand.strides[k] == 0 && operand.shape[k] > 1);
     let once = !repeated && lanes(&s.operands[1 - number], 1 - number) <= few_lanes;

@@ -12,21 +12,23 @@ use std::collections::BTreeSet;
 /// Bytes that a kernel reads and writes at most if a device has room for others beside it, and iterations of its loops.
 const SMALL_KERNEL_BYTES: usize = 8 << 20;
 pub(super) const SMALL_KERNEL_ITERATIONS: usize = 1 << 29;
-/// Kernels that run side by side at most. Most bytes that kernels may keep in memory while they are deferred, also
-/// as a part of all that the plan writes; and bytes that one may add to memory which does not wait. What was written chunk by
-/// chunk should run so.
-const MOST_BESIDE: usize = 24;
-const MOST_HELD: usize = 32 << 20;
-const PART_HELD: usize = 20;
+/// Kernels that run side by side at most.
+const MAX_CONCURRENT_KERNELS: usize = 24;
+/// Bytes that kernels may keep in memory while they are deferred, at most…
+const MAX_HELD_BYTES: usize = 32 << 20;
+/// …also as a part of all that the plan writes…
+const HELD_BYTES_DIVISOR: usize = 20;
+/// …and bytes that one may add to memory and still run at once: what was written chunk by chunk should run so.
 const MAX_DEFERRED_BYTES: i64 = 16 << 10;
 /// Bytes of operands whose halves two long products keep in memory at once.
 const MAX_SHARED_F16_BYTES: usize = 24 << 20;
 
-/// Kernels that one waits for if it gathers what they found: until the last of them is done, the others have time, if each
-/// keeps no more bytes in memory than this, also as a part of all that the plan writes.
+/// A kernel that reads so many others waits for them: until the last of them is done, the others are deferred…
 const MIN_WIDE_FAN_IN: usize = 6;
-const LITTLE_HELD: usize = 1 << 20;
-const LITTLE_PART: usize = 1024;
+/// …if each keeps at most so many bytes in memory…
+const MAX_WIDE_FAN_IN_BYTES: usize = 1 << 20;
+/// …also as a part of all that the plan writes.
+const WIDE_FAN_IN_BYTES_DIVISOR: usize = 1024;
 
 /// What a group that may run is chosen by: whether more is in memory after it than before, how much it frees, how old it is.
 type Urgency = (bool, i64, u64, usize);
@@ -209,10 +211,10 @@ impl Fusion<'_> {
         }
         let written = alive.iter().flat_map(|&g| &self.groups[g].outputs);
         let written: usize = written.map(|&slot| self.rules.bytes(self.graph, slot)).sum();
-        let most_held = MOST_HELD.min(written / PART_HELD);
+        let most_held = MAX_HELD_BYTES.min(written / HELD_BYTES_DIVISOR);
         let shares = self.rules.horizontal_fusion && !as_written;
         let small: Vec<bool> = (0..count).map(|g| shares && self.is_small(g, &reads[g])).collect();
-        let little = LITTLE_HELD.min(written / LITTLE_PART);
+        let little = MAX_WIDE_FAN_IN_BYTES.min(written / WIDE_FAN_IN_BYTES_DIVISOR);
         let has_wide_fan_in: Vec<bool> = waiting.iter().map(|&kernels| kernels >= MIN_WIDE_FAN_IN).collect();
         let mut schedule = Schedule {
             fusion: self,
@@ -269,7 +271,7 @@ impl Fusion<'_> {
         let together = s.narrow.together(&alone);
         let those_with = |g: usize| together.iter().find(|t| t.groups.contains(&g));
         let with_time = s.urgent[1].len();
-        let enough = with_time >= MOST_BESIDE || s.held.1 > most_held;
+        let enough = with_time >= MAX_CONCURRENT_KERNELS || s.held.1 > most_held;
         let may_hold = !alone.is_empty() && s.narrow.may_hold(&alone, s.held_by(&alone, true), written);
         let [urgent, with_time] = [0, 1].map(|time| {
             let first = s.urgent[time].first();
@@ -287,7 +289,7 @@ impl Fusion<'_> {
         if s.small[next] {
             let is_deferrable = s.ready[next].is_some_and(|r| r.is_deferrable);
             let others = s.coschedulable[usize::from(is_deferrable)].iter().map(|(_, g)| *g);
-            turn.extend(others.filter(|&g| g != next).take(MOST_BESIDE - 1));
+            turn.extend(others.filter(|&g| g != next).take(MAX_CONCURRENT_KERNELS - 1));
         }
         if shares && turn.len() == 1 {
             turn.extend(s.last_with(next));

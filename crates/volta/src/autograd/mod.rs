@@ -104,7 +104,7 @@ fn walk(
             // takes the place of the logits.
             let of_operands = sources.iter().filter_map(|source| waiting.get(&source.node().id));
             let others = of_operands.map(|(_, gradient)| gradient.node()).chain([g.node()]).collect();
-            submit(Reason::LargeGradient { next: next.node(), beside: others })?;
+            submit(Reason::LargeGradient { next: next.node(), siblings: others })?;
         }
     }
     used.iter().for_each(|node| node.release_tape());

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, ErrorKind as Io, Read};
 use std::path::{Path, PathBuf};
 
 /// No deflate stream unfolds to more than this many times its size.
-const MOST_UNFOLDED: u64 = 1032;
+const MAX_DECOMPRESSION_RATIO: u64 = 1032;
 
 /// What gzip packed.
 #[cfg(feature = "gzip")]
@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
     fn new(name: &Path, mut reader: impl BufRead + 'a, bytes: u64) -> Result<Source<'a>> {
         let start = reader.fill_buf().map_err(|e| Error::io(name, &e, "read a data file"))?;
         let zipped = start.starts_with(&[0x1f, 0x8b]);
-        let most = if zipped { bytes.saturating_mul(MOST_UNFOLDED) } else { bytes };
+        let most = if zipped { bytes.saturating_mul(MAX_DECOMPRESSION_RATIO) } else { bytes };
         let reader: Box<dyn Read + 'a> = if zipped { unzip(name, reader)? } else { Box::new(reader) };
         Ok(Source { name: name.to_path_buf(), reader, most })
     }

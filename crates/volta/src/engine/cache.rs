@@ -7,7 +7,7 @@ use std::sync::Arc;
 const MAX_CACHED_PLANS: usize = 1024;
 
 /// Words of all their keys, which say how large they are: plans of long graphs that are never the same would fill the memory.
-const MOST_WORDS: usize = 1 << 23;
+const MAX_KEY_WORDS: usize = 1 << 23;
 
 /// Values whose keys have the same hash.
 type Bucket<T> = Vec<(Box<[u64]>, Arc<T>)>;
@@ -49,7 +49,7 @@ impl<T> Cache<T> {
             *known = value;
             return;
         }
-        if self.count >= MAX_CACHED_PLANS || self.words + key.len() > MOST_WORDS {
+        if self.count >= MAX_CACHED_PLANS || self.words + key.len() > MAX_KEY_WORDS {
             self.buckets.clear();
             (self.count, self.words) = (0, 0);
         }
@@ -91,12 +91,12 @@ mod tests {
     #[test]
     fn plans_of_long_graphs_do_not_fill_the_memory() {
         let mut cache = Cache::default();
-        let mut key = vec![0; MOST_WORDS / 4];
+        let mut key = vec![0; MAX_KEY_WORDS / 4];
         for n in 0..9 {
             key[0] = n;
             cache.insert(&key, Arc::new(n));
             assert_eq!(cache.get(&key).map(|n| **n), Some(n));
-            assert!(cache.words <= MOST_WORDS);
+            assert!(cache.words <= MAX_KEY_WORDS);
         }
         cache.retain(|n| *n == 8);
         assert_eq!((cache.count, cache.words), (1, key.len()));

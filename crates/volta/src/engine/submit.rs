@@ -15,9 +15,9 @@ pub(crate) enum Reason<'a> {
     Step(&'a [Arc<Node>]),
     /// A backward pass begins at this value.
     Backward(&'a Arc<Node>),
-    /// A backward pass has come to the operands of a large product: this gradient is computed with those beside it, of which those
+    /// A backward pass has come to the operands of a large product: this gradient is computed with its siblings, of which those
     /// that are views of something stay so.
-    LargeGradient { next: Arc<Node>, beside: Vec<Arc<Node>> },
+    LargeGradient { next: Arc<Node>, siblings: Vec<Arc<Node>> },
     /// A product of this operand, with so many results, is about to be recorded.
     Product { operand: &'a Arc<Node>, results: usize },
     /// An op over these nodes is about to be recorded.
@@ -30,7 +30,7 @@ const FIRST_CHUNK_NODES: usize = 32;
 
 /// Recorded nodes from which on a graph is not held any longer: planning takes little time for each, but they and what they are
 /// made of take memory. A step of a large network records fewer.
-const MOST_RECORDED: usize = 1 << 16;
+const MAX_RECORDED_NODES: usize = 1 << 16;
 
 thread_local! {
     /// Parts of this thread's forward pass that a device has begun with.
@@ -49,8 +49,8 @@ type Work = (Vec<Arc<Node>>, Vec<Arc<Node>>);
 /// Computes what is due for this reason. Whether anything was.
 pub(crate) fn submit(reason: Reason<'_>) -> Result<bool> {
     let is_chunk = matches!(reason, Reason::Product { .. });
-    let Some((values, beside)) = due(reason)? else { return Ok(false) };
-    run(values, beside)?;
+    let Some((values, siblings)) = due(reason)? else { return Ok(false) };
+    run(values, siblings)?;
     if is_chunk {
         CHUNKS.set(CHUNKS.get() + 1);
     }
@@ -61,7 +61,7 @@ fn due(reason: Reason<'_>) -> Result<Option<Work>> {
     Ok(match reason {
         Reason::Read(nodes) => Some((nodes.iter().map(|node| Arc::clone(node)).collect(), Vec::new())),
         Reason::Step(nodes) => Some((nodes.to_vec(), take_pending())),
-        Reason::LargeGradient { next, beside } => Some((vec![next], beside)),
+        Reason::LargeGradient { next, siblings } => Some((vec![next], siblings)),
         // A device that works beside the host begins with the forward pass, if that is long or it has begun already.
         Reason::Backward(loss) => {
             let has_begun = CHUNKS.replace(0) > 0;
@@ -76,7 +76,7 @@ fn due(reason: Reason<'_>) -> Result<Option<Work>> {
                 && is_pending(operand);
             (is_long && is_async(operand.device)?).then(|| (Vec::new(), vec![operand.clone()]))
         }
-        Reason::Op(sources) => (recorded() >= MOST_RECORDED && !dry_run::is_on()).then(|| {
+        Reason::Op(sources) => (recorded() >= MAX_RECORDED_NODES && !dry_run::is_on()).then(|| {
             let mut nodes = take_pending();
             nodes.extend(sources.iter().cloned());
             (Vec::new(), nodes)

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// As many updates of the running averages may wait for a plan. An optimizer's step computes them; a loop that never
 /// takes one would let them pile up.
-const MOST_WAITING: u32 = 32;
+const MAX_WAITING_UPDATES: u32 = 32;
 
 /// Averages of what training has seen.
 pub struct RunningStatistics {
@@ -62,7 +62,7 @@ impl RunningStatistics {
     fn hold_back(&self) -> Result<()> {
         if self.mean.is_realized() {
             self.waiting.store(0, Ordering::Relaxed);
-        } else if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+        } else if self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING_UPDATES {
             try_realize_all(&[self.mean.clone(), self.variance.clone(), self.batches.clone()])?;
         }
         Ok(())

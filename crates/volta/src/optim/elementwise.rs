@@ -59,20 +59,20 @@ impl<E: Elementwise> Rule for E {
     fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
         let Some(first) = updates.first() else { return Ok(()) };
         let (like, conditional) = (first.parameter(), first.condition.is_some());
-        let sheet = RefCell::default();
-        let new = self.formula(steps, &Inputs::on(&sheet, E::STATE.len()))?.line();
-        let sheet = sheet.into_inner();
+        let graph = RefCell::default();
+        let new = self.formula(steps, &Inputs::on(&graph, E::STATE.len()))?.node();
+        let graph = graph.into_inner();
         // Halves hold neither all the numbers nor what comes in between: each result is rounded once.
         let dtype = like.dtype().wide();
-        let formulas = Formulas::of(&sheet, new, conditional, dtype);
+        let formulas = Formulas::of(&graph, new, conditional, dtype);
         let number = |factor: &Factor| -> Result<Arc<Node>> {
             Ok(match factor {
                 Factor::Number(x) => like.constant(*x, Shape::of(&[]), dtype).node(),
                 Factor::Tensor(t) => t.try_to_dtype(dtype)?.reshape_to(Shape::of(&[]))?.node(),
             })
         };
-        let numbers = sheet.numbers.iter().map(number).collect::<Result<SmallVec<[_; 8]>>>()?;
-        updates.iter_mut().try_for_each(|update| formulas.apply(update, &sheet.initial, &numbers))
+        let numbers = graph.numbers.iter().map(number).collect::<Result<SmallVec<[_; 8]>>>()?;
+        updates.iter_mut().try_for_each(|update| formulas.apply(update, &graph.initial, &numbers))
     }
 }
 
@@ -82,7 +82,7 @@ enum Target {
     State(usize),
 }
 
-/// A sheet as it is applied: one formula for everything that gets a new value, and one for every value that several of
+/// An expression graph as it is applied: one formula for everything that gets a new value, and one for every value that several of
 /// these use.
 struct Formulas {
     /// What is computed in, whatever the type of parameters and states is.
@@ -93,34 +93,34 @@ struct Formulas {
 }
 
 impl Formulas {
-    /// Those of a sheet whose line `new` is the parameter's new value; equal sheets are looked at once.
-    fn of(sheet: &ExprGraph, new: usize, conditional: bool, dtype: DType) -> Arc<Formulas> {
+    /// Those of an expression graph whose node `new` is the parameter's new value; equal graphs are looked at once.
+    fn of(graph: &ExprGraph, new: usize, conditional: bool, dtype: DType) -> Arc<Formulas> {
         type Key = (Vec<ExprNode>, SmallVec<[(usize, usize); 3]>, (usize, bool, DType));
         static KNOWN: Mutex<Option<HashMap<Key, Arc<Formulas>>>> = Mutex::new(None);
-        let key = (sheet.lines.clone(), sheet.states.clone(), (new, conditional, dtype));
+        let key = (graph.nodes.clone(), graph.states.clone(), (new, conditional, dtype));
         // Whoever panicked while holding it left whole formulas, or none.
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
-        known.entry(key).or_insert_with(|| Arc::new(Formulas::cut(sheet, new, conditional, dtype))).clone()
+        known.entry(key).or_insert_with(|| Arc::new(Formulas::cut(graph, new, conditional, dtype))).clone()
     }
 
-    fn cut(sheet: &ExprGraph, new: usize, conditional: bool, dtype: DType) -> Formulas {
-        let mut lines = sheet.lines.clone();
-        let mut write = |line: ExprNode| {
-            lines.push(line);
-            lines.len() - 1
+    fn cut(graph: &ExprGraph, new: usize, conditional: bool, dtype: DType) -> Formulas {
+        let mut nodes = graph.nodes.clone();
+        let mut write = |node: ExprNode| {
+            nodes.push(node);
+            nodes.len() - 1
         };
         let mut targets = vec![(Target::Parameter, ExprNode::Parameter, new)];
-        targets.extend(sheet.states.iter().map(|&(k, at)| (Target::State(k), ExprNode::State(k), at)));
+        targets.extend(graph.states.iter().map(|&(k, at)| (Target::State(k), ExprNode::State(k), at)));
         if conditional {
             for (_, old, at) in &mut targets {
                 let (condition, old) = (write(ExprNode::Condition), write(old.clone()));
                 *at = write(ExprNode::Where(condition, *at, old));
             }
         }
-        let lines = ExprPartition::cut(lines, &targets.iter().map(|(_, _, at)| *at).collect::<Vec<_>>());
-        let values = lines.values(dtype);
-        let targets = targets.into_iter().map(|(target, _, at)| (target, lines.source(at))).collect();
+        let nodes = ExprPartition::cut(nodes, &targets.iter().map(|(_, _, at)| *at).collect::<Vec<_>>());
+        let values = nodes.values(dtype);
+        let targets = targets.into_iter().map(|(target, _, at)| (target, nodes.source(at))).collect();
         Formulas { dtype, values, targets }
     }
 

@@ -10,19 +10,19 @@ use std::ops;
 /// is computed of these, element by element. Other operands are such values, numbers, and [`Factor`]s.
 #[derive(Clone, Copy)]
 pub struct Expression<'a> {
-    sheet: &'a RefCell<ExprGraph>,
+    graph: &'a RefCell<ExprGraph>,
     at: usize,
 }
 
 /// What is written down of a formula.
 #[derive(Default)]
 pub(super) struct ExprGraph {
-    pub lines: Vec<ExprNode>,
-    /// The numbers that the lines name: they change from step to step, and the lines do not.
+    pub nodes: Vec<ExprNode>,
+    /// The numbers that the nodes name: they change from step to step, and the nodes do not.
     pub numbers: SmallVec<[Factor; 8]>,
     /// What a state is at first, for those that the formula uses.
     pub initial: SmallVec<[Option<f64>; 3]>,
-    /// The states that get new values, and the lines with these values.
+    /// The states that get new values, and the nodes with these values.
     pub states: SmallVec<[(usize, usize); 3]>,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum ExprNode {
 }
 
 impl ExprNode {
-    /// The op it applies to earlier lines, if it does.
+    /// The op it applies to earlier nodes, if it does.
     pub fn applied(&self) -> Option<(Op, SmallVec<[usize; 3]>)> {
         match self {
             ExprNode::Unary(op, a) => Some((Op::Unary(*op), [*a].into_iter().collect())),
@@ -52,9 +52,9 @@ impl ExprNode {
 }
 
 impl ExprGraph {
-    pub fn write(&mut self, line: ExprNode) -> usize {
-        self.lines.push(line);
-        self.lines.len() - 1
+    pub fn write(&mut self, node: ExprNode) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
     }
 }
 
@@ -63,23 +63,23 @@ pub struct Inputs<'a>(&'a RefCell<ExprGraph>);
 
 impl<'a> Inputs<'a> {
     /// For `states` states of each parameter.
-    pub(super) fn on(sheet: &'a RefCell<ExprGraph>, states: usize) -> Inputs<'a> {
+    pub(super) fn on(graph: &'a RefCell<ExprGraph>, states: usize) -> Inputs<'a> {
         {
-            let mut sheet = sheet.borrow_mut();
-            sheet.lines.extend([ExprNode::Parameter, ExprNode::Gradient]);
-            sheet.initial.resize(states, None);
+            let mut graph = graph.borrow_mut();
+            graph.nodes.extend([ExprNode::Parameter, ExprNode::Gradient]);
+            graph.initial.resize(states, None);
         }
-        Inputs(sheet)
+        Inputs(graph)
     }
 
     /// The parameter.
     pub fn parameter(&self) -> Expression<'a> {
-        Expression { sheet: self.0, at: 0 }
+        Expression { graph: self.0, at: 0 }
     }
 
     /// Its gradient.
     pub fn gradient(&self) -> Expression<'a> {
-        Expression { sheet: self.0, at: 1 }
+        Expression { graph: self.0, at: 1 }
     }
 
     /// What is remembered under the name [`Options::STATE`](super::Options::STATE)`[k]`; zeros at first.
@@ -89,62 +89,62 @@ impl<'a> Inputs<'a> {
 
     /// [`state`](Self::state) that is `initial` everywhere at first.
     pub fn state_or(&self, k: usize, initial: f64) -> Expression<'a> {
-        let mut sheet = self.0.borrow_mut();
-        sheet.initial[k].get_or_insert(initial);
-        let known = sheet.lines.iter().position(|line| *line == ExprNode::State(k));
-        Expression { sheet: self.0, at: known.unwrap_or_else(|| sheet.write(ExprNode::State(k))) }
+        let mut graph = self.0.borrow_mut();
+        graph.initial[k].get_or_insert(initial);
+        let known = graph.nodes.iter().position(|node| *node == ExprNode::State(k));
+        Expression { graph: self.0, at: known.unwrap_or_else(|| graph.write(ExprNode::State(k))) }
     }
 
     /// Remembers another value from the next step on.
     pub fn set_state(&self, k: usize, value: Expression<'a>) {
-        let mut sheet = self.0.borrow_mut();
-        sheet.initial[k].get_or_insert(0.0);
-        sheet.states.retain(|(known, _)| *known != k);
-        sheet.states.push((k, value.at));
+        let mut graph = self.0.borrow_mut();
+        graph.initial[k].get_or_insert(0.0);
+        graph.states.retain(|(known, _)| *known != k);
+        graph.states.push((k, value.at));
     }
 }
 
 /// The other operand of an op on an [`Expression`].
 pub trait Term<'a> {
-    /// Its line on the sheet of `beside`.
+    /// Its node on the graph of `other`.
     #[doc(hidden)]
-    fn line(self, beside: Expression<'a>) -> usize;
+    fn node(self, other: Expression<'a>) -> usize;
 }
 
 impl<'a> Term<'a> for Expression<'a> {
-    fn line(self, _: Expression<'a>) -> usize {
+    fn node(self, _: Expression<'a>) -> usize {
         self.at
     }
 }
 
 impl<'a> Term<'a> for &Factor {
-    fn line(self, beside: Expression<'a>) -> usize {
-        let mut sheet = beside.sheet.borrow_mut();
-        sheet.numbers.push(self.clone());
-        let number = sheet.numbers.len() - 1;
-        sheet.write(ExprNode::Number(number))
+    fn node(self, other: Expression<'a>) -> usize {
+        let mut graph = other.graph.borrow_mut();
+        graph.numbers.push(self.clone());
+        let number = graph.numbers.len() - 1;
+        graph.write(ExprNode::Number(number))
     }
 }
 
 impl<'a> Term<'a> for f64 {
-    fn line(self, beside: Expression<'a>) -> usize {
-        Factor::Number(self).line(beside)
+    fn node(self, other: Expression<'a>) -> usize {
+        Factor::Number(self).node(other)
     }
 }
 
 impl<'a> Expression<'a> {
-    pub(super) fn line(self) -> usize {
+    pub(super) fn node(self) -> usize {
         self.at
     }
 
     fn unary(self, op: UnaryOp) -> Expression<'a> {
-        let at = self.sheet.borrow_mut().write(ExprNode::Unary(op, self.at));
+        let at = self.graph.borrow_mut().write(ExprNode::Unary(op, self.at));
         Expression { at, ..self }
     }
 
     fn binary(self, op: BinaryOp, other: impl Term<'a>) -> Expression<'a> {
-        let other = other.line(self);
-        let at = self.sheet.borrow_mut().write(ExprNode::Binary(op, self.at, other));
+        let other = other.node(self);
+        let at = self.graph.borrow_mut().write(ExprNode::Binary(op, self.at, other));
         Expression { at, ..self }
     }
 

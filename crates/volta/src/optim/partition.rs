@@ -1,4 +1,4 @@
-//! Cuts the lines of a formula into values that are computed for each parameter.
+//! Cuts the nodes of a formula into values that are computed for each parameter.
 
 use super::expression::ExprNode;
 use crate::dtype::DType;
@@ -16,28 +16,28 @@ pub(super) enum ExprSource {
     Value(usize),
 }
 
-/// The lines of a sheet, and which of them are values of their own.
+/// The nodes of an expression graph, and which of them are values of their own.
 pub(super) struct ExprPartition {
-    lines: Vec<ExprNode>,
-    /// The number of the value that a line is; others are part of the formulas that use them.
+    nodes: Vec<ExprNode>,
+    /// The number of the value that a node is; others are part of the formulas that use them.
     value: Vec<Option<usize>>,
 }
 
 impl ExprPartition {
     /// Each of `results` is a value of its own, and so is what several of them use.
-    pub fn cut(lines: Vec<ExprNode>, results: &[usize]) -> ExprPartition {
+    pub fn cut(nodes: Vec<ExprNode>, results: &[usize]) -> ExprPartition {
         let mut whole: Vec<bool> =
-            (0..lines.len()).map(|k| results.contains(&k) && lines[k].applied().is_some()).collect();
-        // The formula that each line is part of: known when all its users were seen.
-        let mut part_of: Vec<Option<usize>> = vec![None; lines.len()];
-        for k in (0..lines.len()).rev() {
-            let Some((_, of)) = lines[k].applied() else { continue };
+            (0..nodes.len()).map(|k| results.contains(&k) && nodes[k].applied().is_some()).collect();
+        // The formula that each node is part of: known when all its users were seen.
+        let mut part_of: Vec<Option<usize>> = vec![None; nodes.len()];
+        for k in (0..nodes.len()).rev() {
+            let Some((_, of)) = nodes[k].applied() else { continue };
             if whole[k] {
                 part_of[k] = Some(k);
             }
-            // Nobody uses a line that is part of nothing.
+            // Nobody uses a node that is part of nothing.
             let Some(own) = part_of[k] else { continue };
-            for s in of.into_iter().filter(|&s| lines[s].applied().is_some()) {
+            for s in of.into_iter().filter(|&s| nodes[s].applied().is_some()) {
                 whole[s] |= part_of[s].is_some_and(|other| other != own);
                 part_of[s] = Some(own);
             }
@@ -49,12 +49,12 @@ impl ExprPartition {
             number
         };
         let value = whole.into_iter().map(number).collect();
-        ExprPartition { lines, value }
+        ExprPartition { nodes, value }
     }
 
-    /// Where the value of line `k` is, for those that use it.
+    /// Where the value of node `k` is, for those that use it.
     pub fn source(&self, k: usize) -> ExprSource {
-        match (&self.lines[k], self.value[k]) {
+        match (&self.nodes[k], self.value[k]) {
             (ExprNode::Parameter, _) => ExprSource::Parameter,
             (ExprNode::Gradient, _) => ExprSource::Gradient,
             (ExprNode::State(k), _) => ExprSource::State(*k),
@@ -68,12 +68,12 @@ impl ExprPartition {
     /// All values, in an order in which everyone finds what it uses: a formula, and what it is applied to.
     pub fn values(&self, dtype: DType) -> Vec<(Arc<FusedElementwise>, Vec<ExprSource>)> {
         let whole = |k: &usize| self.value[*k].is_some();
-        (0..self.lines.len()).filter(whole).map(|k| self.formula(k, dtype)).collect()
+        (0..self.nodes.len()).filter(whole).map(|k| self.formula(k, dtype)).collect()
     }
 
-    /// The formula of line `k` with all that is part of it.
+    /// The formula of node `k` with all that is part of it.
     fn formula(&self, k: usize, dtype: DType) -> (Arc<FusedElementwise>, Vec<ExprSource>) {
-        let (mut steps, mut sources, mut written) = (Vec::new(), Vec::new(), vec![None; self.lines.len()]);
+        let (mut steps, mut sources, mut written) = (Vec::new(), Vec::new(), vec![None; self.nodes.len()]);
         self.write(k, true, dtype, &mut steps, &mut sources, &mut written);
         (FusedElementwise::of(steps), sources)
     }
@@ -90,7 +90,7 @@ impl ExprPartition {
         if let Some(step) = written[k] {
             return step;
         }
-        let step = match self.lines[k].applied() {
+        let step = match self.nodes[k].applied() {
             Some((op, of)) if result || self.value[k].is_none() => {
                 let of = of.iter().map(|&s| self.write(s, false, dtype, steps, sources, written)).collect();
                 FormulaStep::Apply { op, of, dtype }

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 /// How long each device takes for its parts.
 pub(super) struct Times {
     /// Whether it computes while the host goes on.
-    works_beside: Vec<bool>,
+    is_async: Vec<bool>,
     begun: Vec<Option<Instant>>,
     /// The host's own time, for a device that it waits for.
     seconds: Vec<f64>,
@@ -22,7 +22,7 @@ impl Times {
     pub fn new(devices: &[Device]) -> Times {
         let count = devices.len();
         Times {
-            works_beside: devices.iter().map(|device| device.is_gpu()).collect(),
+            is_async: devices.iter().map(|device| device.is_gpu()).collect(),
             begun: vec![None; count],
             seconds: vec![0.0; count],
             started: None,
@@ -43,9 +43,9 @@ impl Times {
 
     /// Waits until each device has computed its `results`, all of them at once.
     pub fn measure(self, results: &[Option<Tensor>], speeds: &mut Speeds) -> Result<()> {
-        let Times { works_beside, begun, seconds, rows, .. } = self;
+        let Times { is_async, begun, seconds, rows, .. } = self;
         let wait = |k: usize| -> Result<f64> {
-            let (Some(result), Some(begun), true) = (&results[k], begun[k], works_beside[k]) else {
+            let (Some(result), Some(begun), true) = (&results[k], begun[k], is_async[k]) else {
                 return Ok(seconds[k]);
             };
             result.try_to_vec::<f32>()?;

@@ -84,8 +84,8 @@ fn flash(
 /// Whether a device computes attention by its formula, of so many matrices of so many scores, faster than by its own kernel.
 fn has_fast_formula(device: Device, outer: &Shape, scores: usize) -> Result<bool> {
     /// Scores that there is memory for.
-    const MOST_SCORES: usize = 1 << 24;
-    Ok(outer.numel() * scores <= MOST_SCORES && !engine::executor(device)?.has_fast_attention())
+    const MAX_SCORES: usize = 1 << 24;
+    Ok(outer.numel() * scores <= MAX_SCORES && !engine::executor(device)?.has_fast_attention())
 }
 
 /// Attention by its formula.

@@ -29,7 +29,7 @@ const MARGIN: [f64; 4] = [64.0, 16.0, 40.0, 44.0];
 /// Colours that are told apart by most eyes (Okabe and Ito).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555"];
 /// A curve is drawn with no more points than the picture has columns.
-const MOST_POINTS: usize = 720;
+const MAX_POINTS: usize = 720;
 
 /// The range of an axis and where its lines are.
 struct Axis {
@@ -169,9 +169,9 @@ fn path(points: &[(f64, f64)], place: impl Fn((f64, f64)) -> (f64, f64)) -> Stri
     out
 }
 
-/// At most [`MOST_POINTS`] means of neighbours.
+/// At most [`MAX_POINTS`] means of neighbours.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let together = points.len().div_ceil(MOST_POINTS).max(1);
+    let together = points.len().div_ceil(MAX_POINTS).max(1);
     points
         .chunks(together)
         .map(|c| {

@@ -25,11 +25,11 @@ mod loss;
 mod matmul;
 mod movement;
 mod norm;
-mod order;
 mod pool;
 mod quantized;
 mod reduce;
 mod resize;
+mod sort;
 mod statistics;
 mod unary;
 

@@ -3,7 +3,7 @@
 use super::op::{Fault, Op};
 
 /// As many as 31 bits count: backward passes use the last one.
-const MOST_NODES: usize = 1 << 31;
+const MAX_NODES: usize = 1 << 31;
 
 /// The place of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,7 +136,7 @@ impl Arena {
             (self.links[k], self.data[k], self.grad[k]) = (link, value, 0.0);
             return Ok(NodeId(id));
         }
-        if self.links.len() >= MOST_NODES {
+        if self.links.len() >= MAX_NODES {
             return Err(Fault::Full);
         }
         let id = self.links.len() as u32;

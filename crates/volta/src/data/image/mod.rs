@@ -21,7 +21,7 @@ use crate::regular_file;
 use std::path::Path;
 
 /// Larger images are taken for damaged headers.
-const MOST_PIXELS: usize = 1 << 27;
+const MAX_PIXELS: usize = 1 << 27;
 /// Larger files are no images of that many pixels.
 const MAX_FILE_BYTES: usize = 1 << 30;
 
@@ -85,7 +85,7 @@ fn decode(bytes: &[u8]) -> Result<Array<'static>> {
 
 fn check_size(width: usize, height: usize) -> Result<(), Flaw> {
     match width.checked_mul(height) {
-        Some(1..=MOST_PIXELS) => Ok(()),
+        Some(1..=MAX_PIXELS) => Ok(()),
         _ => Err(format!("a size of {width} × {height} cannot be right")),
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct Pickle {
 }
 
 /// Longer lists of arguments, and shapes of more axes, are refused: a small file could have them copied very often.
-const MOST_ITEMS: usize = 64;
+const MAX_ITEMS: usize = 64;
 
 /// Longer names of Python's are refused: those that are known are short, and one may be put together very often.
 const MAX_GLOBAL_BYTES: usize = 256;
@@ -355,7 +355,7 @@ impl<'a> Machine<'a> {
         let Some((_, call)) = CALLABLE.iter().find(|(known, _)| *known == &**name) else {
             return Err(format!("{name} cannot be called"));
         };
-        let items = self.items(&arguments).filter(|items| items.len() <= MOST_ITEMS);
+        let items = self.items(&arguments).filter(|items| items.len() <= MAX_ITEMS);
         let Some(items) = items.map(<[Item]>::to_vec) else {
             return Err(format!("{name} is called with {arguments:?}"));
         };
@@ -406,7 +406,7 @@ fn tensor(machine: &mut Machine<'_>, arguments: &[Item], dtype: Option<&'static 
     };
     let sizes = |item: &Item| -> Option<Vec<usize>> {
         let size = |n: &Item| if let Item::Int(n) = n { usize::try_from(*n).ok() } else { None };
-        machine.items(item).filter(|items| items.len() <= MOST_ITEMS)?.iter().map(size).collect()
+        machine.items(item).filter(|items| items.len() <= MAX_ITEMS)?.iter().map(size).collect()
     };
     let (Some(shape), Some(strides)) = (sizes(shape), sizes(strides)) else {
         return Err("its shape or its strides are no tuple of sizes".to_string());

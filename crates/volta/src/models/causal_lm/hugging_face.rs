@@ -226,9 +226,9 @@ fn biases(f: &Fields<'_>, relative: &Relative) -> Result<(bool, bool, bool)> {
 
 /// The window, and which layers have it.
 fn windows(f: &Fields<'_>, relative: &Relative, layers: usize) -> Result<(Option<usize>, Vec<bool>)> {
-    const MOST_LAYERS: usize = 1 << 16;
-    if layers > MOST_LAYERS {
-        return Err(f.wrong("num_hidden_layers", &format!("at most {MOST_LAYERS} are read")));
+    const MAX_LAYERS: usize = 1 << 16;
+    if layers > MAX_LAYERS {
+        return Err(f.wrong("num_hidden_layers", &format!("at most {MAX_LAYERS} are read")));
     }
     let given = f.size_if("sliding_window")?;
     let pattern = match f.size_if("sliding_window_pattern")? {
