@@ -1,4 +1,20 @@
 //! GPUs: adapters, opening one in a browser, tuning, and a device, buffers and tensors without the engine.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use volta::gpu::{GpuDevice, GpuTensor, adapters};
+//!
+//! for adapter in adapters() {
+//!     println!("{} ({})", adapter.name, adapter.backend);
+//! }
+//! let relu = async {
+//!     let device = Arc::new(GpuDevice::new().await?);
+//!     let x = GpuTensor::from_slice(&[1.0, -2.0], &[2], device)?;
+//!     Ok::<_, volta::Error>(x.relu().await?.to_vec().await)
+//! };
+//! assert_eq!(pollster::block_on(relu)?, [1.0, 0.0]);
+//! # volta::Result::Ok(())
+//! ```
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use volta_gpu::adapters;

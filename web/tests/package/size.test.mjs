@@ -6,11 +6,11 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
 /** Bytes by gzip. docs/benchmarks.md has what is wanted. */
-const MOST = 1_750_000;
+const MAX_PACKED_BYTES = 1_480_000;
 
 test("the module does not grow", async (t) => {
   const module = await readFile(new URL("../../dist/package/volta_bg.wasm", import.meta.url));
   const packed = gzipSync(module, { level: 9 }).length;
   t.diagnostic(`${module.length} bytes, ${packed} by gzip`);
-  assert.ok(packed <= MOST, `${packed} bytes by gzip`);
+  assert.ok(packed <= MAX_PACKED_BYTES, `${packed} bytes by gzip`);
 });

@@ -8,6 +8,22 @@
 //! A [`World`] is all that knows how processes talk; `world` has that of a single one, `thread_world` one of threads, for tests, and a crate
 //! of its own the one of MPI. `agreement` finds out whether all ranks want the same. `summation` adds what they have, in any order or in
 //! the fixed tree; `exchange` does it while the backward pass goes on, in `buckets` of gradients. `watchdog` ends a run whose ranks hang.
+//!
+//! ```
+//! use volta::parallel::DataParallel;
+//! use volta::{Adam, Device, Linear, Module, Optimizer, Tensor, try_mse_loss};
+//!
+//! let model = Linear::new(4, 1, true);
+//! let mut optimizer = Adam::new(model.parameters(), 0.001, (0.9, 0.999), 1e-8, 0.0);
+//! // All devices that are to share the work: `Device::gpus()?`, say.
+//! let mut parallel = DataParallel::new(&model, &[Device::Cpu])?;
+//! let (x, y) = (Tensor::randn([8, 4]), Tensor::zeros([8, 1]));
+//! optimizer.zero_grad();
+//! let loss = parallel.try_backward(&x, &y, |x, y| try_mse_loss(&model.try_forward(x)?, y))?;
+//! optimizer.step();
+//! assert!(loss.item::<f32>() >= 0.0);
+//! # volta::Result::Ok(())
+//! ```
 
 mod agreement;
 mod buckets;
