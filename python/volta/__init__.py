@@ -15,6 +15,7 @@ from ._functions import __all__ as _function_names
 from ._volta import *  # noqa: F403
 from ._volta import __all__ as _native_names
 from ._volta import __version__
+from .amp import autocast, is_autocast_enabled
 from .autograd import checkpoint, enable_grad, inference_mode, no_grad, set_grad_enabled
 from .files import inspect, load, save
 from .nn.functional import (
@@ -58,6 +59,7 @@ __all__ = [
     "__version__",
     "adaptive_avg_pool2d",
     "amp",
+    "autocast",
     "autograd",
     "avg_pool1d",
     "avg_pool2d",
@@ -80,6 +82,7 @@ __all__ = [
     "inference_mode",
     "inspect",
     "interpolate",
+    "is_autocast_enabled",
     "kl_div",
     "l1_loss",
     "layer_norm",
