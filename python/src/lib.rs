@@ -9,6 +9,7 @@
 //! | `optim` | the engine's optimizers, scaler and averages |
 //! | `files` | safetensors and PyTorch's files |
 //! | `parallel` | several devices at once |
+//! | `distributed` | several processes at once |
 //! | `scopes` | mixed precision and profiles |
 //! | `micrograd` | `micrograd_rs`: a scalar engine of its own |
 
@@ -16,6 +17,7 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 mod arguments;
+mod distributed;
 mod error;
 mod files;
 mod micrograd;
@@ -35,6 +37,7 @@ fn _volta(module: &Bound<'_, PyModule>) -> PyResult<()> {
     nn::register(module)?;
     optim::register(module)?;
     parallel::register(module)?;
+    distributed::register(module)?;
     files::register(module)?;
     scopes::register(module)?;
     micrograd::register(module)

@@ -9,7 +9,7 @@ tensor([2., 4., 6.])
 
 from math import inf, nan
 
-from . import amp, autograd, nn, optim, parallel, profiler, return_types, utils
+from . import amp, autograd, distributed, nn, optim, parallel, profiler, return_types, utils
 from ._functions import *  # noqa: F403
 from ._functions import __all__ as _function_names
 from ._volta import *  # noqa: F403
@@ -72,6 +72,7 @@ __all__ = [
     "conv_transpose2d",
     "cosine_embedding_loss",
     "cross_entropy",
+    "distributed",
     "dropout",
     "dropout2d",
     "embedding",
