@@ -10,6 +10,7 @@
 //! | `files` | safetensors and PyTorch's files |
 //! | `parallel` | several devices at once |
 //! | `distributed` | several processes at once |
+//! | `models` | language models, encoders and adapters |
 //! | `scopes` | mixed precision and profiles |
 //! | `micrograd` | `micrograd_rs`: a scalar engine of its own |
 
@@ -21,6 +22,7 @@ mod distributed;
 mod error;
 mod files;
 mod micrograd;
+mod models;
 mod nn;
 mod optim;
 mod parallel;
@@ -39,6 +41,7 @@ fn _volta(module: &Bound<'_, PyModule>) -> PyResult<()> {
     parallel::register(module)?;
     distributed::register(module)?;
     files::register(module)?;
+    models::register(module)?;
     scopes::register(module)?;
     micrograd::register(module)
 }

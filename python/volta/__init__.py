@@ -9,7 +9,7 @@ tensor([2., 4., 6.])
 
 from math import inf, nan
 
-from . import amp, autograd, distributed, nn, optim, parallel, profiler, return_types, utils
+from . import amp, autograd, distributed, models, nn, optim, parallel, profiler, return_types, utils
 from ._functions import *  # noqa: F403
 from ._functions import __all__ as _function_names
 from ._volta import *  # noqa: F403
@@ -92,6 +92,7 @@ __all__ = [
     "load",
     "max_pool1d",
     "max_pool2d",
+    "models",
     "mse_loss",
     "nan",
     "nll_loss",
