@@ -9,6 +9,8 @@
 //! | `optim` | the engine's optimizers, scaler and averages |
 //! | `files` | safetensors and PyTorch's files |
 //! | `parallel` | several devices at once |
+//! | `distributed` | several processes at once |
+//! | `models` | language models, encoders and adapters |
 //! | `scopes` | mixed precision and profiles |
 //! | `micrograd` | `micrograd_rs`: a scalar engine of its own |
 
@@ -16,9 +18,11 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 mod arguments;
+mod distributed;
 mod error;
 mod files;
 mod micrograd;
+mod models;
 mod nn;
 mod optim;
 mod parallel;
@@ -35,7 +39,9 @@ fn _volta(module: &Bound<'_, PyModule>) -> PyResult<()> {
     nn::register(module)?;
     optim::register(module)?;
     parallel::register(module)?;
+    distributed::register(module)?;
     files::register(module)?;
+    models::register(module)?;
     scopes::register(module)?;
     micrograd::register(module)
 }

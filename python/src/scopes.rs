@@ -5,18 +5,31 @@ use crate::tensor::{DTypeArg, DeviceArg};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use volta::{DType, Profile, Profiler};
+use volta::{AutocastTypes, DType, Profile, Profiler};
 
 /// The name of an element type, as Python has it.
 fn dtype_name(dtype: DType) -> &'static str {
     if dtype == DType::BF16 { "bfloat16" } else { "float16" }
 }
 
-/// Computes products in half precision from now on, on this thread, or no longer; what it was before.
+/// What products compute in on the CPU and on GPUs.
+type Names = (Option<&'static str>, Option<&'static str>);
+
+fn names(types: AutocastTypes) -> Names {
+    (types.cpu.map(dtype_name), types.gpu.map(dtype_name))
+}
+
+/// Computes products in half precision from now on, on this thread, or no longer, on the CPU and on GPUs; what it was before.
 #[pyfunction]
-fn set_autocast(dtype: Option<DTypeArg>) -> PyResult<Option<&'static str>> {
-    let before = call(|| volta::try_set_autocast(dtype.map(|d| d.0)))?;
-    Ok(before.map(dtype_name))
+fn set_autocast(cpu: Option<DTypeArg>, gpu: Option<DTypeArg>) -> PyResult<Names> {
+    let types = AutocastTypes { cpu: cpu.map(|d| d.0), gpu: gpu.map(|d| d.0) };
+    call(|| volta::try_set_autocast(types)).map(names)
+}
+
+/// What that is now.
+#[pyfunction]
+fn autocast_types() -> Names {
+    names(volta::autocast_types())
 }
 
 /// The kernels that ran between `begin` and `end`.
@@ -142,6 +155,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let module = PyModule::new(parent.py(), "_scopes")?;
     module.add_class::<PyProfile>()?;
     module.add_function(wrap_pyfunction!(set_autocast, &module)?)?;
+    module.add_function(wrap_pyfunction!(autocast_types, &module)?)?;
     module.add_function(wrap_pyfunction!(counters, &module)?)?;
     module.add_function(wrap_pyfunction!(reset_peak, &module)?)?;
     module.add_function(wrap_pyfunction!(last_plan, &module)?)?;

@@ -28,6 +28,41 @@ def test_products_are_in_half_precision_inside_and_nowhere_else():
     np.testing.assert_allclose(y.detach().float().numpy(), layer(x).detach().numpy(), atol=2e-3)
 
 
+def test_a_type_of_device_may_be_named_as_in_pytorch():
+    layer, x = nn.Linear(4, 3, device="cpu"), volta.tensor(normal(2, 4), device="cpu")
+    for arguments, expected in [
+        (("cpu",), volta.bfloat16),
+        (("cpu", volta.float16), volta.float16),
+        ((volta.device("cpu"),), volta.bfloat16),
+        (("gpu",), volta.float32),
+        (("cuda", volta.float16), volta.float32),
+        (("cpu", volta.bfloat16, False), volta.float32),
+        (("float16",), volta.float16),
+        ((), volta.float16),
+    ]:
+        with volta.autocast(*arguments):
+            assert layer(x).dtype == expected, arguments
+            assert volta.is_autocast_enabled("cpu") == (expected != volta.float32)
+    with volta.autocast(device_type="cpu", dtype=volta.bfloat16, cache_enabled=True):
+        with volta.autocast("gpu"):
+            assert layer(x).dtype == volta.bfloat16, "the other device's scope changes nothing here"
+            assert volta.is_autocast_enabled("gpu")
+        with volta.amp.autocast("cpu", enabled=False):
+            assert layer(x).dtype == volta.float32
+        assert not volta.is_autocast_enabled("cuda") and volta.is_autocast_enabled()
+    assert not volta.is_autocast_enabled()
+    assert volta.autocast("cpu")(layer)(x).dtype == volta.bfloat16
+    with pytest.raises(ValueError, match="'tpu'"):
+        volta.autocast("tpu")
+    with pytest.raises(TypeError, match="half precision"):
+        volta.autocast("cpu", volta.float32).__enter__()
+
+
+def test_a_scaler_takes_pytorchs_arguments():
+    for scaler in (GradScaler("cuda", init_scale=8.0), GradScaler(8.0), GradScaler(device="cpu", init_scale=8.0)):
+        assert scaler.get_scale() == 8.0
+
+
 def test_it_decorates_functions_and_ends_with_exceptions():
     layer, x = nn.Linear(2, 2), volta.ones(1, 2)
 

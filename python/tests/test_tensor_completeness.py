@@ -64,6 +64,7 @@ IN_NN = {
     "interpolate_scale": "interpolate",
     "assume_computed": None,
     "autocast": None,
+    "autocast_types": None,
     "as_wide_integers": None,
     "holds_wide_integers": None,
     "set_autocast": None,
@@ -85,7 +86,7 @@ def rust_ops():
     table = (SOURCES.parents[2] / "ir" / "src" / "op" / "unary.rs").read_text()
     found |= set(re.findall(r"^\s*\w+: (\w+) try_\w+, ", table, re.M))
     # Methods of others than tensors.
-    methods = {"as_ptr", "bytes", "is_writable", "by", "heads", "of", "result"}
+    methods = {"as_ptr", "bytes", "is_writable", "by", "heads", "of", "result", "everywhere"}
     return sorted({re.sub("^try_", "", name) for name in found} - methods)
 
 

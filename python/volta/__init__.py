@@ -9,12 +9,13 @@ tensor([2., 4., 6.])
 
 from math import inf, nan
 
-from . import amp, autograd, nn, optim, parallel, profiler, return_types, utils
+from . import amp, autograd, distributed, models, nn, optim, parallel, profiler, return_types, utils
 from ._functions import *  # noqa: F403
 from ._functions import __all__ as _function_names
 from ._volta import *  # noqa: F403
 from ._volta import __all__ as _native_names
 from ._volta import __version__
+from .amp import autocast, is_autocast_enabled
 from .autograd import checkpoint, enable_grad, inference_mode, no_grad, set_grad_enabled
 from .files import inspect, load, save
 from .nn.functional import (
@@ -58,6 +59,7 @@ __all__ = [
     "__version__",
     "adaptive_avg_pool2d",
     "amp",
+    "autocast",
     "autograd",
     "avg_pool1d",
     "avg_pool2d",
@@ -70,6 +72,7 @@ __all__ = [
     "conv_transpose2d",
     "cosine_embedding_loss",
     "cross_entropy",
+    "distributed",
     "dropout",
     "dropout2d",
     "embedding",
@@ -80,6 +83,7 @@ __all__ = [
     "inference_mode",
     "inspect",
     "interpolate",
+    "is_autocast_enabled",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -88,6 +92,7 @@ __all__ = [
     "load",
     "max_pool1d",
     "max_pool2d",
+    "models",
     "mse_loss",
     "nan",
     "nll_loss",

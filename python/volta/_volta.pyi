@@ -25,10 +25,13 @@ __version__: str
 # The methods of tensors that one table makes: they are functions, too.
 _ELEMENTWISE: list[str]
 
-# The native halves of volta.nn, volta.optim and volta.files, and of volta.amp and volta.profiler.
+# The native halves of volta.nn, volta.optim, volta.parallel, volta.distributed, volta.models and volta.files, and of volta.amp and
+# volta.profiler.
 _nn: Any
 _optim: Any
 _parallel: Any
+_distributed: Any
+_models: Any
 _files: Any
 _scopes: Any
 

@@ -6,12 +6,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from . import _volta
 from ._volta import Tensor
 from ._volta import _optim as _native
 from ._volta import _scopes as _scopes
 from .optim import Optimizer
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
+
+# PyTorch's name of GPUs beside Volta's own.
+_GPUS = ("gpu", "cuda")
 
 
 class autocast:
@@ -20,28 +24,55 @@ class autocast:
     Losses, sums, powers, exponentials and logarithms are f32, and so are the parameters: gradients arrive in the parameters' own
     type. With float16, scale the loss by a `GradScaler`. It also decorates functions.
 
-    >>> with volta.amp.autocast():
+    >>> with volta.autocast("gpu", dtype=volta.float16):
     ...     loss = F.cross_entropy(model(x), y)
+
+    `device_type` is `"cpu"` or `"gpu"`, which `"cuda"` means, too: what is computed elsewhere stays as it is. Without one it holds for
+    all devices. The type is float16 unless told otherwise, and bfloat16 for `"cpu"`. With `enabled=False` products are as
+    outside of any such block.
     """
 
-    def __init__(self, dtype: Any = "float16", enabled: bool = True) -> None:
-        self.dtype, self.enabled = dtype, enabled
-        self._before: list[Any] = []
+    def __init__(
+        self, device_type: Any = None, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        kind = None if device_type is None else str(getattr(device_type, "type", device_type))
+        if dtype is None and (isinstance(device_type, _volta.dtype) or kind in ("float16", "bfloat16")):
+            kind, dtype = None, device_type
+        if kind not in (None, "cpu", *_GPUS):
+            raise ValueError(f"there is no device type {kind!r}: 'cpu' and 'gpu' are, and without one it holds for both")
+        if dtype is None:
+            dtype = "bfloat16" if kind == "cpu" else "float16"
+        self.device, self.dtype, self.enabled = kind, dtype, enabled
+        self._before: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> autocast:
-        self._before.append(_scopes.set_autocast(self.dtype if self.enabled else None))
+        cpu, gpu = _scopes.autocast_types()
+        wanted = self.dtype if self.enabled else None
+        if self.device not in _GPUS:
+            cpu = wanted
+        if self.device != "cpu":
+            gpu = wanted
+        self._before.append(_scopes.set_autocast(cpu, gpu))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _scopes.set_autocast(self._before.pop())
+        _scopes.set_autocast(*self._before.pop())
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(f)
         def within(*args: Any, **kwargs: Any) -> Any:
-            with autocast(self.dtype, self.enabled):
+            with autocast(self.device, self.dtype, self.enabled):
                 return f(*args, **kwargs)
 
         return within
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether products are computed in half precision, on a type of device, or on any."""
+    cpu, gpu = _scopes.autocast_types()
+    if device_type is None:
+        return cpu is not None or gpu is not None
+    return (cpu if device_type == "cpu" else gpu) is not None
 
 
 class GradScaler:
@@ -57,12 +88,16 @@ class GradScaler:
 
     def __init__(
         self,
+        device: Any = None,
         init_scale: float = 65536.0,
         growth_factor: float = 2.0,
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        # PyTorch has both orders; where it is follows from what it scales.
+        if isinstance(device, (int, float)):
+            init_scale = device
         self._enabled = enabled
         self._core = _native.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval)
 

@@ -4,7 +4,8 @@ use crate::arguments::Arguments;
 use crate::error::{Thrown, argument, js};
 use crate::handles::{hold_result, operands};
 use volta::{
-    AttentionOptions, ConvOptions, DType, Interpolation, PoolOptions, Range, Tensor, try_set_autocast,
+    AttentionOptions, AutocastTypes, ConvOptions, DType, Interpolation, PoolOptions, Range, Tensor,
+    try_set_autocast,
 };
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -401,6 +402,9 @@ pub fn op_einsum(equation: &str, handles: &[u32]) -> Thrown<u32> {
 #[wasm_bindgen]
 pub fn set_autocast(name: Option<String>) -> Thrown<Option<String>> {
     let wanted = name.as_deref().map(dtype).transpose()?;
-    let before = try_set_autocast(wanted).map_err(js)?;
-    Ok(before.and_then(|before| TYPES.iter().find(|(_, t)| *t == before)).map(|(name, _)| name.to_string()))
+    let before = try_set_autocast(AutocastTypes::everywhere(wanted)).map_err(js)?;
+    Ok(before
+        .gpu
+        .and_then(|before| TYPES.iter().find(|(_, t)| *t == before))
+        .map(|(name, _)| name.to_string()))
 }

@@ -125,9 +125,9 @@ pub use telemetry::{
     Counters, KernelTime, OpReport, OpTime, Peak, Profile, Profiler, counters, profile, reset_peak,
 };
 pub use tensor::{
-    AttentionOptions, ConvOptions, HostMemory, Interpolation, Operand, PoolOptions, QuantizedMatrix, Range,
-    RngState, Tensor, assume_computed, autocast, manual_seed, measure_peak, realize_all, try_realize_all,
-    try_set_autocast,
+    AttentionOptions, AutocastTypes, ConvOptions, HostMemory, Interpolation, Operand, PoolOptions,
+    QuantizedMatrix, Range, RngState, Tensor, assume_computed, autocast, autocast_types, manual_seed,
+    measure_peak, realize_all, try_realize_all, try_set_autocast,
 };
 pub use volta_cpu::{set_threads, try_set_threads};
 

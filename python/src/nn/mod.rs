@@ -10,6 +10,9 @@ mod parameter;
 mod recurrent;
 mod state;
 
+// What models of the engine have as parameters.
+pub use parameter::PyParameter;
+
 use pyo3::prelude::*;
 
 /// The module `volta._volta._nn`.

@@ -4,6 +4,7 @@ use crate::error::call;
 use crate::tensor::{PyTensor, copied, record};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use volta::Tensor;
 
 /// A tensor that a module trains: assigned to an attribute of a module, it is found by `parameters()`.
 ///
@@ -49,6 +50,11 @@ impl PyParameter {
 }
 
 impl PyParameter {
+    /// The tensor itself as a parameter: what changes one changes the other.
+    pub fn shared(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, Self>> {
+        Bound::new(py, PyClassInitializer::from(PyTensor(tensor)).add_subclass(PyParameter))
+    }
+
     /// The same value in a parameter of its own, of the same class.
     fn copied<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let tensor = slf.as_super().get();

@@ -6,7 +6,24 @@ use crate::error::{call, run, throw};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::cell::RefCell;
 use volta::{BackwardOptions, Function, Tensor};
+
+thread_local! {
+    /// What is called when the backward pass that runs on this thread is over.
+    static CALLBACKS: RefCell<Vec<Py<PyAny>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Those of the pass that is over; what an earlier one left, which failed, goes with them.
+fn take_callbacks() -> Vec<Py<PyAny>> {
+    CALLBACKS.with(RefCell::take)
+}
+
+/// Calls `function()` when the backward pass is over that calls this: from the `backward` of a function of Python's.
+#[pyfunction]
+fn _after_backward(function: Py<PyAny>) {
+    CALLBACKS.with_borrow_mut(|all| all.push(function));
+}
 
 fn options(retain_graph: Option<bool>, create_graph: bool) -> BackwardOptions {
     BackwardOptions { retain_graph: retain_graph.unwrap_or(create_graph), create_graph }
@@ -26,7 +43,9 @@ impl PyTensor {
         create_graph: bool,
     ) -> PyResult<()> {
         let gradient = gradient.map(|g| g.0.clone());
-        run(py, || self.0.try_backward_with(gradient.as_ref(), options(retain_graph, create_graph)))
+        take_callbacks();
+        run(py, || self.0.try_backward_with(gradient.as_ref(), options(retain_graph, create_graph)))?;
+        take_callbacks().iter().try_for_each(|callback| callback.call0(py).map(drop))
     }
 
     /// Whether gradients flow into or through it. Assigning makes a leaf collect gradients, or stop.
@@ -134,12 +153,18 @@ fn grad<'py>(
     let py = outputs.py();
     let (outputs, inputs) = (one_or_more(outputs)?, one_or_more(inputs)?);
     let seeds = grad_outputs.map(one_or_more).transpose()?;
+    take_callbacks();
     let found = run(py, || {
         let (outputs, inputs): (Vec<&Tensor>, Vec<&Tensor>) =
             (outputs.iter().collect(), inputs.iter().collect());
         let seeds: Option<Vec<&Tensor>> = seeds.as_ref().map(|s| s.iter().collect());
         volta::try_grad(&outputs, &inputs, seeds.as_deref(), options(retain_graph, create_graph))
     })?;
+    if !take_callbacks().is_empty() {
+        return Err(PyRuntimeError::new_err(
+            "grad: gradients of a DistributedDataParallel are exchanged by loss.backward(): take grad of the module inside of it",
+        ));
+    }
     if !allow_unused && found.iter().any(Option::is_none) {
         return Err(PyRuntimeError::new_err(
             "grad: an input was not used to compute the outputs: pass allow_unused=True to get None for it",
@@ -231,6 +256,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(grad, module)?)?;
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(_set_grad_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(_after_backward, module)?)?;
     module.add_function(wrap_pyfunction!(_apply, module)?)?;
     module.add_function(wrap_pyfunction!(_checkpoint, module)?)
 }

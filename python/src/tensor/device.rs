@@ -3,7 +3,6 @@
 use crate::error::{call, raise, run};
 use pyo3::prelude::*;
 use std::cell::RefCell;
-use volta::gpu::{Adapter, AdapterKind};
 use volta::{DType, Device, Result, Tensor};
 
 /// A place for tensors: `volta.device('cpu')`, `volta.device('gpu')`, `volta.device('gpu', 1)`. In a `with` statement
@@ -153,28 +152,43 @@ fn get_default_device() -> PyResult<PyDevice> {
     or_default(None).map(PyDevice)
 }
 
-fn adapters(py: Python<'_>) -> PyResult<Vec<Adapter>> {
-    run(py, || Ok(volta::gpu::adapters()))
+/// A GPU that tensors can live on: its number, what it is called, and whether it is a program that acts as one.
+struct Gpu {
+    index: usize,
+    name: String,
+    is_software: bool,
+}
+
+#[cfg(feature = "gpu")]
+fn gpus() -> Vec<Gpu> {
+    let gpu = |a: volta::gpu::Adapter| {
+        let is_software = a.kind == volta::gpu::AdapterKind::Software;
+        Some(Gpu { index: a.index?, name: format!("{} ({})", a.name, a.backend), is_software })
+    };
+    volta::gpu::adapters().into_iter().filter_map(gpu).collect()
+}
+
+#[cfg(not(feature = "gpu"))]
+fn gpus() -> Vec<Gpu> {
+    Vec::new()
 }
 
 /// The devices that tensors can live on, with the name of each: `[(device(type='cpu'), 'cpu'), ...]`.
 #[pyfunction]
 fn devices(py: Python<'_>) -> PyResult<Vec<(PyDevice, String)>> {
     let mut all = vec![(PyDevice(Device::Cpu), "cpu".to_string())];
-    for adapter in adapters(py)? {
-        if let Some(index) = adapter.index {
-            all.push((PyDevice(Device::Gpu(index)), format!("{} ({})", adapter.name, adapter.backend)));
-        }
-    }
+    let gpus = run(py, || Ok(gpus()))?;
+    all.extend(gpus.into_iter().map(|gpu| (PyDevice(Device::Gpu(gpu.index)), gpu.name)));
     Ok(all)
 }
 
 /// Whether there is a GPU that tensors can be moved to. Software adapters count where `VOLTA_ADAPTER` names them.
 #[pyfunction]
 fn is_available(py: Python<'_>) -> PyResult<bool> {
-    let asked = run(py, || volta::environment::adapter().map(|name| name.is_some()))?;
-    let counts = |a: &Adapter| a.index.is_some() && (asked || a.kind != AdapterKind::Software);
-    Ok(adapters(py)?.iter().any(counts))
+    run(py, || {
+        let asked = volta::environment::adapter()?.is_some();
+        Ok(gpus().iter().any(|gpu| asked || !gpu.is_software))
+    })
 }
 
 /// Computes what is pending, and waits until all devices that were used, or the one that is named, have done everything: for

@@ -1,6 +1,6 @@
 """Networks: `Module` for those of one's own, layers, losses, and the functions behind them."""
 
-from . import functional, init, utils
+from . import functional, init, parallel, utils
 from .activation import (
     ELU,
     GELU,
@@ -71,5 +71,5 @@ __all__ = [
     "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "Rotary",
     "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softplus", "Softsign", "Tanh", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss", "Unflatten",
-    "Upsample", "functional", "init", "utils",
+    "Upsample", "functional", "init", "parallel", "utils",
 ]  # fmt: skip

@@ -5,10 +5,9 @@ use super::{BackwardOptions, enable_grad, no_grad, try_grad};
 use crate::call::Call;
 use crate::default_device::{default_device, with_device};
 use crate::device::Device;
-use crate::dtype::DType;
 use crate::error::{Result, bail};
 use crate::tensor::custom_gradient::{CustomGradient, with_own_gradient};
-use crate::tensor::{RngScope, RngState, Tensor, autocast_dtype, with_autocast};
+use crate::tensor::{AutocastTypes, RngScope, RngState, Tensor, autocast_types, with_autocast};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -16,13 +15,13 @@ use std::sync::Arc;
 struct RecomputeState {
     /// So that dropout falls as it did the first time.
     rng: RngState,
-    autocast: Option<DType>,
+    autocast: AutocastTypes,
     device: Device,
 }
 
 impl RecomputeState {
     fn here() -> RecomputeState {
-        RecomputeState { rng: RngState::save(), autocast: autocast_dtype(), device: default_device() }
+        RecomputeState { rng: RngState::save(), autocast: autocast_types(), device: default_device() }
     }
 
     /// Runs `f` as it would have run then, and leaves everything as it is now.

@@ -14,7 +14,7 @@ use crate::engine::{Reason, submit};
 use crate::error::{Result, bail};
 use crate::graph::Node;
 use crate::tensor::leaf_gradient::add_gradient;
-use crate::tensor::{Tensor, with_autocast};
+use crate::tensor::{AutocastTypes, Tensor, with_autocast};
 use derivatives::GradientContext;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -113,7 +113,7 @@ fn walk(
 
 /// Gradients are computed in the types that the forward pass has chosen, whatever is asked for by now.
 fn in_mode<R>(options: BackwardOptions, f: impl FnOnce() -> R) -> R {
-    with_autocast(None, || if options.create_graph { enable_grad(f) } else { no_grad(f) })
+    with_autocast(AutocastTypes::default(), || if options.create_graph { enable_grad(f) } else { no_grad(f) })
 }
 
 /// The gradient to start from, checked against the output it belongs to.

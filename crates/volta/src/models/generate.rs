@@ -141,7 +141,40 @@ pub struct Generation<'m, M: LanguageModel = Gpt> {
     next: Option<Tensor>,
 }
 
+/// A [`Generation`] apart from its model, for those who cannot hold both at once.
+///
+/// ```
+/// use volta::models::{Generation, Gpt, GptOptions};
+/// use volta::text::{Sampler, SamplerOptions};
+/// let model = Gpt::new(GptOptions { vocabulary: 50, context: 16, layers: 1, ..GptOptions::default() });
+/// let mut text = Generation::new(&model, Sampler::new(SamplerOptions::default())?);
+/// text.read(&[1, 2, 3])?;
+/// let paused = text.pause();
+/// assert!(paused.resume(&model).write()? < 50);
+/// # Ok::<(), volta::Error>(())
+/// ```
+pub struct PausedGeneration<M: LanguageModel = Gpt> {
+    cache: M::Cache,
+    sampler: Sampler,
+    seen: Vec<u32>,
+    next: Option<Tensor>,
+}
+
+impl<M: LanguageModel> PausedGeneration<M> {
+    /// Goes on, with the model that it came from.
+    pub fn resume(self, model: &M) -> Generation<'_, M> {
+        let PausedGeneration { cache, sampler, seen, next } = self;
+        Generation { model, cache, sampler, seen, next }
+    }
+}
+
 impl<'m, M: LanguageModel> Generation<'m, M> {
+    /// The text apart from its model.
+    pub fn pause(self) -> PausedGeneration<M> {
+        let Generation { cache, sampler, seen, next, .. } = self;
+        PausedGeneration { cache, sampler, seen, next }
+    }
+
     /// Nothing yet. The model is switched to evaluation.
     pub fn new(model: &'m M, sampler: Sampler) -> Generation<'m, M> {
         model.eval();

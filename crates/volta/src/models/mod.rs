@@ -30,7 +30,7 @@ pub use bert::{Bert, BertOptions};
 pub use causal_lm::{CausalLm, CausalLmCache, CausalLmOptions, Gate, NormKind, RotaryOptions, RotaryScaling};
 #[cfg(not(target_arch = "wasm32"))]
 pub use embedder::{Embedder, Pooling};
-pub use generate::{Generation, LanguageModel};
+pub use generate::{Generation, LanguageModel, PausedGeneration};
 pub use gpt::{Activation, Gpt, GptOptions, Norm, Positions};
 pub use gpt_cache::GptCache;
 pub use llm::{Llm, LlmCache};

@@ -4,7 +4,7 @@ use super::RuleOptimizer;
 use super::rule::{Options, Rule, Setting, Update, below_one, not_negative};
 use super::step_count::Steps;
 use crate::error::{Result, bail};
-use crate::tensor::{Tensor, with_autocast};
+use crate::tensor::{AutocastTypes, Tensor, with_autocast};
 
 /// Muon, for the matrices inside a network; its other parameters belong to [`AdamW`](super::AdamW).
 ///
@@ -101,7 +101,8 @@ impl Rule for MuonOptions {
                 if self.nesterov { momentum.try_mul(self.momentum)?.try_add(&fresh)? } else { momentum };
             let (rows, columns) = (p.shape()[0] as f64, p.shape()[1] as f64);
             let rate = self.learning_rate * (rows / columns).max(1.0).sqrt();
-            let mut step = with_autocast(None, || orthogonal(&ahead, self.iterations))?.try_mul(rate)?;
+            let mut step = with_autocast(AutocastTypes::default(), || orthogonal(&ahead, self.iterations))?
+                .try_mul(rate)?;
             if self.weight_decay != 0.0 {
                 step = step.try_add(&p.try_mul(self.learning_rate * self.weight_decay)?)?;
             }

@@ -1,5 +1,6 @@
 //! Gradients in buckets: what is computed, read and sent at once.
 
+use super::world::World;
 use crate::autograd::no_grad;
 use crate::default_device::with_device;
 use crate::dtype::DType;
@@ -59,6 +60,15 @@ impl Buckets {
             size += more;
         }
         Buckets { all }
+    }
+
+    /// The same buckets on all ranks: those of rank 0.
+    pub fn shared(self, world: &dyn World) -> Result<Buckets> {
+        let words = |bucket: &Vec<usize>| bucket.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        let own = self.all.iter().map(words).collect::<Vec<_>>().join("\n");
+        let first = world.broadcast_text(0, &own)?;
+        let numbers = |line: &str| line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        Ok(Buckets { all: first.lines().map(numbers).collect() })
     }
 
     pub fn len(&self) -> usize {

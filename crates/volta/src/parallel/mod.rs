@@ -7,7 +7,8 @@
 //!
 //! A [`World`] is all that knows how processes talk; `world` has that of a single one, `thread_world` one of threads, for tests, and a crate
 //! of its own the one of MPI. `agreement` finds out whether all ranks want the same. `summation` adds what they have, in any order or in
-//! the fixed tree; `exchange` does it while the backward pass goes on, in `buckets` of gradients. `watchdog` ends a run whose ranks hang.
+//! the fixed tree; `exchange` does it while the backward pass goes on, in `buckets` of gradients; `gradient_exchange` is both for loops
+//! of one's own. `watchdog` ends a run whose ranks hang.
 //!
 //! ```
 //! use volta::parallel::DataParallel;
@@ -30,6 +31,7 @@ mod buckets;
 mod data_parallel;
 mod devices;
 mod exchange;
+mod gradient_exchange;
 mod gradient_parts;
 mod replicas;
 mod shares;
@@ -47,6 +49,7 @@ pub(crate) use data_parallel::{PartOutput, Pass};
 pub use devices::devices_named;
 pub(crate) use exchange::Exchange;
 pub use exchange::{ExchangeCost, ExchangeOptions, time_exchange};
+pub use gradient_exchange::GradientExchange;
 pub use gradient_parts::{GradientParts, TreeSum};
 pub use shares::{Speeds, shares};
 pub use summation::Summation;

@@ -10,7 +10,37 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 thread_local! {
-    static LOWER: Cell<Option<DType>> = const { Cell::new(None) };
+    static TYPES: Cell<AutocastTypes> = const { Cell::new(AutocastTypes { cpu: None, gpu: None }) };
+}
+
+/// What products compute in on each kind of device: `f16`, `bf16`, or nothing, which is what their operands are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AutocastTypes {
+    /// On the CPU.
+    pub cpu: Option<DType>,
+    /// On GPUs.
+    pub gpu: Option<DType>,
+}
+
+impl AutocastTypes {
+    /// The same on all devices.
+    pub fn everywhere(dtype: Option<DType>) -> AutocastTypes {
+        AutocastTypes { cpu: dtype, gpu: dtype }
+    }
+
+    /// Of a tensor, which is asked for its device only where that matters.
+    fn of(self, tensor: &Tensor) -> Option<DType> {
+        match self {
+            AutocastTypes { cpu: None, gpu: None } => None,
+            AutocastTypes { cpu, gpu } => {
+                if tensor.device().is_gpu() {
+                    gpu
+                } else {
+                    cpu
+                }
+            }
+        }
+    }
 }
 
 /// Runs `f` with matrix products, linear maps, convolutions and attention in half precision: their f32 operands are
@@ -20,40 +50,39 @@ thread_local! {
 /// outside; with `f16`, scale the loss by a [`GradScaler`](crate::GradScaler).
 #[track_caller]
 pub fn autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> R {
-    let _restore = Restore(try_set_autocast(Some(dtype)).unwrap_or_else(|e| e.raise()));
+    let types = AutocastTypes::everywhere(Some(dtype));
+    let _restore = Restore(try_set_autocast(types).unwrap_or_else(|e| e.raise()));
     f()
 }
 
-/// The precision that was there before.
-struct Restore(Option<DType>);
+/// What was there before.
+struct Restore(AutocastTypes);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        LOWER.set(self.0);
+        TYPES.set(self.0);
     }
 }
 
 /// What [`autocast`] asks for on this thread.
-pub(crate) fn autocast_dtype() -> Option<DType> {
-    LOWER.get()
+pub fn autocast_types() -> AutocastTypes {
+    TYPES.get()
 }
 
-/// Runs `f` with what [`autocast_dtype`] said elsewhere.
-pub(crate) fn with_autocast<R>(dtype: Option<DType>, f: impl FnOnce() -> R) -> R {
-    let _restore = Restore(LOWER.replace(dtype));
+/// Runs `f` with what [`autocast_types`] said elsewhere.
+pub(crate) fn with_autocast<R>(types: AutocastTypes, f: impl FnOnce() -> R) -> R {
+    let _restore = Restore(TYPES.replace(types));
     f()
 }
 
 /// What [`autocast`] does, from now on and on this thread, until it is called again with what it returns: for scopes that
-/// are not closures.
+/// are not closures, and for one kind of device alone.
 #[track_caller]
-pub fn try_set_autocast(dtype: Option<DType>) -> Result<Option<DType>> {
+pub fn try_set_autocast(types: AutocastTypes) -> Result<AutocastTypes> {
     let _call = crate::call::Call::enter("autocast");
-    match dtype {
-        Some(dtype) if !dtype.is_half() => {
-            bail!(DType, "{dtype} is not half precision: use f16 or bf16")
-        }
-        _ => Ok(LOWER.replace(dtype)),
+    match [types.cpu, types.gpu].into_iter().flatten().find(|dtype| !dtype.is_half()) {
+        Some(dtype) => bail!(DType, "{dtype} is not half precision: use f16 or bf16"),
+        None => Ok(TYPES.replace(types)),
     }
 }
 
@@ -70,9 +99,14 @@ fn halved(node: &Arc<Node>, dtype: DType) -> Result<Tensor> {
 }
 
 impl Tensor {
+    /// What [`autocast`] asks for where this tensor is.
+    pub(crate) fn autocast_dtype(&self) -> Option<DType> {
+        TYPES.get().of(self)
+    }
+
     /// The operand of a product: in half precision where that is asked for.
     pub(crate) fn autocast_operand(&self) -> Result<Tensor> {
-        match LOWER.get() {
+        match self.autocast_dtype() {
             Some(dtype) if self.dtype() == DType::F32 => self.cast_keeping_layout(dtype),
             _ => Ok(self.clone()),
         }
@@ -119,7 +153,7 @@ impl Tensor {
 
     /// What is computed from operands that products have left in half precision, and easily leaves the range of halves: f32.
     pub(crate) fn upcast(&self) -> Result<Tensor> {
-        if LOWER.get().is_some() { self.widened() } else { Ok(self.clone()) }
+        if self.autocast_dtype().is_some() { self.widened() } else { Ok(self.clone()) }
     }
 }
 
@@ -140,6 +174,23 @@ mod tests {
     }
 
     /// Steps leave halves of what they computed, for the next pass to read; these are the values whatever happens to them.
+    #[test]
+    fn one_kind_of_device_has_halves_and_the_other_has_not() {
+        let x = Tensor::ones([2, 2]);
+        let product = |types| with_autocast(types, || x.try_matmul(&x)).unwrap().dtype();
+        let both = AutocastTypes { cpu: Some(DType::BF16), gpu: Some(DType::F16) };
+        let expected = if x.device().is_gpu() { DType::F16 } else { DType::BF16 };
+        assert_eq!(product(both), expected);
+        let other = if x.device().is_gpu() {
+            AutocastTypes { gpu: None, ..both }
+        } else {
+            AutocastTypes { cpu: None, ..both }
+        };
+        assert_eq!(product(other), DType::F32);
+        assert!(try_set_autocast(AutocastTypes { cpu: Some(DType::F64), gpu: None }).is_err());
+        assert_eq!(autocast_types(), AutocastTypes::default());
+    }
+
     #[test]
     fn a_step_leaves_the_halves_that_the_next_pass_asks_for() {
         let w = Tensor::from_vec(vec![1.0f32, -2.0, 3.0, 0.1], [2, 2]).requires_grad(true);

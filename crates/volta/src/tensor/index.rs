@@ -1,7 +1,6 @@
 //! Indexing by tensors of positions: gathering, scattering, sorting, running sums.
 
 use super::Tensor;
-use super::autocast::autocast_dtype;
 use super::record::record;
 use crate::dtype::DType;
 use crate::error::{Result, bail};
@@ -256,7 +255,7 @@ impl Tensor {
         if a == b {
             return Ok(None);
         }
-        if autocast_dtype().is_none() || !a.is_float() || !b.is_float() {
+        if self.autocast_dtype().is_none() || !a.is_float() || !b.is_float() {
             bail!(DType, "cannot add {b} to {a}: convert one with to_dtype");
         }
         let dtype = a.promote(b);

@@ -38,8 +38,8 @@ mod statistics;
 mod transfer;
 
 pub use attention::AttentionOptions;
-pub use autocast::{autocast, try_set_autocast};
-pub(crate) use autocast::{autocast_dtype, with_autocast};
+pub(crate) use autocast::with_autocast;
+pub use autocast::{AutocastTypes, autocast, autocast_types, try_set_autocast};
 pub use conv::ConvOptions;
 pub(crate) use create::{RngScope, bytes_of, next_key};
 pub use create::{RngState, manual_seed};
