@@ -2,6 +2,8 @@
 //!
 //! `VOLTA_MPI_KILLS` says how often to kill, `VOLTA_KILL_SEED` where the random numbers start.
 
+mod hosts;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
