@@ -10,6 +10,8 @@ mod non_finite;
 mod parallel;
 #[path = "trainer/ranks.rs"]
 mod ranks;
+#[path = "trainer/sharding.rs"]
+mod sharding;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

@@ -175,6 +175,24 @@ fn ranks_without_gradient_parts_learn_too_and_may_send_halves() {
     }
 }
 
+#[test]
+fn ranks_that_share_out_what_they_have_train_the_model_of_one_process_bit_for_bit() {
+    let words = |steps| with(training(steps), "--gradient-parts 2 --clip 0 --schedule constant");
+    let alone_folder = Folder::new("sharing-alone");
+    let mut single = Command::new(env!("CARGO_BIN_EXE_volta"));
+    ok(&alone(single.args(words(12)), &alone_folder).output().unwrap());
+    for (first, then) in [(3, 1), (1, 2), (2, 3)] {
+        let folder = Folder::new("sharing");
+        ok(&mpirun(&folder, &[(2, with(words(8), &format!("--zero {first}")))]).output().unwrap());
+        // What one stage has saved goes on with another.
+        let resumed = with(words(12), &format!("--zero {then} --resume"));
+        ok(&mpirun(&folder, &[(2, resumed)]).output().unwrap());
+        assert!(bits(&folder.model()) == bits(&alone_folder.model()), "--zero {first} and then {then}");
+        let checkpoint = "checkpoints/step-00000012.safetensors";
+        assert!(bits(&folder.run().join(checkpoint)) == bits(&alone_folder.run().join(checkpoint)), "--zero {then}");
+    }
+}
+
 /// Random numbers; the same for the same seed.
 struct Dice(u64);
 

@@ -42,6 +42,11 @@ pub fn combinations(config: &Config) -> Vec<String> {
         "gradient-parts",
         format!("is more than there are sequences in a batch, {}", config.cite("batch")),
     );
+    require(
+        config.zero == 0 || config.optimizer != Optimizer::Muon,
+        "zero",
+        format!("cuts matrices, which {} moves as a whole: choose another optimizer", config.cite("optimizer")),
+    );
     let least = match config.tokenizer {
         TokenizerSource::Train(TokenizerKind::Words) => 3,
         TokenizerSource::Train(TokenizerKind::Bpe) => 257,

@@ -137,6 +137,8 @@ keys! {
             "what products are computed in";
         exchange "exchange": Precision = "f32", Rule::Choice(Precision::NAMES),
             "what ranks send gradients in; f16 is half the bytes, and they are added in f32";
+        zero "zero": usize = "0", Rule::Count { min: 0, max: 3 },
+            "what ranks share out instead of each having all of it: 1 the optimizer's state, 2 gradients too, 3 parameters too; 0 nothing";
         seed "seed": u64 = "0", Rule::Count { min: 0, max: NO_MOST }, "where the random numbers start";
         device "device": String = "auto", Rule::Device,
             "where it runs; auto takes a GPU if there is one; of gpu:0,gpu:1 or gpus each computes a part of every batch";

@@ -7,15 +7,18 @@
 //!
 //! A [`World`] is all that knows how processes talk; `world` has that of a single one, `thread_world` one of threads, for tests, and a crate
 //! of its own the one of MPI. `agreement` finds out whether all ranks want the same. `summation` adds what they have, in any order or in
-//! the fixed tree; `exchange` does it while the backward pass goes on, in `buckets` of gradients. `watchdog` ends a run whose ranks hang.
+//! the fixed tree; `exchange` does it while the backward pass goes on, in `buckets` of gradients. `sharding` says what ranks have only their
+//! share of, and `exact_sum` adds up what they have of a norm. `watchdog` ends a run whose ranks hang.
 
 mod agreement;
 mod buckets;
 mod data_parallel;
 mod devices;
+mod exact_sum;
 mod exchange;
 mod gradient_parts;
 mod replicas;
+mod sharding;
 mod shares;
 mod summation;
 mod thread_world;
@@ -29,9 +32,12 @@ pub(crate) use buckets::{Buckets, Reading};
 pub use data_parallel::DataParallel;
 pub(crate) use data_parallel::{PartOutput, Pass};
 pub use devices::devices_named;
-pub(crate) use exchange::Exchange;
+pub(crate) use exact_sum::ExactSum;
+pub(crate) use exchange::{Exchange, Gatherer, Gathering};
 pub use exchange::{ExchangeCost, ExchangeOptions, time_exchange};
 pub use gradient_parts::{GradientParts, TreeSum};
+pub(crate) use sharding::ShardLayout;
+pub use sharding::Sharding;
 pub use shares::{Speeds, shares};
 pub use summation::Summation;
 pub(crate) use summation::join;
