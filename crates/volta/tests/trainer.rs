@@ -4,6 +4,8 @@
 mod accumulation;
 #[path = "trainer/folder.rs"]
 mod folder;
+#[path = "trainer/local_steps.rs"]
+mod local_steps;
 #[path = "trainer/non_finite.rs"]
 mod non_finite;
 #[path = "trainer/parallel.rs"]

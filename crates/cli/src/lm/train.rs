@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use volta::io::write_file;
 use volta::nn::{num_parameters, summary};
-use volta::parallel::{ExchangeOptions, Sharding};
+use volta::parallel::{ExchangeOptions, LocalSteps, Sharding};
 use volta::text::Sampler;
 use volta::train::{Event, History, Trainer, TrainerOptions};
 use volta::{DType, ErrorKind, Module, Tensor, try_realize_all};
@@ -164,6 +164,11 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
     let exchange = ExchangeOptions {
         half: config.exchange == Precision::F16,
         sharding: Sharding::of_stage(config.zero)?,
+        local_steps: config.sync_every.map(|every| LocalSteps {
+            every,
+            learning_rate: config.outer_lr,
+            momentum: config.outer_momentum,
+        }),
         ..ExchangeOptions::default()
     };
     // Nobody has the whole model between steps.

@@ -193,6 +193,17 @@ fn ranks_that_share_out_what_they_have_train_the_model_of_one_process_bit_for_bi
     }
 }
 
+#[test]
+fn ranks_that_agree_now_and_then_learn_and_go_on() {
+    let folder = Folder::new("local-steps");
+    let words = |steps| with(training(steps), "--sync-every 2 --outer-momentum 0.5");
+    ok(&mpirun(&folder, &[(2, words(40))]).output().unwrap());
+    let losses = validation(&folder);
+    let loss = |k: usize| f64::from_bits(losses[k].1);
+    assert!(loss(losses.len() - 1) < loss(0), "{losses:?}");
+    ok(&mpirun(&folder, &[(2, with(words(44), "--resume"))]).output().unwrap());
+}
+
 /// Random numbers; the same for the same seed.
 struct Dice(u64);
 

@@ -60,6 +60,8 @@ const RNG: &str = "rng";
 pub struct Checkpoint {
     parts: BTreeMap<String, State>,
     values: State,
+    /// In which of several files a part is, where it does not matter how large they are.
+    of_shard: BTreeMap<String, usize>,
     /// What messages call it.
     label: String,
 }
@@ -100,6 +102,12 @@ impl Checkpoint {
         state.tensors = state.tensors.iter().map(|(name, t)| (name.to_string(), t.detach())).collect();
         self.parts.insert(name.to_string(), state);
         self
+    }
+
+    /// With a part that one of several ranks has, and writes.
+    pub(crate) fn with_state_of_shard(mut self, name: &str, state: State, shard: usize) -> Checkpoint {
+        self.of_shard.insert(name.to_string(), shard);
+        self.with_state(name, state)
     }
 
     /// The names of all parts.
@@ -192,7 +200,11 @@ impl Checkpoint {
         for (part, state) in &self.parts {
             for (name, t) in state.tensors.iter() {
                 let full = format!("{part}.{name}");
-                shared.push((full, bytes(t)));
+                match self.of_shard.get(part) {
+                    None => shared.push((full, bytes(t))),
+                    Some(known) if *known == shard => own.extend([full]),
+                    Some(_) => {}
+                }
             }
         }
         let all: usize = shared.iter().map(|(_, bytes)| bytes).sum();

@@ -1,5 +1,6 @@
 //! Gradients on their way between ranks: a thread of its own sends one bucket while the next one is computed.
 
+use super::local_steps::LocalSteps;
 use super::sharding::Sharding;
 use super::summation::Summation;
 use super::world::World;
@@ -19,6 +20,8 @@ pub struct ExchangeOptions {
     pub bucket_bytes: usize,
     /// What each rank has only its share of.
     pub sharding: Sharding,
+    /// Has every rank make steps by itself, and exchanges parameters now and then instead of gradients.
+    pub local_steps: Option<LocalSteps>,
 }
 
 /// As large as those of others: smaller ones cost more messages, larger ones hide less.
@@ -26,7 +29,7 @@ const BUCKET_BYTES: usize = 16 << 20;
 
 impl Default for ExchangeOptions {
     fn default() -> Self {
-        ExchangeOptions { half: false, bucket_bytes: BUCKET_BYTES, sharding: Sharding::Nothing }
+        ExchangeOptions { half: false, bucket_bytes: BUCKET_BYTES, sharding: Sharding::Nothing, local_steps: None }
     }
 }
 

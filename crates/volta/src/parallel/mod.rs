@@ -8,7 +8,7 @@
 //! A [`World`] is all that knows how processes talk; `world` has that of a single one, `thread_world` one of threads, for tests, and a crate
 //! of its own the one of MPI. `agreement` finds out whether all ranks want the same. `summation` adds what they have, in any order or in
 //! the fixed tree; `exchange` does it while the backward pass goes on, in `buckets` of gradients. `sharding` says what ranks have only their
-//! share of, and `exact_sum` adds up what they have of a norm. `watchdog` ends a run whose ranks hang.
+//! share of, and `exact_sum` adds up what they have of a norm; `local_steps` are those between two exchanges. `watchdog` ends a run whose ranks hang.
 
 mod agreement;
 mod buckets;
@@ -17,6 +17,7 @@ mod devices;
 mod exact_sum;
 mod exchange;
 mod gradient_parts;
+mod local_steps;
 mod replicas;
 mod sharding;
 mod shares;
@@ -38,6 +39,7 @@ pub use exchange::{ExchangeCost, ExchangeOptions, time_exchange};
 pub use gradient_parts::{GradientParts, TreeSum};
 pub(crate) use sharding::ShardLayout;
 pub use sharding::Sharding;
+pub use local_steps::LocalSteps;
 pub use shares::{Speeds, shares};
 pub use summation::Summation;
 pub(crate) use summation::join;

@@ -1,5 +1,6 @@
 //! Training as one of several ranks: this rank's part of each batch, and the exchange of gradients.
 
+use super::local_steps::Outer;
 use super::sharding::Shards;
 use super::{Run, Step, Trainer};
 use crate::autograd::no_grad;
@@ -37,6 +38,8 @@ pub(super) struct Ranks {
     sums: (usize, usize),
     /// What is shared out, if anything is.
     pub shards: Option<Shards>,
+    /// The outer optimizer, if ranks make steps by themselves.
+    pub outer: Option<Outer>,
     /// Gradients of the batches of a step so far: by part and bucket.
     collected: Vec<Vec<Vec<f32>>>,
     /// The buffers when the step began, and as each part has left them.
@@ -88,7 +91,8 @@ impl<'t> Trainer<'t> {
     #[must_use]
     pub fn with_world(mut self, world: Arc<dyn World>, options: ExchangeOptions) -> Trainer<'t> {
         // One process has nothing to exchange, and does what each rank does if it is asked for what they share out.
-        let is_wanted = world.size() > 1 || options.sharding != Sharding::Nothing;
+        let is_wanted =
+            world.size() > 1 || options.sharding != Sharding::Nothing || options.local_steps.is_some();
         self.ranks = is_wanted.then(|| Ranks::new(world, options));
         self
     }
@@ -132,6 +136,10 @@ impl<'t> Trainer<'t> {
                 ("the exchange", format!("{:?}", ranks.options)),
             ],
         )?;
+        if let Some(ranks) = &self.ranks {
+            self.check_local_steps(ranks)?;
+        }
+        let Some(ranks) = &mut self.ranks else { return Ok(()) };
         if self.options.devices.len() > 1 {
             bail!(
                 Argument,
@@ -168,6 +176,8 @@ impl<'t> Trainer<'t> {
         ranks.exchange = Some(exchange);
         if let Some(mut ranks) = self.ranks.take() {
             let shards = Shards::new(self, &ranks, ranks.options.sharding, gatherer);
+            let local = ranks.options.local_steps;
+            ranks.outer = local.map(|local| Outer::new(local, self.optimizer.parameters())).transpose()?;
             ranks.shards = shards?;
             self.ranks = Some(ranks);
         }
@@ -224,7 +234,9 @@ impl<'t> Trainer<'t> {
             let rows = ranks.parts.rows(samples, part).len();
             let units = outcome.units.map_or(rows, |(_, n)| n);
             let finite = run.health.add_loss(&outcome)?;
-            let weight = ranks.parts.weight(samples, part) * (1.0 / run.group as f64);
+            // Of ranks that make steps by themselves, each learns from the mean over its own rows.
+            let share = if ranks.outer.is_some() { 1.0 } else { ranks.parts.weight(samples, part) };
+            let weight = share * (1.0 / run.group as f64);
             let loss = outcome.loss.widened()?.try_mul(weight)?;
             if self.skips() {
                 outcome.counted = Some(no_grad(|| match &outcome.counted {
@@ -247,7 +259,7 @@ impl<'t> Trainer<'t> {
             }
         }
         run.waiting += 1;
-        if is_last { self.send_rest(ranks, run, samples) } else { Ok(()) }
+        if is_last && ranks.outer.is_none() { self.send_rest(ranks, run, samples) } else { Ok(()) }
     }
 
     /// Sends what is no gradient: the buffers' share in their mean, and what all ranks must know.
@@ -279,8 +291,12 @@ impl<'t> Trainer<'t> {
     /// Takes the gradients of part `k` of a batch, and sends the sums of all parts behind the last one.
     fn hand_over(&self, ranks: &mut Ranks, run: &Run, k: usize, is_last: bool) -> Result<()> {
         let parameters = self.optimizer.parameters();
+        if ranks.outer.is_some() && run.group == 1 {
+            return Ok(());
+        }
         let scatters = ranks.shards.as_ref().is_some_and(Shards::scatters);
-        if !is_last && self.options.gradient_parts.is_none() && !scatters {
+        let stay = !is_last || ranks.outer.is_some();
+        if stay && self.options.gradient_parts.is_none() && !scatters {
             // They are added where they are; the graph of a batch goes before the next one comes.
             let gradients = parameters.iter().filter_map(Tensor::grad).chain(run.health.losses().cloned());
             return try_realize_all(&gradients.collect::<Vec<_>>());
@@ -340,6 +356,14 @@ impl<'t> Trainer<'t> {
     /// Waits for the sums of all ranks, and gives them to the parameters.
     pub(super) fn receive_gradients(&mut self, run: &mut Run) -> Result<()> {
         let Some(ranks) = &mut self.ranks else { return Ok(()) };
+        if ranks.outer.is_some() {
+            // All have as many rows, up to one.
+            let units = std::mem::take(&mut ranks.units) * ranks.world.size();
+            run.units += units;
+            self.units += units as u64;
+            ranks.buffers_after.clear();
+            return Ok(());
+        }
         let (Some(exchange), Some(buckets)) = (&mut ranks.exchange, &ranks.buckets) else { return Ok(()) };
         let _span = span("exchange");
         let parameters = self.optimizer.parameters();
@@ -410,6 +434,7 @@ impl Ranks {
             buckets: None,
             sums: (0, 0),
             shards: None,
+            outer: None,
             collected: Vec::new(),
             buffers_before: Vec::new(),
             buffers_after: Vec::new(),

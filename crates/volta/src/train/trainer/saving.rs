@@ -41,12 +41,12 @@ impl Trainer<'_> {
             if let Some(saved) = saved {
                 self.resume(&mut run, &saved, train).await?;
             }
-            self.share_out_parameters()?;
+            self.set_out(&run)?;
             return Ok(run);
         };
         if self.ranks.as_ref().is_some_and(|ranks| ranks.world.size() > 1) {
             let run = self.start_with_ranks(run, &folder, train).await?;
-            return self.share_out_parameters().map(|()| run);
+            return self.set_out(&run).map(|()| run);
         }
         self.begin_with_ranks(train, false)?;
         // Nobody else writes there, not even while the last checkpoint is looked for.
@@ -58,8 +58,14 @@ impl Trainer<'_> {
             self.resume(&mut run, saved, train).await?;
         }
         open_files(&mut run, &folder, found.is_some(), damaged)?;
-        self.share_out_parameters()?;
+        self.set_out(&run)?;
         Ok(run)
+    }
+
+    /// What ranks do before their first step, once all have the same parameters.
+    fn set_out(&mut self, run: &Run) -> Result<()> {
+        self.share_out_parameters()?;
+        self.anchor(run)
     }
 
     /// The checkpoint to go on from, if that is asked for, and later ones that cannot be read.
@@ -105,14 +111,17 @@ impl Trainer<'_> {
         train: &mut DataLoader,
     ) -> Result<()> {
         saved.restore_module(MODEL, &*self.model)?;
-        self.load_optimizer(saved.state(OPTIMIZER)?).map_err(|e| saved.about(OPTIMIZER, &e))?;
+        let part = self.own_part(saved, OPTIMIZER);
+        self.load_optimizer(saved.state(&part)?).map_err(|e| saved.about(&part, &e))?;
+        self.load_outer(saved)?;
+        let scaler_part = self.own_part(saved, "scaler");
         if let Some(scheduler) = &mut self.scheduler {
             saved.restore("scheduler", scheduler)?;
             // The schedule may be that of a longer run.
             scheduler.apply(&mut *self.optimizer);
         }
         if let Some(scaler) = &mut self.scaler {
-            saved.restore("scaler", scaler)?;
+            saved.restore(&scaler_part, scaler)?;
         }
         saved.restore("loader", train)?;
         saved.restore_rng()?;
@@ -144,6 +153,9 @@ impl Trainer<'_> {
 
     /// Writes a checkpoint into the folder, if there is one that does not have it.
     pub(super) async fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+        if self.options.folder.is_some() {
+            self.synchronize(run)?;
+        }
         if self.saves_with_ranks() {
             return self.save_with_ranks(run, train).await;
         }
@@ -203,7 +215,8 @@ impl Trainer<'_> {
 
 impl Trainer<'_> {
     /// A checkpoint with whole tensors in the place of the parts that ranks have, as far as this rank writes them.
-    pub(super) fn whole_checkpoint(&self, mut checkpoint: Checkpoint) -> Result<Checkpoint> {
+    pub(super) fn whole_checkpoint(&self, checkpoint: Checkpoint) -> Result<Checkpoint> {
+        let mut checkpoint = self.with_local_steps(checkpoint)?;
         let Some(ranks) = self.ranks.as_ref().filter(|ranks| ranks.shards.is_some()) else {
             return Ok(checkpoint);
         };

@@ -470,6 +470,18 @@ impl Trainer<'_> {
     }
 }
 
+/// Tensors without values, and everything else.
+pub(super) fn shapes_of(state: &State) -> Result<State> {
+    let mut shapes = state.clone();
+    for (name, tensor) in state.tensors.iter() {
+        let of_type = || Tensor::try_zeros(&tensor.shape()[..])?.try_to_dtype(tensor.dtype())?.try_reshape(tensor.shape());
+        let shape = with_device(Device::Cpu, of_type)?;
+        crate::tensor::assume_computed(std::slice::from_ref(&shape));
+        shapes.tensors.insert(name, shape);
+    }
+    Ok(shapes)
+}
+
 /// A tensor without values.
 fn shape_only(shape: Shape) -> Result<Tensor> {
     let tensor = Tensor::try_zeros(&shape[..])?.try_add(0.0)?;

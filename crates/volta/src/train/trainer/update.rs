@@ -23,7 +23,7 @@ impl Trainer<'_> {
         run.waiting = 0;
         run.step += 1;
         self.done.0 += 1;
-        Ok(())
+        self.synchronize_when_due(run)
     }
 
     /// The step itself, with gradients that are unscaled and made shorter.

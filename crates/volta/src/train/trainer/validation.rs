@@ -18,6 +18,7 @@ impl Trainer<'_> {
         step: &mut Step<'_>,
     ) -> Result<()> {
         let Some(loader) = validation else { return Ok(()) };
+        self.synchronize(run)?;
         self.settle()?;
         let started = Instant::now();
         self.make_whole()?;
