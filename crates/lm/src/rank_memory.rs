@@ -52,7 +52,13 @@ impl RankMemory {
             let pass = if stage == 3 { pass + gathered } else { pass };
             // A step has the parts of parameters besides.
             let step = gradients + if stage > 0 { part } else { 0 };
-            StageMemory { parameters, gradients, optimizer, pass, peak: parameters + optimizer + pass.max(step) }
+            StageMemory {
+                parameters,
+                gradients,
+                optimizer,
+                pass,
+                peak: parameters + optimizer + pass.max(step),
+            }
         };
         Ok(Some(RankMemory { ranks, stages: (0..4).map(stage).collect() }))
     }
@@ -73,7 +79,8 @@ impl fmt::Display for RankMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<30}", format!("each of {} ranks, in MB", self.ranks))?;
         (0..self.stages.len()).try_for_each(|stage| write!(f, "{:>10}", format!("--zero {stage}")))?;
-        let lines: [(&str, fn(&StageMemory) -> usize); 5] = [
+        type Bytes = fn(&StageMemory) -> usize;
+        let lines: [(&str, Bytes); 5] = [
             ("parameters", |m| m.parameters),
             ("gradients, for a step", |m| m.gradients),
             ("optimizer's state", |m| m.optimizer),

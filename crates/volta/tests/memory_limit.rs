@@ -274,9 +274,9 @@ volta_testing::main!();
 
 #[test]
 fn ranks_that_share_out_what_they_have_take_less_memory_with_every_stage() {
-    use volta::data::{Array, DataLoader, TensorDataset};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use volta::data::{Array, DataLoader, TensorDataset};
     use volta::parallel::{ExchangeOptions, Sharding, ThreadWorld, World};
     use volta::train::{Event, Trainer, TrainerOptions};
     let _alone = alone();
@@ -317,7 +317,8 @@ fn ranks_that_share_out_what_they_have_take_less_memory_with_every_stage() {
         results.into_iter().for_each(|result| result.unwrap_or_else(|e| panic!("{e}")));
         most.load(Relaxed) as f64 / model_bytes
     };
-    let peaks = [Sharding::Nothing, Sharding::OptimizerState, Sharding::Gradients, Sharding::Parameters].map(peak);
+    let peaks =
+        [Sharding::Nothing, Sharding::OptimizerState, Sharding::Gradients, Sharding::Parameters].map(peak);
     println!("in models, for {RANKS} ranks: {peaks:.2?}");
     // Of so many models, what the optimizer remembers are two, and gradients and parameters one each; a rank keeps a quarter.
     let saved = [0, 1, 2].map(|stage| (peaks[stage] - peaks[stage + 1]) / RANKS as f64);

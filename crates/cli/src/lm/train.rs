@@ -26,8 +26,8 @@ use volta::train::{Event, History, Trainer, TrainerOptions};
 use volta::{DType, ErrorKind, Module, Tensor, try_realize_all};
 use volta_lm::config::{Flags, Precision};
 use volta_lm::{
-    About, Config, Prepared, RankMemory, RunManifest, StageMemory, StepPlan, TOKENIZER_NOTE, batch_outcome, beginning, metadata,
-    optimizer, sample, sampler, schedule, trainer_options,
+    About, Config, Prepared, RankMemory, RunManifest, StageMemory, StepPlan, TOKENIZER_NOTE, batch_outcome,
+    beginning, metadata, optimizer, sample, sampler, schedule, trainer_options,
 };
 
 #[derive(clap::Args)]
@@ -174,7 +174,9 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
     // Nobody has the whole model between steps.
     let samples_between = config.sample_interval > 0 && exchange.sharding < Sharding::Parameters;
     if config.sample_interval > 0 && !samples_between {
-        output.note("With --zero 3 no rank has the whole model between steps: a sample is written at the end only.\n");
+        output.note(
+            "With --zero 3 no rank has the whole model between steps: a sample is written at the end only.\n",
+        );
     }
     let trainer =
         Trainer::new(gpt, &mut *optimizer, trainer_options).with_world(ranks.world.clone(), exchange);

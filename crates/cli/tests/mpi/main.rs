@@ -189,7 +189,10 @@ fn ranks_that_share_out_what_they_have_train_the_model_of_one_process_bit_for_bi
         ok(&mpirun(&folder, &[(2, resumed)]).output().unwrap());
         assert!(bits(&folder.model()) == bits(&alone_folder.model()), "--zero {first} and then {then}");
         let checkpoint = "checkpoints/step-00000012.safetensors";
-        assert!(bits(&folder.run().join(checkpoint)) == bits(&alone_folder.run().join(checkpoint)), "--zero {then}");
+        assert!(
+            bits(&folder.run().join(checkpoint)) == bits(&alone_folder.run().join(checkpoint)),
+            "--zero {then}"
+        );
     }
 }
 

@@ -45,7 +45,10 @@ pub fn combinations(config: &Config) -> Vec<String> {
     require(
         config.zero == 0 || config.optimizer != Optimizer::Muon,
         "zero",
-        format!("cuts matrices, which {} moves as a whole: choose another optimizer", config.cite("optimizer")),
+        format!(
+            "cuts matrices, which {} moves as a whole: choose another optimizer",
+            config.cite("optimizer")
+        ),
     );
     require(
         config.zero == 0 || config.sync_every.is_none(),
@@ -55,7 +58,10 @@ pub fn combinations(config: &Config) -> Vec<String> {
     require(
         config.gradient_parts.is_none() || config.sync_every.is_none(),
         "gradient-parts",
-        format!("are of gradients that ranks exchange, and with {} they exchange none", config.cite("sync-every")),
+        format!(
+            "are of gradients that ranks exchange, and with {} they exchange none",
+            config.cite("sync-every")
+        ),
     );
     let every = config.sync_every.unwrap_or(1);
     for (key, interval) in
@@ -64,7 +70,10 @@ pub fn combinations(config: &Config) -> Vec<String> {
         require(
             interval.is_multiple_of(every),
             key,
-            format!("must be a multiple of {}: ranks have the same parameters then only", config.cite("sync-every")),
+            format!(
+                "must be a multiple of {}: ranks have the same parameters then only",
+                config.cite("sync-every")
+            ),
         );
     }
     for key in ["outer-lr", "outer-momentum"] {

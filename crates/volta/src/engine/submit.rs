@@ -76,11 +76,12 @@ fn due(reason: Reason<'_>) -> Result<Option<Work>> {
                 && is_pending(operand);
             (is_long && is_async(operand.device)?).then(|| (Vec::new(), vec![operand.clone()]))
         }
-        Reason::Op(sources) => (absent::is_full(sources) || recorded() >= MOST_RECORDED && !dry_run::is_on()).then(|| {
-            let mut nodes = take_pending();
-            nodes.extend(sources.iter().filter(|source| !source.is_realized()).cloned());
-            (Vec::new(), nodes)
-        }),
+        Reason::Op(sources) => (absent::is_full(sources) || recorded() >= MOST_RECORDED && !dry_run::is_on())
+            .then(|| {
+                let mut nodes = take_pending();
+                nodes.extend(sources.iter().filter(|source| !source.is_realized()).cloned());
+                (Vec::new(), nodes)
+            }),
     })
 }
 

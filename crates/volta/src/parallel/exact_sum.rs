@@ -29,7 +29,8 @@ impl ExactSum {
             let bits = number.to_bits();
             let (exponent, fraction) = ((bits >> 23) & 0xff, u64::from(bits & 0x7f_ffff));
             // Subnormal numbers have no bit before the point, and the exponent of the smallest normal ones.
-            let (exponent, fraction) = if exponent == 0 { (1, fraction) } else { (exponent, fraction | 1 << 23) };
+            let (exponent, fraction) =
+                if exponent == 0 { (1, fraction) } else { (exponent, fraction | 1 << 23) };
             if exponent == 0xff {
                 self.is_finite = false;
                 continue;
@@ -114,7 +115,9 @@ mod tests {
             let mut sum = ExactSum::default();
             sum.add_squares(&[1.0, bad]);
             assert!(!sum.is_finite() && sum.value().is_nan());
-            assert!(!ExactSum::of_all(&[ExactSum::default().to_bytes(), sum.to_bytes()].concat()).is_finite());
+            assert!(
+                !ExactSum::of_all(&[ExactSum::default().to_bytes(), sum.to_bytes()].concat()).is_finite()
+            );
         }
     }
 }

@@ -29,7 +29,12 @@ const BUCKET_BYTES: usize = 16 << 20;
 
 impl Default for ExchangeOptions {
     fn default() -> Self {
-        ExchangeOptions { half: false, bucket_bytes: BUCKET_BYTES, sharding: Sharding::Nothing, local_steps: None }
+        ExchangeOptions {
+            half: false,
+            bucket_bytes: BUCKET_BYTES,
+            sharding: Sharding::Nothing,
+            local_steps: None,
+        }
     }
 }
 

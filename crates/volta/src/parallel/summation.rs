@@ -4,8 +4,8 @@ use super::gradient_parts::{GradientParts, TreeSum};
 use super::world::World;
 use crate::error::Result;
 use half::f16;
-use half::slice::HalfFloatSliceExt;
-use half::vec::{HalfBitsVecExt, HalfFloatVecExt};
+use half::slice::HalfBitsSliceExt;
+use half::vec::HalfFloatVecExt;
 use std::borrow::Cow;
 
 /// How gradients of ranks are added.
@@ -67,6 +67,9 @@ trait Wire: bytemuck::Pod {
 
     /// What came.
     fn incoming(sent: Vec<Self>) -> Vec<f32>;
+
+    /// The same, as far as `numbers` go.
+    fn read(sent: &[Self], numbers: &mut [f32]);
 }
 
 impl Wire for f32 {
@@ -82,19 +85,28 @@ impl Wire for f32 {
     fn incoming(sent: Vec<f32>) -> Vec<f32> {
         sent
     }
+
+    fn read(sent: &[f32], numbers: &mut [f32]) {
+        numbers.copy_from_slice(&sent[..numbers.len()]);
+    }
 }
 
 /// The bits of an f16.
 impl Wire for u16 {
     fn outgoing(numbers: &[f32], count: usize) -> Cow<'_, [u16]> {
         let mut all = vec![f16::ZERO; count];
-        all[..numbers.len()].convert_from_f32_slice(numbers);
+        volta_cpu::store_f16(numbers, &mut all[..numbers.len()]);
         Cow::Owned(all.reinterpret_into())
     }
 
     fn incoming(sent: Vec<u16>) -> Vec<f32> {
-        let halves: Vec<f16> = sent.reinterpret_into();
-        halves.to_f32_vec()
+        let mut numbers = vec![0.0; sent.len()];
+        volta_cpu::load_f16(sent.reinterpret_cast(), &mut numbers);
+        numbers
+    }
+
+    fn read(sent: &[u16], numbers: &mut [f32]) {
+        volta_cpu::load_f16(sent[..numbers.len()].reinterpret_cast(), numbers);
     }
 }
 
@@ -110,8 +122,7 @@ fn exchange<W: Wire>(world: &dyn World, numbers: &mut [f32]) -> Result<()> {
     }
     let mut all = vec![W::zeroed(); count];
     world.all_gather(bytemuck::cast_slice(&mine), bytemuck::cast_slice_mut(&mut all))?;
-    all.truncate(numbers.len());
-    numbers.copy_from_slice(&W::incoming(all));
+    W::read(&all, numbers);
     Ok(())
 }
 

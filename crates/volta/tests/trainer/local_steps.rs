@@ -41,15 +41,25 @@ fn exchange() -> ExchangeOptions {
 }
 
 fn options(steps: u64) -> TrainerOptions {
-    TrainerOptions { epochs: 100, steps: Some(steps), progress: false, log_every: 4, ..TrainerOptions::default() }
+    TrainerOptions {
+        epochs: 100,
+        steps: Some(steps),
+        progress: false,
+        log_every: 4,
+        ..TrainerOptions::default()
+    }
 }
 
 fn train(world: Arc<dyn World>, options: TrainerOptions, mut data: DataLoader) -> Result<Bits> {
     let model = network();
     let mut adam = optimizer(&model);
-    Trainer::new(&model, &mut adam, TrainerOptions { checkpoint_every: Some(5), validate_every: Some(5), ..options })
-        .with_world(world, exchange())
-        .fit(&mut data, None, |x, y| Ok(mse_loss(&model.try_forward(x)?, y).into()))?;
+    Trainer::new(
+        &model,
+        &mut adam,
+        TrainerOptions { checkpoint_every: Some(5), validate_every: Some(5), ..options },
+    )
+    .with_world(world, exchange())
+    .fit(&mut data, None, |x, y| Ok(mse_loss(&model.try_forward(x)?, y).into()))?;
     Ok(bits(&model))
 }
 
@@ -137,7 +147,10 @@ fn a_run_goes_on_to_the_same_bits() {
         let folder = Folder::new(&format!("local-{size}"));
         trained(size, &saving(&folder.0, 10), data);
         let resumed = TrainerOptions { resume: true, ..saving(&folder.0, 20) };
-        assert!(trained(size, &resumed, data) == undisturbed, "{size} ranks have not gone on to the same bits");
+        assert!(
+            trained(size, &resumed, data) == undisturbed,
+            "{size} ranks have not gone on to the same bits"
+        );
         // Another number of ranks may go on, to others.
         let resumed = TrainerOptions { resume: true, ..saving(&folder.0, 25) };
         trained(3 - size, &resumed, data);

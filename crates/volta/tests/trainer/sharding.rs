@@ -26,7 +26,8 @@ fn furthest(one: &Bits, other: &Bits) -> f32 {
 #[test]
 fn all_stages_give_the_bits_of_one_process_for_one_two_and_four_ranks() {
     for (accumulate, steps, sizes) in [(1, 12, &[1, 2, 4][..]), (3, 6, &[2])] {
-        let options = TrainerOptions { accumulate, steps: Some(steps), validate_every: None, ..options(Some(4)) };
+        let options =
+            TrainerOptions { accumulate, steps: Some(steps), validate_every: None, ..options(Some(4)) };
         let (_, alone) = trained(1, &options, ExchangeOptions::default());
         for sharding in STAGES {
             for &size in sizes {
@@ -82,7 +83,8 @@ fn a_scaler_and_skipped_steps_are_the_same_on_all_ranks() {
         let results = ThreadWorld::run(2, |world| {
             let model = network();
             let mut adam = Adam::new(model.parameters(), 0.02, (0.9, 0.999), 1e-8, 0.0);
-            let options = TrainerOptions { on_non_finite: OnNonFinite::SkipStep, ..super::ranks::options(None) };
+            let options =
+                TrainerOptions { on_non_finite: OnNonFinite::SkipStep, ..super::ranks::options(None) };
             let mut calls = 0;
             let history = Trainer::new(&model, &mut adam, options)
                 .with_world(world.clone(), sharing(sharding))
@@ -124,8 +126,11 @@ fn what_any_stage_saves_goes_on_with_any_other_and_any_number_of_ranks() {
         let resumed = TrainerOptions { resume: true, ..saving(&folder.0, 25) };
         let (_, model) = trained(then.0, &resumed, sharing(then.1));
         assert!(model == undisturbed, "{first:?} and then {then:?}");
-        let saved = Weights::open(folder.0.join("checkpoints/step-00000025.safetensors")).unwrap().load().unwrap();
-        for (name, tensor) in all.iter().filter(|(name, _)| name.starts_with("optimizer.") || name.starts_with("model.")) {
+        let saved =
+            Weights::open(folder.0.join("checkpoints/step-00000025.safetensors")).unwrap().load().unwrap();
+        for (name, tensor) in
+            all.iter().filter(|(name, _)| name.starts_with("optimizer.") || name.starts_with("model."))
+        {
             let own = saved.get(name).unwrap_or_else(|| panic!("{name} is missing"));
             assert!(own.shape() == tensor.shape() && own.to_vec::<f32>() == tensor.to_vec::<f32>(), "{name}");
         }

@@ -148,7 +148,8 @@ impl Trainer<'_> {
             moved.iter_mut().zip(anchor).for_each(|(own, anchor)| *own = anchor - *own);
             exchange.send(moved, summation)?;
         }
-        let buffers: Vec<Tensor> = self.model.buffers().into_iter().filter(|b| b.dtype().is_float()).collect();
+        let buffers: Vec<Tensor> =
+            self.model.buffers().into_iter().filter(|b| b.dtype().is_float()).collect();
         let mut rest = Vec::new();
         for buffer in &buffers {
             rest.extend(no_grad(|| buffer.try_to_dtype(DType::F32))?.try_to_vec::<f32>()?);
@@ -157,7 +158,8 @@ impl Trainer<'_> {
         exchange.send(rest, Summation::Tree)?;
         for (k, parameter) in parameters.iter().enumerate() {
             let anchor = outer.step(k, &exchange.receive()?, size);
-            let value = with_device(parameter.device(), || Tensor::try_from_vec(anchor, &parameter.shape()[..]))?;
+            let value =
+                with_device(parameter.device(), || Tensor::try_from_vec(anchor, &parameter.shape()[..]))?;
             no_grad(|| parameter.try_assign(&value))?;
         }
         compute_only(parameters)?;
@@ -179,7 +181,8 @@ impl Trainer<'_> {
         let Some(ranks) = &self.ranks else { return Ok(checkpoint) };
         let Some(outer) = &ranks.outer else { return Ok(checkpoint) };
         let mut state = State::new();
-        for (k, (velocity, parameter)) in outer.velocities.iter().zip(self.optimizer.parameters()).enumerate() {
+        for (k, (velocity, parameter)) in outer.velocities.iter().zip(self.optimizer.parameters()).enumerate()
+        {
             let shape = parameter.shape();
             let velocity = with_device(Device::Cpu, || Tensor::try_from_vec(velocity.clone(), &shape[..]))?;
             state = state.with_tensor(&format!("{k}.velocity"), velocity);
@@ -190,7 +193,11 @@ impl Trainer<'_> {
         for (part, mine) in own {
             for rank in 0..ranks.world.size() {
                 // Whose it is not has the names and the shapes of it, for the list of all.
-                let state = if rank == ranks.world.rank() { mine.clone() } else { super::sharding::shapes_of(&mine)? };
+                let state = if rank == ranks.world.rank() {
+                    mine.clone()
+                } else {
+                    super::sharding::shapes_of(&mine)?
+                };
                 checkpoint = checkpoint.with_state_of_shard(&part_of_rank(part, rank), state, rank);
             }
         }
@@ -218,7 +225,12 @@ impl Trainer<'_> {
         for (k, velocity) in outer.velocities.iter_mut().enumerate() {
             let given = state.tensor(&format!("{k}.velocity"))?.try_to_vec::<f32>()?;
             if given.len() != velocity.len() {
-                bail!(Data, "the outer velocity of parameter {k} has {} elements, and the parameter {}", given.len(), velocity.len());
+                bail!(
+                    Data,
+                    "the outer velocity of parameter {k} has {} elements, and the parameter {}",
+                    given.len(),
+                    velocity.len()
+                );
             }
             *velocity = given;
         }

@@ -11,8 +11,8 @@ use crate::dtype::DType;
 use crate::engine::begin_independent;
 use crate::error::{Result, bail};
 use crate::parallel::{
-    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, Sharding, Summation, TreeSum, World,
-    agree, join,
+    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, Sharding, Summation, TreeSum,
+    World, agree, join,
 };
 use crate::random::threefry;
 use crate::state::{State, Stateful};

@@ -144,7 +144,11 @@ impl Shards {
     }
 
     /// Gathers parts and hands over each whole.
-    fn gather(&self, parts: impl Fn(usize) -> Result<Vec<f32>>, mut whole: impl FnMut(usize, Vec<f32>) -> Result<()>) -> Result<()> {
+    fn gather(
+        &self,
+        parts: impl Fn(usize) -> Result<Vec<f32>>,
+        mut whole: impl FnMut(usize, Vec<f32>) -> Result<()>,
+    ) -> Result<()> {
         let mut under_way = VecDeque::new();
         let mut finish = |(group, gathering): (Vec<usize>, Gathering)| -> Result<()> {
             let all = self.layout.by_parameter(&group, &gathering.wait()?);
@@ -244,7 +248,8 @@ impl Trainer<'_> {
     /// Has plans be brought the parameters that they read, until what it returns is dropped.
     pub(super) fn bring_parameters(&self) -> Option<Provided> {
         let shards = self.shards().filter(|shards| shards.sharding == Sharding::Parameters)?;
-        let (parts, layout, gatherer) = (shards.parts.clone(), shards.layout.clone(), shards.gatherer.clone());
+        let (parts, layout, gatherer) =
+            (shards.parts.clone(), shards.layout.clone(), shards.gatherer.clone());
         let parameters = self.optimizer.parameters().to_vec();
         let shapes: Vec<Shape> = parameters.iter().map(Tensor::shape).collect();
         let bring = move |numbers: &[usize]| -> Result<Vec<Storage>> {
@@ -290,10 +295,14 @@ impl Trainer<'_> {
         for ((&k, part), gradient) in shards.shared.iter().zip(&parts).zip(gradients) {
             let (parameter, node) = (&parameters[k], parameters[k].node());
             let length = Shape::of(&[shards.layout.length(k)]);
-            let Some(storage) = part.node().storage() else { bail!(Memory, "a part of a parameter was not computed") };
+            let Some(storage) = part.node().storage() else {
+                bail!(Memory, "a part of a parameter was not computed")
+            };
             parameter.restore_node(leaf_of(&node, length, storage, Arc::new(Leaf::new())));
             parameter.set_grad(gradient);
-            if shards.sharding < Sharding::Gradients && let Some(leaf) = &node.leaf {
+            if shards.sharding < Sharding::Gradients
+                && let Some(leaf) = &node.leaf
+            {
                 // Its part is all that is read of it from here on.
                 crate::tensor::leaf_gradient::set_gradient(leaf, None);
             }
@@ -407,7 +416,10 @@ impl Trainer<'_> {
                 );
             }
             let part = shards.layout.part(k, shards.rank, &tensor.try_to_vec::<f32>()?);
-            own.tensors.insert(name, with_device(Device::Cpu, || Tensor::try_from_vec(part, [shards.layout.length(k)]))?);
+            own.tensors.insert(
+                name,
+                with_device(Device::Cpu, || Tensor::try_from_vec(part, [shards.layout.length(k)]))?,
+            );
         }
         let mut whole = Vec::new();
         for &k in &shards.shared {
@@ -424,7 +436,11 @@ impl Trainer<'_> {
     }
 
     /// Puts tensors without values, and of the parameters' shapes, in the place of parts.
-    pub(super) fn give_shapes(&self, state: &mut State, parameter: impl Fn(&str) -> Option<usize>) -> Result<()> {
+    pub(super) fn give_shapes(
+        &self,
+        state: &mut State,
+        parameter: impl Fn(&str) -> Option<usize>,
+    ) -> Result<()> {
         let Some(shards) = self.shards() else { return Ok(()) };
         for name in state.tensors.names().map(String::from).collect::<Vec<_>>() {
             if let Some(k) = parameter(&name).filter(|k| shards.shared.contains(k)) {
@@ -474,7 +490,9 @@ impl Trainer<'_> {
 pub(super) fn shapes_of(state: &State) -> Result<State> {
     let mut shapes = state.clone();
     for (name, tensor) in state.tensors.iter() {
-        let of_type = || Tensor::try_zeros(&tensor.shape()[..])?.try_to_dtype(tensor.dtype())?.try_reshape(tensor.shape());
+        let of_type = || {
+            Tensor::try_zeros(&tensor.shape()[..])?.try_to_dtype(tensor.dtype())?.try_reshape(tensor.shape())
+        };
         let shape = with_device(Device::Cpu, of_type)?;
         crate::tensor::assume_computed(std::slice::from_ref(&shape));
         shapes.tensors.insert(name, shape);
