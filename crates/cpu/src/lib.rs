@@ -20,6 +20,7 @@ mod threads;
 mod vector;
 
 pub use threads::{parallel_for, set_threads, try_set_threads};
+pub use vector::{load_f16, store_f16};
 
 pub use buffer_pool::HostBuffer;
 use std::ops::Range;

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `config` | what to train: the keys, their meaning, where values come from |
 //! | `prepare` `optimizer` `epoch_math` | model, data, optimizer and schedule of a configuration; what a step is |
-//! | `plan` `memory_fit` | what a step will need; whether there is memory for it |
+//! | `plan` `memory_fit` `rank_memory` | what a step will need; whether there is memory for it; what each of several ranks takes |
 //! | `run` | a run that is driven from outside, step by step |
 //! | `run_manifest` `fingerprint` | whether a run can be resumed |
 //! | `model_file` `gpt2` | the trained model; one of Hugging Face's |
@@ -41,6 +41,7 @@ mod model_file;
 mod optimizer;
 mod plan;
 mod prepare;
+mod rank_memory;
 mod run;
 mod run_manifest;
 mod sampling;
@@ -55,6 +56,7 @@ pub use model_file::{About, Model, TOKENIZER_NOTE, about, metadata, shape};
 pub use optimizer::{optimizer, schedule, trainer_options, update};
 pub use plan::StepPlan;
 pub use prepare::{Prepared, Tokens};
+pub use rank_memory::{RankMemory, StageMemory};
 pub use run::{Run, RunCheckpoint, StepMetrics, batch_outcome};
 pub use run_manifest::RunManifest;
 pub use sampling::{Token, Writer, beginning, sample, sampler, write};

@@ -68,6 +68,8 @@ impl StepPlan {
         assume_computed(&ready);
         let collect =
             || gpt.parameters().iter().zip(&gradients).for_each(|(p, g)| p.set_grad(Some(g.clone())));
+        // Ranks that share out the optimizer's state make the update by itself.
+        let updates = batches == 1 && config.zero == 0;
         collect();
         let batch = plan_only(|| {
             let loss = || gpt.try_loss(x, y);
@@ -79,7 +81,7 @@ impl StepPlan {
                 Some(scaler) => scaler.try_scale(&loss)?.try_backward()?,
                 None => loss.try_backward()?,
             }
-            if batches > 1 {
+            if !updates {
                 return try_realize_all(
                     &gpt.parameters().iter().filter_map(Tensor::grad).collect::<Vec<_>>(),
                 );
@@ -89,6 +91,7 @@ impl StepPlan {
         let Some(batch) = batch else { return Ok(None) };
         collect();
         let update = match batches {
+            _ if config.zero > 0 => None,
             1 => None,
             _ => plan_only(|| update(config, &mut *optimizer, scaler.as_mut()))?,
         };

@@ -104,11 +104,16 @@ impl World for MpiWorld {
     }
 
     fn all_reduce(&self, numbers: &mut [f32]) -> Result<()> {
-        let mut sums = vec![0f32; numbers.len().min(MAX_ELEMENTS)];
-        for piece in numbers.chunks_mut(MAX_ELEMENTS) {
-            let sums = &mut sums[..piece.len()];
-            self.call(|all| all.all_reduce_into(&*piece, sums, SystemOperation::sum()));
-            piece.copy_from_slice(sums);
+        let mut sums = vec![0f32; numbers.len()];
+        self.all_reduce_into(numbers, &mut sums)?;
+        numbers.copy_from_slice(&sums);
+        Ok(())
+    }
+
+    fn all_reduce_into(&self, numbers: &[f32], sums: &mut [f32]) -> Result<()> {
+        check_same(numbers.len(), sums.len(), 1)?;
+        for (piece, sums) in numbers.chunks(MAX_ELEMENTS).zip(sums.chunks_mut(MAX_ELEMENTS)) {
+            self.call(|all| all.all_reduce_into(piece, sums, SystemOperation::sum()));
         }
         Ok(())
     }

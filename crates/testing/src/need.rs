@@ -14,6 +14,8 @@ pub enum Need {
     Pieces,
     /// Four GPUs, `gpu:0` to `gpu:3`: `VOLTA_VIRTUAL_DEVICES`.
     FourGpus,
+    /// Network namespaces that stand for hosts: `VOLTA_MPI_HOSTS`, which `scripts/test-mpi` sets where the machine has them.
+    Hosts,
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -33,7 +35,8 @@ impl Need {
             b"more_than_webgpu" => Need::MoreThanWebGpu,
             b"pieces" => Need::Pieces,
             b"four_gpus" => Need::FourGpus,
-            _ => panic!("a test can need f64, gpu, more_than_webgpu, pieces or four_gpus"),
+            b"hosts" => Need::Hosts,
+            _ => panic!("a test can need f64, gpu, more_than_webgpu, pieces, four_gpus or hosts"),
         }
     }
 
@@ -55,6 +58,10 @@ impl Need {
                     "needs VOLTA_DEVICE=gpu VOLTA_VIRTUAL_DEVICES=4",
                 )
             }
+            Need::Hosts => (
+                variable("VOLTA_MPI_HOSTS").is_some(),
+                "needs network namespaces in the place of hosts: root, iproute2 and unshare, which scripts/test-mpi looks for",
+            ),
         };
         (!has).then_some(reason)
     }

@@ -271,3 +271,58 @@ fn limits_are_told() {
 }
 
 volta_testing::main!();
+
+#[test]
+fn ranks_that_share_out_what_they_have_take_less_memory_with_every_stage() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use volta::data::{Array, DataLoader, TensorDataset};
+    use volta::parallel::{ExchangeOptions, Sharding, ThreadWorld, World};
+    use volta::train::{Event, Trainer, TrainerOptions};
+    let _alone = alone();
+    const RANKS: usize = 4;
+    const WIDTH: usize = 128;
+    const LAYERS: usize = 8;
+    // Bytes of all parameters.
+    let model_bytes = (LAYERS * (WIDTH * WIDTH + WIDTH) * 4) as f64;
+    let peak = |sharding: Sharding| {
+        let layer_bytes = 4 * WIDTH * (WIDTH + 1);
+        let exchange = ExchangeOptions { sharding, bucket_bytes: layer_bytes, ..ExchangeOptions::default() };
+        let most = AtomicU64::new(0);
+        let train = |world: Arc<dyn World>| {
+            let layers = (0..LAYERS).map(|_| Box::new(Linear::new(WIDTH, WIDTH, true)) as Box<dyn Module>);
+            let model = Sequential::new(layers.collect());
+            let x = Array::new(vec![0.5f32; 8 * WIDTH], &[8, WIDTH]);
+            let dataset = TensorDataset::new(x.clone(), x);
+            let mut data = DataLoader::over(dataset, 4);
+            let mut adam = Adam::new(model.parameters(), 1e-3, (0.9, 0.999), 1e-8, 0.0);
+            let options =
+                TrainerOptions { epochs: 100, steps: Some(8), progress: false, ..TrainerOptions::default() };
+            let is_first = world.rank() == 0;
+            Trainer::new(&model, &mut adam, options)
+                .with_world(world.clone(), exchange)
+                .with_observer(|event| {
+                    // Before the first steps and behind the last one every rank has the whole model.
+                    match event {
+                        Event::Step { step: 4 } if is_first => reset_peak(),
+                        Event::Step { step: 7 } if is_first => most.store(counters().peak_bytes, Relaxed),
+                        _ => {}
+                    }
+                    Ok(())
+                })
+                .fit(&mut data, None, |x, y| Ok(mse_loss(&model.try_forward(x)?, y).into()))?;
+            Ok(())
+        };
+        let results = ThreadWorld::run(RANKS, |world| with_device(Device::Cpu, || train(world)));
+        results.into_iter().for_each(|result| result.unwrap_or_else(|e| panic!("{e}")));
+        most.load(Relaxed) as f64 / model_bytes
+    };
+    let peaks =
+        [Sharding::Nothing, Sharding::OptimizerState, Sharding::Gradients, Sharding::Parameters].map(peak);
+    println!("in models, for {RANKS} ranks: {peaks:.2?}");
+    // Of so many models, what the optimizer remembers are two, and gradients and parameters one each; a rank keeps a quarter.
+    let saved = [0, 1, 2].map(|stage| (peaks[stage] - peaks[stage + 1]) / RANKS as f64);
+    let expected = [2.0 * 0.75, 0.75, 0.75];
+    // A step with parts has new values of them besides, and a pass some pieces of the model.
+    assert!(saved.iter().zip(expected).all(|(saved, expected)| (saved - expected).abs() < 0.3), "{peaks:?}");
+}

@@ -4,12 +4,16 @@
 mod accumulation;
 #[path = "trainer/folder.rs"]
 mod folder;
+#[path = "trainer/local_steps.rs"]
+mod local_steps;
 #[path = "trainer/non_finite.rs"]
 mod non_finite;
 #[path = "trainer/parallel.rs"]
 mod parallel;
 #[path = "trainer/ranks.rs"]
 mod ranks;
+#[path = "trainer/sharding.rs"]
+mod sharding;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

@@ -20,14 +20,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use volta::io::write_file;
 use volta::nn::{num_parameters, summary};
-use volta::parallel::ExchangeOptions;
+use volta::parallel::{ExchangeOptions, LocalSteps, Sharding};
 use volta::text::Sampler;
 use volta::train::{Event, History, Trainer, TrainerOptions};
 use volta::{DType, ErrorKind, Module, Tensor, try_realize_all};
 use volta_lm::config::{Flags, Precision};
 use volta_lm::{
-    About, Config, Prepared, RunManifest, StepPlan, TOKENIZER_NOTE, batch_outcome, beginning, metadata,
-    optimizer, sample, sampler, schedule, trainer_options,
+    About, Config, Prepared, RankMemory, RunManifest, StageMemory, StepPlan, TOKENIZER_NOTE, batch_outcome,
+    beginning, metadata, optimizer, sample, sampler, schedule, trainer_options,
 };
 
 #[derive(clap::Args)]
@@ -161,7 +161,23 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
         devices,
         ..trainer_options(&config, steps)
     };
-    let exchange = ExchangeOptions { half: config.exchange == Precision::F16, ..ExchangeOptions::default() };
+    let exchange = ExchangeOptions {
+        half: config.exchange == Precision::F16,
+        sharding: Sharding::of_stage(config.zero)?,
+        local_steps: config.sync_every.map(|every| LocalSteps {
+            every,
+            learning_rate: config.outer_lr,
+            momentum: config.outer_momentum,
+        }),
+        ..ExchangeOptions::default()
+    };
+    // Nobody has the whole model between steps.
+    let samples_between = config.sample_interval > 0 && exchange.sharding < Sharding::Parameters;
+    if config.sample_interval > 0 && !samples_between {
+        output.note(
+            "With --zero 3 no rank has the whole model between steps: a sample is written at the end only.\n",
+        );
+    }
     let trainer =
         Trainer::new(gpt, &mut *optimizer, trainer_options).with_world(ranks.world.clone(), exchange);
     let stop = trainer.stop_switch();
@@ -195,7 +211,7 @@ fn train(options: &Options, output: Output, ranks: &Ranks) -> Outcome {
                 times.borrow_mut().add(profile, pace.tokens_of(*step));
             }
             if let Event::Step { step } = event
-                && config.sample_interval > 0
+                && samples_between
                 && step.is_multiple_of(config.sample_interval)
                 && *step < steps
             {
@@ -380,25 +396,41 @@ fn dry_run(config: &Config, prepared: &Prepared, world: Option<u32>, output: Out
     let available = prepared.device.memory()?;
     let Some(plan) = StepPlan::under_limit(config, prepared)? else { return Ok(()) };
     let memory = plan.memory(prepared.device)?;
+    let each = if ranks > 1 { RankMemory::new(config, prepared, ranks)? } else { None };
+    // What is shared out is none of the plan's.
+    let shared = each.as_ref().filter(|_| config.zero > 0);
+    let peak = shared.map_or(plan.peak_bytes(), |each| each.stages[config.zero].peak);
+    let table = each.as_ref().map_or(String::new(), |each| format!("\n\n{each}"));
     output.result(
         &json!({
             "parameters": summary.parameters, "kernels": plan.kernels(), "flops": plan.flops(),
-            "bytes_moved": plan.traffic(), "peak_bytes": plan.peak_bytes(),
+            "bytes_moved": plan.traffic(), "peak_bytes": peak,
             "available_bytes": available, "ranks": ranks,
             "memory_limit": memory.limit, "unlimited_peak_bytes": memory.unlimited_peak_bytes,
             "missing_bytes": memory.missing_bytes, "recomputed_kernels": memory.recomputed_kernels,
             "recomputed_flops": memory.recomputed_flops, "recomputed_bytes": memory.recomputed_bytes,
-            "estimated_slowdown": memory.slowdown,
+            "estimated_slowdown": memory.slowdown, "ranks_memory": each.as_ref().map(stages),
         }),
         format_args!(
-            "{plan}\n\n{memory}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP{}.",
+            "{plan}\n\n{memory}\n\nA step of {} tokens needs {:.1} MB of memory and {:.2} GFLOP{}.{table}",
             pace.batches_a_step() * (pace.sequences * pace.context) as u64,
-            plan.peak_bytes() as f64 / 1e6,
+            peak as f64 / 1e6,
             plan.flops() as f64 / 1e9,
             if ranks > 1 { format!(" on each of {ranks} ranks") } else { String::new() }
         ),
     );
     Ok(plan.check_memory(config, prepared)?)
+}
+
+/// What each rank takes, by stage.
+fn stages(memory: &RankMemory) -> serde_json::Value {
+    let stage = |m: &StageMemory| {
+        json!({
+            "parameters": m.parameters, "gradients": m.gradients, "optimizer": m.optimizer, "pass": m.pass,
+            "peak_bytes": m.peak,
+        })
+    };
+    memory.stages.iter().map(stage).collect()
 }
 
 /// The places of the run to go on with.

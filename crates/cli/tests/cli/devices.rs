@@ -51,6 +51,12 @@ fn what_several_devices_cannot_share_is_said_before_anything_is_written() {
         (&["--device", "cpu,gpu:15"], &["gpu:15"]),
         (&["--gradient-parts", "9"], &["gradient-parts = 9", "batch = 8"]),
         (&["--gradient-parts", "0"], &["gradient-parts = 0", "from 1"]),
+        (&["--zero", "4"], &["zero = 4", "3"]),
+        (&["--zero", "1", "--optimizer", "muon"], &["zero = 1", "optimizer = muon"]),
+        (&["--zero", "2", "--sync-every", "50"], &["zero = 2", "sync-every = 50"]),
+        (&["--gradient-parts", "2", "--sync-every", "50"], &["gradient-parts = 2", "sync-every = 50"]),
+        (&["--sync-every", "7"], &["valid-interval", "sync-every = 7"]),
+        (&["--outer-lr", "0.5"], &["outer-lr = 0.5", "sync-every"]),
     ] {
         let run = train(&folder, arguments);
         let said = text(&run.stderr);

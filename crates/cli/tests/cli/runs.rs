@@ -240,6 +240,40 @@ fn a_dry_run_plans_what_the_run_does() {
 }
 
 #[test]
+fn a_dry_run_tells_what_each_rank_takes_when_they_share_out_what_they_have() {
+    let folder = Folder::new("shared-out");
+    let planned = |more: &[&str]| {
+        let mut command = volta(&folder);
+        // Larger than what is gathered at once.
+        let size = [
+            "train", "--data", "short", "--device", "cpu", "--layers", "12", "--width", "320", "--heads", "4",
+        ];
+        command.args(size).args(["--context", "8", "--batch", "8", "--dry-run", "--world", "8"]).args(more);
+        ok(&command.output().unwrap())
+    };
+    let said: Value = serde_json::from_str(planned(&["--json", "--zero", "3"]).trim()).unwrap();
+    let bytes = |stage: usize, of: &str| said["ranks_memory"][stage][of].as_f64().unwrap();
+    let model = said["parameters"].as_f64().unwrap() * 4.0;
+    assert_eq!(
+        (bytes(0, "parameters"), bytes(0, "gradients"), bytes(0, "optimizer")),
+        (model, model, 2.0 * model)
+    );
+    for (of, from) in [("optimizer", 1), ("gradients", 2), ("parameters", 3)] {
+        assert!((0..from).all(|stage| bytes(stage, of) == bytes(0, of)), "{said}");
+        let eighth = bytes(from, of) / bytes(0, of);
+        assert!((0.125..0.126).contains(&eighth) && bytes(3, of) == bytes(from, of), "{said}");
+    }
+    let peaks: Vec<f64> = (0..4).map(|stage| bytes(stage, "peak_bytes")).collect();
+    assert!(
+        peaks.is_sorted_by(|a, b| a >= b) && peaks[1] < peaks[0] - 1.5 * model && peaks[3] < peaks[1],
+        "{peaks:?}"
+    );
+    assert_eq!(said["peak_bytes"].as_f64().unwrap(), peaks[3]);
+    let table = planned(&["--zero", "1"]);
+    assert!(table.contains("each of 8 ranks") && table.contains("--zero 3"), "{table}");
+}
+
+#[test]
 fn a_run_with_half_the_memory_learns_the_same_and_one_with_too_little_says_what_would_fit() {
     let folder = Folder::new("memory");
     let run = |arguments: &[&str]| {

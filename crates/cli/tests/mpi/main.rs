@@ -2,6 +2,8 @@
 //!
 //! `VOLTA_MPI_KILLS` says how often to kill, `VOLTA_KILL_SEED` where the random numbers start.
 
+mod hosts;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -171,6 +173,38 @@ fn ranks_without_gradient_parts_learn_too_and_may_send_halves() {
         let loss = |k: usize| f64::from_bits(losses[k].1);
         assert!(loss(losses.len() - 1) < loss(0), "{more}: {losses:?}");
     }
+}
+
+#[test]
+fn ranks_that_share_out_what_they_have_train_the_model_of_one_process_bit_for_bit() {
+    let words = |steps| with(training(steps), "--gradient-parts 2 --clip 0 --schedule constant");
+    let alone_folder = Folder::new("sharing-alone");
+    let mut single = Command::new(env!("CARGO_BIN_EXE_volta"));
+    ok(&alone(single.args(words(12)), &alone_folder).output().unwrap());
+    for (first, then) in [(3, 1), (1, 2), (2, 3)] {
+        let folder = Folder::new("sharing");
+        ok(&mpirun(&folder, &[(2, with(words(8), &format!("--zero {first}")))]).output().unwrap());
+        // What one stage has saved goes on with another.
+        let resumed = with(words(12), &format!("--zero {then} --resume"));
+        ok(&mpirun(&folder, &[(2, resumed)]).output().unwrap());
+        assert!(bits(&folder.model()) == bits(&alone_folder.model()), "--zero {first} and then {then}");
+        let checkpoint = "checkpoints/step-00000012.safetensors";
+        assert!(
+            bits(&folder.run().join(checkpoint)) == bits(&alone_folder.run().join(checkpoint)),
+            "--zero {then}"
+        );
+    }
+}
+
+#[test]
+fn ranks_that_agree_now_and_then_learn_and_go_on() {
+    let folder = Folder::new("local-steps");
+    let words = |steps| with(training(steps), "--sync-every 2 --outer-momentum 0.5");
+    ok(&mpirun(&folder, &[(2, words(40))]).output().unwrap());
+    let losses = validation(&folder);
+    let loss = |k: usize| f64::from_bits(losses[k].1);
+    assert!(loss(losses.len() - 1) < loss(0), "{losses:?}");
+    ok(&mpirun(&folder, &[(2, with(words(44), "--resume"))]).output().unwrap());
 }
 
 /// Random numbers; the same for the same seed.

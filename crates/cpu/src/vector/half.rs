@@ -61,8 +61,8 @@ fn round_upper(x: f32) -> u32 {
 }
 
 leveled! {
-    /// out = x.
-    pub(crate) fn load_f16(x: &[f16], out: &mut [f32]) {
+    /// `out` = `x`, which is as long.
+    pub fn load_f16(x: &[f16], out: &mut [f32]) {
         assert_eq!(x.len(), out.len(), "block lengths differ");
         for (o, x) in out.iter_mut().zip(x) {
             *o = widen_f16(x.to_bits());
@@ -77,8 +77,8 @@ leveled! {
         }
     }
 
-    /// out = x, rounded.
-    pub(crate) fn store_f16(x: &[f32], out: &mut [f16]) {
+    /// `out` = `x`, which is as long, rounded to the nearest.
+    pub fn store_f16(x: &[f32], out: &mut [f16]) {
         assert_eq!(x.len(), out.len(), "block lengths differ");
         for (o, &x) in out.iter_mut().zip(x) {
             *o = f16::from_bits(narrow_f16(x));

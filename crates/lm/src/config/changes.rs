@@ -4,7 +4,7 @@ use super::Config;
 use super::keys::{KEYS, Key};
 
 /// Keys that say how long a run is and where it runs: it may go on for longer, and elsewhere, with more or less memory.
-const FREE: [&str; 5] = ["epochs", "steps", "device", "shares", "memory"];
+const FREE: [&str; 6] = ["epochs", "steps", "device", "shares", "memory", "zero"];
 
 /// Keys whose meaning lies in files, which decide whether anything has changed. What a model began with lies in its
 /// checkpoints, and its tokenizer and shape are looked at.

@@ -42,6 +42,47 @@ pub fn combinations(config: &Config) -> Vec<String> {
         "gradient-parts",
         format!("is more than there are sequences in a batch, {}", config.cite("batch")),
     );
+    require(
+        config.zero == 0 || config.optimizer != Optimizer::Muon,
+        "zero",
+        format!(
+            "cuts matrices, which {} moves as a whole: choose another optimizer",
+            config.cite("optimizer")
+        ),
+    );
+    require(
+        config.zero == 0 || config.sync_every.is_none(),
+        "zero",
+        format!("needs gradients from all ranks in every step, and {} sends none", config.cite("sync-every")),
+    );
+    require(
+        config.gradient_parts.is_none() || config.sync_every.is_none(),
+        "gradient-parts",
+        format!(
+            "are of gradients that ranks exchange, and with {} they exchange none",
+            config.cite("sync-every")
+        ),
+    );
+    let every = config.sync_every.unwrap_or(1);
+    for (key, interval) in
+        [("valid-interval", config.valid_interval), ("checkpoint-interval", config.checkpoint_interval)]
+    {
+        require(
+            interval.is_multiple_of(every),
+            key,
+            format!(
+                "must be a multiple of {}: ranks have the same parameters then only",
+                config.cite("sync-every")
+            ),
+        );
+    }
+    for key in ["outer-lr", "outer-momentum"] {
+        require(
+            config.sync_every.is_some() || !config.is_given(key),
+            key,
+            "is of the outer optimizer, which there is with sync-every alone".to_string(),
+        );
+    }
     let least = match config.tokenizer {
         TokenizerSource::Train(TokenizerKind::Words) => 3,
         TokenizerSource::Train(TokenizerKind::Bpe) => 257,

@@ -137,6 +137,14 @@ keys! {
             "what products are computed in";
         exchange "exchange": Precision = "f32", Rule::Choice(Precision::NAMES),
             "what ranks send gradients in; f16 is half the bytes, and they are added in f32";
+        zero "zero": usize = "0", Rule::Count { min: 0, max: 3 },
+            "what ranks share out instead of each having all of it: 1 the optimizer's state, 2 gradients too, 3 parameters too; 0 nothing";
+        sync_every "sync-every": Option<u64> = "none", Rule::Optional(&WHOLE_RUN),
+            "steps that each rank makes by itself before all agree on parameters, for slow networks (DiLoCo); none exchanges gradients in every step";
+        outer_lr "outer-lr": f64 = "0.7", Rule::Real { min: 0.0, max: 10.0, above: true },
+            "with sync-every: how far the outer optimizer goes; 1 without momentum takes the mean of all ranks";
+        outer_momentum "outer-momentum": f64 = "0.9", Rule::Real { min: 0.0, max: 0.999, above: false },
+            "with sync-every: how long the outer optimizer remembers; it is SGD with Nesterov's momentum";
         seed "seed": u64 = "0", Rule::Count { min: 0, max: NO_MOST }, "where the random numbers start";
         device "device": String = "auto", Rule::Device,
             "where it runs; auto takes a GPU if there is one; of gpu:0,gpu:1 or gpus each computes a part of every batch";

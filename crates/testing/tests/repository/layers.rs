@@ -77,7 +77,7 @@ const CRATES: [(&str, &[Layer]); 5] = [
             &["epoch_math", "model_file", "optimizer"],
             &["gpt2", "prepare"],
             &["plan", "run_manifest", "sampling"],
-            &["memory_fit"],
+            &["memory_fit", "rank_memory"],
             &["run"],
         ],
     ),

@@ -1,6 +1,7 @@
 //! The engine: what is asked for is captured, its plan compiled or found, run, and the values handed
 //! to their nodes.
 
+pub(crate) mod absent;
 mod cache;
 mod capture;
 mod devices;
@@ -79,6 +80,7 @@ pub(crate) fn executor(device: Device) -> Result<&'static dyn Executor> {
 /// An error if these values were overwritten by a run that failed, or never computed.
 pub(crate) fn check_values(values: &dyn Buffer) -> Result<()> {
     poison::check(values)?;
+    absent::check(values)?;
     dry_run::check(values)
 }
 
@@ -103,6 +105,13 @@ fn run(mut roots: Vec<Arc<Node>>, mut pending: Vec<Arc<Node>>) -> Result<()> {
 fn run_on(device: Device, roots: Vec<Arc<Node>>, pending: Vec<Arc<Node>>) -> Result<()> {
     crate::interrupt::check_not_asking()?;
     let executor = executor(device)?;
+    let _brought = match absent::bring(roots.iter().chain(&pending)) {
+        Ok(brought) => brought,
+        Err(error) => {
+            pending.iter().for_each(register);
+            return Err(error);
+        }
+    };
     let mut engine = engine(device);
     let Engine { plans, capture } = &mut *engine;
     let result = compute(plans, capture, (device, executor), roots, pending);

@@ -1,6 +1,6 @@
 //! The one way from recorded nodes to a device, and what decides when they take it.
 
-use super::{dry_run, executor, guards_enabled, memory_limit, run};
+use super::{absent, dry_run, executor, guards_enabled, memory_limit, run};
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Node, forget_recorded, recorded, take_pending};
@@ -76,11 +76,13 @@ fn due(reason: Reason<'_>) -> Result<Option<Work>> {
                 && is_pending(operand);
             (is_long && is_async(operand.device)?).then(|| (Vec::new(), vec![operand.clone()]))
         }
-        Reason::Op(sources) => (recorded() >= MAX_RECORDED_NODES && !dry_run::is_on()).then(|| {
-            let mut nodes = take_pending();
-            nodes.extend(sources.iter().cloned());
-            (Vec::new(), nodes)
-        }),
+        Reason::Op(sources) => {
+            (absent::is_full(sources) || recorded() >= MAX_RECORDED_NODES && !dry_run::is_on()).then(|| {
+                let mut nodes = take_pending();
+                nodes.extend(sources.iter().filter(|source| !source.is_realized()).cloned());
+                (Vec::new(), nodes)
+            })
+        }
     })
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result, bail};
 use crate::nn::Module;
 use crate::state::{State, StateDict, Stateful, Value};
 use crate::tensor::RngState;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -60,6 +60,8 @@ const RNG: &str = "rng";
 pub struct Checkpoint {
     parts: BTreeMap<String, State>,
     values: State,
+    /// In which of several files a part is, where it does not matter how large they are.
+    of_shard: BTreeMap<String, usize>,
     /// What messages call it.
     label: String,
 }
@@ -100,6 +102,12 @@ impl Checkpoint {
         state.tensors = state.tensors.iter().map(|(name, t)| (name.to_string(), t.detach())).collect();
         self.parts.insert(name.to_string(), state);
         self
+    }
+
+    /// With a part that one of several ranks has, and writes.
+    pub(crate) fn with_state_of_shard(mut self, name: &str, state: State, shard: usize) -> Checkpoint {
+        self.of_shard.insert(name.to_string(), shard);
+        self.with_state(name, state)
     }
 
     /// The names of all parts.
@@ -146,7 +154,7 @@ impl Checkpoint {
     }
 
     #[track_caller]
-    fn about(&self, part: &str, error: &Error) -> Error {
+    pub(crate) fn about(&self, part: &str, error: &Error) -> Error {
         Error::new(error.kind(), format!("{}: part {part:?}: {}", self.label, error.message()))
     }
 
@@ -177,26 +185,46 @@ impl Checkpoint {
         super::save_safetensors(path, &tensors, &metadata)
     }
 
-    /// Writes a part of the tensors to a file: as many bytes as others have.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn save_shard(
-        &self,
-        path: impl AsRef<std::path::Path>,
-        (shard, count): (usize, usize),
-    ) -> Result<()> {
-        let (tensors, _) = self.contents()?;
+    /// What a part remembers, to be changed.
+    pub(crate) fn state_mut(&mut self, name: &str) -> Result<&mut State> {
+        match self.parts.get_mut(name) {
+            Some(state) => Ok(state),
+            None => bail!(Data, "{} has no part {name:?}", self.label),
+        }
+    }
+
+    /// The full names of the tensors in one of several shards: as many bytes as others have.
+    pub(crate) fn names_of_shard(&self, (shard, count): (usize, usize)) -> BTreeSet<String> {
         let bytes = |t: &crate::Tensor| t.numel() * t.dtype().size();
-        let all: usize = tensors.iter().map(|(_, t)| bytes(t)).sum();
-        let mut before = 0;
-        let mut own = StateDict::new();
-        for (name, t) in tensors.iter() {
-            // By where it begins; what is empty behind all goes to the last.
-            let place = (before as u128 * count as u128).checked_div(all as u128).unwrap_or(0) as usize;
-            before += bytes(t);
-            if place.min(count - 1) == shard {
-                own.insert(name, t.clone());
+        let (mut shared, mut own) = (Vec::new(), BTreeSet::new());
+        for (part, state) in &self.parts {
+            for (name, t) in state.tensors.iter() {
+                let full = format!("{part}.{name}");
+                match self.of_shard.get(part) {
+                    None => shared.push((full, bytes(t))),
+                    Some(known) if *known == shard => own.extend([full]),
+                    Some(_) => {}
+                }
             }
         }
+        let all: usize = shared.iter().map(|(_, bytes)| bytes).sum();
+        let mut before = 0;
+        for (name, bytes) in shared {
+            // By where it begins; what is empty behind all goes to the last.
+            let place = (before as u128 * count as u128).checked_div(all as u128).unwrap_or(0) as usize;
+            before += bytes;
+            if place.min(count - 1) == shard {
+                own.insert(name);
+            }
+        }
+        own
+    }
+
+    /// Writes a part of the tensors to a file.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn save_shard(&self, path: impl AsRef<std::path::Path>, shard: (usize, usize)) -> Result<()> {
+        let (own, (tensors, _)) = (self.names_of_shard(shard), self.contents()?);
+        let own = tensors.renamed(|name| own.contains(name).then(|| name.to_string()));
         super::save_safetensors(path, &own, &Metadata::new())
     }
 

@@ -31,6 +31,20 @@ impl Optimizer for Chained {
         self.second.try_step_if(condition)
     }
 
+    fn is_elementwise(&self) -> bool {
+        self.first.is_elementwise() && self.second.is_elementwise()
+    }
+
+    fn parameter_of_state(&self, name: &str) -> Option<usize> {
+        match name.split_once('.')? {
+            ("first", name) => self.first.parameter_of_state(name),
+            ("second", name) => {
+                self.second.parameter_of_state(name).map(|k| self.first.parameters().len() + k)
+            }
+            _ => None,
+        }
+    }
+
     fn learning_rates(&self) -> Vec<f64> {
         [self.first.learning_rates(), self.second.learning_rates()].concat()
     }

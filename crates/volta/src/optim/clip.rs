@@ -32,13 +32,19 @@ pub fn try_clip_grad_norm(parameters: &[Tensor], max_norm: f64) -> Result<Tensor
         let squares = gradients.iter().map(|g| wide(g)?.try_square()).collect::<Result<Vec<_>>>()?;
         let Some(total) = sum_of_all(&squares)? else { return Ok(Tensor::scalar(0.0)) };
         let norm = total.try_sqrt()?;
-        // 10⁻⁶ as PyTorch has it.
-        let factor = norm.try_add(1e-6)?.try_recip()?.try_mul(max_norm)?.try_minimum(1.0)?;
-        for (p, g) in parameters.iter().filter_map(|p| Some((p, p.grad()?))) {
-            p.set_grad(Some(g.in_wide(|g| g.try_mul(&factor.try_to_dtype(g.dtype())?))?));
-        }
+        shorten(parameters, &norm, max_norm)?;
         Ok(norm)
     })
+}
+
+/// Makes gradients shorter that are together as long as `norm`, if that is more than `max_norm`.
+pub(crate) fn shorten(parameters: &[Tensor], norm: &Tensor, max_norm: f64) -> Result<()> {
+    // 10⁻⁶ as PyTorch has it.
+    let factor = norm.try_add(1e-6)?.try_recip()?.try_mul(max_norm)?.try_minimum(1.0)?;
+    for (p, g) in parameters.iter().filter_map(|p| Some((p, p.grad()?))) {
+        p.set_grad(Some(g.in_wide(|g| g.try_mul(&factor.try_to_dtype(g.dtype())?))?));
+    }
+    Ok(())
 }
 
 /// Brings every element of every gradient between −`limit` and `limit`; NaN stays NaN.

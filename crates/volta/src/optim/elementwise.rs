@@ -56,6 +56,8 @@ pub trait Elementwise: Options {
 }
 
 impl<E: Elementwise> Rule for E {
+    const IS_ELEMENTWISE: bool = true;
+
     fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()> {
         let Some(first) = updates.first() else { return Ok(()) };
         let (like, conditional) = (first.parameter(), first.condition.is_some());

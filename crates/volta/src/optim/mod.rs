@@ -50,6 +50,7 @@ pub type Both = Chained;
 /// The old name of [`Inputs`].
 #[deprecated(note = "it is called `Inputs` now")]
 pub type Terms<'a> = Inputs<'a>;
+pub(crate) use clip::shorten;
 pub use clip::{clip_grad_norm, clip_grad_value, try_clip_grad_norm, try_clip_grad_value};
 pub use elementwise::Elementwise;
 pub use ema::Ema;
@@ -96,6 +97,17 @@ pub trait Optimizer: Stateful {
     /// Forgets all gradients.
     fn zero_grad(&self) {
         self.parameters().iter().for_each(Tensor::zero_grad);
+    }
+
+    /// Whether every element moves by its own gradient and memory alone. Ranks share out the elements of parameters only then.
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
+    /// The number of the parameter of which a tensor in the saved [state](Stateful::state) says something, element by element.
+    fn parameter_of_state(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
     }
 
     /// The learning rate of every group.

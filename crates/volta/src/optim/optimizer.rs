@@ -187,6 +187,16 @@ impl<R: Rule> Optimizer for RuleOptimizer<R> {
         Ok(())
     }
 
+    fn is_elementwise(&self) -> bool {
+        R::IS_ELEMENTWISE
+    }
+
+    fn parameter_of_state(&self, name: &str) -> Option<usize> {
+        let (k, what) = name.split_once('.')?;
+        let k = k.parse().ok().filter(|k| *k < self.parameters.len())?;
+        R::STATE.contains(&what).then_some(k)
+    }
+
     fn learning_rates(&self) -> Vec<f64> {
         self.groups.iter().map(|group| *learning_rate(&mut group.options.clone())).collect()
     }

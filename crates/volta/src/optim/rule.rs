@@ -39,6 +39,9 @@ pub trait Options: Clone {
 /// The formula of a step, in tensors. What does the same to every element is better an [`Elementwise`](super::Elementwise)
 /// formula.
 pub trait Rule: Options {
+    /// Whether every element moves by its own gradient and memory alone.
+    const IS_ELEMENTWISE: bool = false;
+
     /// Gives new values to parameters that have made equally many steps and share a type and a device. Values are
     /// recorded and not computed here.
     fn update(&self, steps: &Steps, updates: &mut [Update<'_>]) -> Result<()>;

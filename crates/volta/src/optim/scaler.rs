@@ -93,6 +93,11 @@ impl GradScaler {
         &self.scale
     }
 
+    /// What the gradients of the step under way are divided by.
+    pub(crate) fn scale_of_step(&self) -> &Tensor {
+        &self.scale
+    }
+
     /// The scale now; reading it waits for the device.
     pub fn current(&self) -> f32 {
         self.scale.item()

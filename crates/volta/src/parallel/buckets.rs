@@ -75,6 +75,11 @@ impl Buckets {
         self.all.len()
     }
 
+    /// The parameters of a bucket, by number.
+    pub fn parameters(&self, bucket: usize) -> &[usize] {
+        &self.all[bucket]
+    }
+
     /// Computes the gradients of a bucket, which the parameters do not have any longer, and begins to read them.
     pub fn take(&self, parameters: &[Tensor], bucket: usize) -> Result<Reading> {
         let own = &self.all[bucket];

@@ -8,7 +8,8 @@
 //! A [`World`] is all that knows how processes talk; `world` has that of a single one, `thread_world` one of threads, for tests, and a crate
 //! of its own the one of MPI. `agreement` finds out whether all ranks want the same. `summation` adds what they have, in any order or in
 //! the fixed tree; `exchange` does it while the backward pass goes on, in `buckets` of gradients; `gradient_exchange` is both for loops
-//! of one's own. `watchdog` ends a run whose ranks hang.
+//! of one's own. `sharding` says what ranks have only their share of, and `exact_sum` adds up what they have of a norm; `local_steps` are
+//! those between two exchanges. `watchdog` ends a run whose ranks hang.
 //!
 //! ```
 //! use volta::parallel::DataParallel;
@@ -30,10 +31,13 @@ mod agreement;
 mod buckets;
 mod data_parallel;
 mod devices;
+mod exact_sum;
 mod exchange;
 mod gradient_exchange;
 mod gradient_parts;
+mod local_steps;
 mod replicas;
+mod sharding;
 mod shares;
 mod summation;
 mod thread_world;
@@ -47,10 +51,14 @@ pub(crate) use buckets::{Buckets, Reading};
 pub use data_parallel::DataParallel;
 pub(crate) use data_parallel::{PartOutput, Pass};
 pub use devices::devices_named;
-pub(crate) use exchange::Exchange;
+pub(crate) use exact_sum::ExactSum;
+pub(crate) use exchange::{Exchange, Gatherer, Gathering};
 pub use exchange::{ExchangeCost, ExchangeOptions, time_exchange};
 pub use gradient_exchange::GradientExchange;
 pub use gradient_parts::{GradientParts, TreeSum};
+pub use local_steps::LocalSteps;
+pub(crate) use sharding::ShardLayout;
+pub use sharding::Sharding;
 pub use shares::{Speeds, shares};
 pub use summation::Summation;
 pub(crate) use summation::join;

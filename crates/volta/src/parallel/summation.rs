@@ -4,6 +4,9 @@ use super::gradient_parts::{GradientParts, TreeSum};
 use super::world::World;
 use crate::error::Result;
 use half::f16;
+use half::slice::HalfBitsSliceExt;
+use half::vec::HalfFloatVecExt;
+use std::borrow::Cow;
 
 /// How gradients of ranks are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +29,28 @@ impl Summation {
         match self {
             Summation::AnyOrder => world.all_reduce(numbers),
             Summation::Tree => exchange::<f32>(world, numbers),
-            Summation::Half => exchange::<f16>(world, numbers),
+            Summation::Half => exchange::<u16>(world, numbers),
+        }
+    }
+
+    /// This rank's part of the sums of what all have, with the bits that [`sum`](Self::sum) has: as many parts as there are ranks, one
+    /// behind the other.
+    pub(crate) fn scatter(self, world: &dyn World, numbers: Vec<f32>) -> Result<Vec<f32>> {
+        if world.size() == 1 || numbers.is_empty() {
+            return Ok(numbers);
+        }
+        match self {
+            Summation::AnyOrder => {
+                let mut mine = vec![0.0; numbers.len() / world.size()];
+                world.reduce_scatter(&numbers, &mut mine)?;
+                Ok(mine)
+            }
+            Summation::Tree => sum_of_part::<f32>(world, &numbers),
+            Summation::Half => {
+                let mut mine = sum_of_part::<u16>(world, &numbers)?;
+                mine.iter_mut().for_each(|number| *number = f16::from_f32(*number).to_f32());
+                Ok(mine)
+            }
         }
     }
 
@@ -37,64 +61,92 @@ impl Summation {
 }
 
 /// A number as it is sent.
-trait Wire: Copy {
-    const BYTES: usize;
-    fn put(number: f32, bytes: &mut [u8]);
-    fn get(bytes: &[u8]) -> f32;
+trait Wire: bytemuck::Pod {
+    /// Numbers to be sent, of which there may be more than there are: zeros.
+    fn outgoing(numbers: &[f32], count: usize) -> Cow<'_, [Self]>;
+
+    /// What came.
+    fn incoming(sent: Vec<Self>) -> Vec<f32>;
+
+    /// The same, as far as `numbers` go.
+    fn read(sent: &[Self], numbers: &mut [f32]);
 }
 
 impl Wire for f32 {
-    const BYTES: usize = 4;
-
-    fn put(number: f32, bytes: &mut [u8]) {
-        bytes.copy_from_slice(&number.to_le_bytes());
+    fn outgoing(numbers: &[f32], count: usize) -> Cow<'_, [f32]> {
+        if numbers.len() == count {
+            return Cow::Borrowed(numbers);
+        }
+        let mut all = numbers.to_vec();
+        all.resize(count, 0.0);
+        Cow::Owned(all)
     }
 
-    fn get(bytes: &[u8]) -> f32 {
-        f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-    }
-}
-
-impl Wire for f16 {
-    const BYTES: usize = 2;
-
-    fn put(number: f32, bytes: &mut [u8]) {
-        bytes.copy_from_slice(&f16::from_f32(number).to_le_bytes());
+    fn incoming(sent: Vec<f32>) -> Vec<f32> {
+        sent
     }
 
-    fn get(bytes: &[u8]) -> f32 {
-        f16::from_le_bytes([bytes[0], bytes[1]]).to_f32()
+    fn read(sent: &[f32], numbers: &mut [f32]) {
+        numbers.copy_from_slice(&sent[..numbers.len()]);
     }
 }
 
-fn write<W: Wire>(numbers: &[f32], bytes: &mut [u8]) {
-    bytes.chunks_exact_mut(W::BYTES).zip(numbers).for_each(|(bytes, number)| W::put(*number, bytes));
-}
+/// The bits of an f16.
+impl Wire for u16 {
+    fn outgoing(numbers: &[f32], count: usize) -> Cow<'_, [u16]> {
+        let mut all = vec![f16::ZERO; count];
+        volta_cpu::store_f16(numbers, &mut all[..numbers.len()]);
+        Cow::Owned(all.reinterpret_into())
+    }
 
-fn read<W: Wire>(bytes: &[u8], numbers: &mut [f32]) {
-    numbers.iter_mut().zip(bytes.chunks_exact(W::BYTES)).for_each(|(number, bytes)| *number = W::get(bytes));
+    fn incoming(sent: Vec<u16>) -> Vec<f32> {
+        let mut numbers = vec![0.0; sent.len()];
+        volta_cpu::load_f16(sent.reinterpret_cast(), &mut numbers);
+        numbers
+    }
+
+    fn read(sent: &[u16], numbers: &mut [f32]) {
+        volta_cpu::load_f16(sent[..numbers.len()].reinterpret_cast(), numbers);
+    }
 }
 
 /// Each rank adds a part of the numbers of all, and all ranks get all parts: every number goes out once and comes in once, as in a
 /// ring.
 fn exchange<W: Wire>(world: &dyn World, numbers: &mut [f32]) -> Result<()> {
+    let sum = sum_of_part::<W>(world, numbers)?;
+    let mine = W::outgoing(&sum, sum.len());
+    let count = sum.len() * world.size();
+    if count == numbers.len() && size_of::<W>() == size_of::<f32>() {
+        // They are sent as they are.
+        return world.all_gather(bytemuck::cast_slice(&mine), bytemuck::cast_slice_mut(numbers));
+    }
+    let mut all = vec![W::zeroed(); count];
+    world.all_gather(bytemuck::cast_slice(&mine), bytemuck::cast_slice_mut(&mut all))?;
+    W::read(&all, numbers);
+    Ok(())
+}
+
+/// The sum of this rank's part of the numbers of all; the last part may end in zeros.
+fn sum_of_part<W: Wire>(world: &dyn World, numbers: &[f32]) -> Result<Vec<f32>> {
     let size = world.size();
     let length = numbers.len().div_ceil(size);
-    let mut outgoing = vec![0; size * length * W::BYTES];
-    write::<W>(numbers, &mut outgoing);
-    let mut incoming = vec![0; outgoing.len()];
-    world.all_to_all(&outgoing, &mut incoming)?;
+    let outgoing = W::outgoing(numbers, size * length);
+    let mut incoming = vec![W::zeroed(); size * length];
+    world.all_to_all(bytemuck::cast_slice(&outgoing), bytemuck::cast_slice_mut(&mut incoming))?;
+    drop(outgoing);
+    let mut parts = W::incoming(incoming);
     let mut tree = TreeSum::new(GradientParts::new(size)?);
-    for (rank, part) in incoming.chunks(length * W::BYTES).enumerate() {
-        let mut numbers = vec![0.0; length];
-        read::<W>(part, &mut numbers);
-        tree.add(rank..rank + 1, numbers, join)?;
+    for rank in 0..size {
+        // The sum of a branch stands in the place of its first part.
+        tree.add(rank..rank + 1, rank * length, |left, right| {
+            let (before, behind) = parts.split_at_mut(right);
+            add(&mut before[left..left + length], &behind[..length]);
+            Ok(left)
+        })?;
     }
-    let mut mine = vec![0; length * W::BYTES];
-    write::<W>(&tree.total()?, &mut mine);
-    world.all_gather(&mine, &mut incoming)?;
-    read::<W>(&incoming, numbers);
-    Ok(())
+    tree.total()?;
+    parts.truncate(length);
+    Ok(parts)
 }
 
 /// Adds the numbers of the right branch to those of the left one.

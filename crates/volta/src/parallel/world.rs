@@ -41,6 +41,12 @@ pub trait World: Send + Sync {
     /// ranks there are.
     fn all_reduce(&self, numbers: &mut [f32]) -> Result<()>;
 
+    /// The same, into `sums`, which is as long: `numbers` need not be copied.
+    fn all_reduce_into(&self, numbers: &[f32], sums: &mut [f32]) -> Result<()> {
+        sums.copy_from_slice(numbers);
+        self.all_reduce(sums)
+    }
+
     /// Gives each rank its part of the sums: `numbers` has as many parts as there are ranks, each as long as `mine`.
     fn reduce_scatter(&self, numbers: &[f32], mine: &mut [f32]) -> Result<()>;
 

@@ -32,3 +32,21 @@ pub(crate) fn set_gradient(leaf: &Leaf, gradient: Option<Tensor>) {
     let old = std::mem::replace(&mut *leaf.gradient(), gradient);
     drop(old);
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Tensor;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_gradient_that_was_never_computed_goes_with_its_leaf() {
+        let w = Tensor::vector(&[1.0, 2.0]).requires_grad(true);
+        (&w * &w).sum().backward();
+        let (node, gradient) = (Arc::downgrade(&w.node()), Arc::downgrade(&w.grad().unwrap().node()));
+        let same = w.clone();
+        drop(w);
+        assert!(gradient.upgrade().is_some(), "another handle may ask for it");
+        drop(same);
+        assert!(node.upgrade().is_none() && gradient.upgrade().is_none());
+    }
+}

@@ -89,6 +89,16 @@ struct Variable {
     node: Mutex<Arc<Node>>,
 }
 
+impl Drop for Variable {
+    /// Nobody can ask for its gradient any more. One that was never computed is made of the leaf that has it, and both would stay.
+    fn drop(&mut self) {
+        let Ok(node) = self.node.get_mut() else { return };
+        if let Some(leaf) = &node.leaf {
+            leaf_gradient::set_gradient(leaf, None);
+        }
+    }
+}
+
 impl Tensor {
     pub(crate) fn from_node(node: Arc<Node>) -> Tensor {
         Tensor(Inner::Value(node))

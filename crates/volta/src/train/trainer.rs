@@ -3,17 +3,19 @@
 //! Nothing in it blocks: [`Trainer::fit`] waits for it, [`Training`](super::Training) is driven from outside. `ownership` says whose
 //! the model and the optimizer are, `checks` what cannot be trained, `learning` makes steps, `parallel` has several devices compute their
 //! gradients and `ranks` several processes, `update` is the optimizer's part of them, `validation` looks at data that nothing is learnt
-//! from, `saving` begins with checkpoints and makes them (`saving_with_ranks` in shards), and `recovery` is about numbers that are not
-//! finite.
+//! from, `saving` begins with checkpoints and makes them (`saving_with_ranks` in shards), `local_steps` has ranks make steps by themselves, `sharding` has them share out what each of
+//! them would have, and `recovery` is about numbers that are not finite.
 
 mod checks;
 mod learning;
+mod local_steps;
 mod ownership;
 mod parallel;
 mod ranks;
 mod recovery;
 mod saving;
 mod saving_with_ranks;
+mod sharding;
 mod update;
 mod validation;
 
@@ -390,6 +392,7 @@ impl<'t> Trainer<'t> {
         if std::mem::replace(&mut run.closed, true) {
             return Ok(());
         }
+        self.synchronize(run)?;
         // This reading is out of turn: a run that goes on from here has the row that it would have had.
         // Steps that were skipped are counted once.
         let (meter, meters) = (run.meter.clone(), self.ranks.as_ref().map(|ranks| ranks.meters.clone()));
@@ -419,6 +422,7 @@ impl<'t> Trainer<'t> {
         if self.options.validate_every.is_some() && validated != Some(run.step) {
             self.validate(run, train, validation, step).await?;
         }
+        self.make_whole()?;
         if let Some(files) = &mut run.files {
             files.finish(&run.history)?;
         }

@@ -13,7 +13,7 @@ use volta::{
 use volta_testing::test;
 
 /// A network with everything that must not depend on who computes a part: random numbers and running statistics.
-fn network() -> Sequential {
+pub(super) fn network() -> Sequential {
     manual_seed(7);
     Sequential::new(vec![
         Box::new(Linear::new(2, 16, true)),
@@ -24,14 +24,14 @@ fn network() -> Sequential {
     ])
 }
 
-type Bits = Vec<(String, Vec<u32>)>;
+pub(super) type Bits = Vec<(String, Vec<u32>)>;
 
-fn bits(model: &dyn Module) -> Bits {
+pub(super) fn bits(model: &dyn Module) -> Bits {
     let bits = |t: &Tensor| t.to_vec::<f32>().into_iter().map(f32::to_bits).collect();
     model.state_dict().iter().map(|(name, t)| (name.to_string(), bits(t))).collect()
 }
 
-fn options(parts: Option<usize>) -> TrainerOptions {
+pub(super) fn options(parts: Option<usize>) -> TrainerOptions {
     TrainerOptions {
         epochs: 100,
         steps: Some(25),
@@ -60,7 +60,7 @@ fn train(
 }
 
 /// What `size` ranks come to, which must be the same on all of them.
-fn trained(size: usize, options: &TrainerOptions, exchange: ExchangeOptions) -> (History, Bits) {
+pub(super) fn trained(size: usize, options: &TrainerOptions, exchange: ExchangeOptions) -> (History, Bits) {
     let run = |world: Arc<dyn World>| train(&world, options.clone(), exchange);
     let mut all: Vec<(History, Bits)> = match size {
         1 => ThreadWorld::run(1, |_| run(Arc::new(Single))),
@@ -78,7 +78,7 @@ fn trained(size: usize, options: &TrainerOptions, exchange: ExchangeOptions) -> 
 }
 
 /// What was measured, but for how fast it was.
-fn measured(history: &History) -> Vec<(u64, &str, u64)> {
+pub(super) fn measured(history: &History) -> Vec<(u64, &str, u64)> {
     let rows = history.rows.iter().filter(|row| row.name != "per_second");
     rows.map(|row| (row.step, row.name.as_str(), row.value.to_bits())).collect()
 }

@@ -94,6 +94,7 @@ impl Trainer<'_> {
             run.profiler = (due && run.step > run.first).then(|| (Profiler::begin(), Duration::ZERO));
         }
         let started = Instant::now();
+        let _brought = self.bring_parameters();
         match self.parallel.take() {
             _ if self.ranks.is_some() => self.batch_of_rank(run, train, (x, y), step)?,
             Some(mut parallel) => {

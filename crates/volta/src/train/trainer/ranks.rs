@@ -1,5 +1,7 @@
 //! Training as one of several ranks: this rank's part of each batch, and the exchange of gradients.
 
+use super::local_steps::Outer;
+use super::sharding::Shards;
 use super::{Run, Step, Trainer};
 use crate::autograd::no_grad;
 use crate::data::DataLoader;
@@ -9,8 +11,8 @@ use crate::dtype::DType;
 use crate::engine::begin_independent;
 use crate::error::{Result, bail};
 use crate::parallel::{
-    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, Summation, TreeSum, World,
-    agree, join,
+    Buckets, Exchange, ExchangeCost, ExchangeOptions, GradientParts, Reading, Sharding, Summation, TreeSum,
+    World, agree, join,
 };
 use crate::random::threefry;
 use crate::state::{State, Stateful};
@@ -24,12 +26,20 @@ use std::sync::atomic::Ordering;
 /// What a trainer knows of the other ranks.
 pub(super) struct Ranks {
     pub world: Arc<dyn World>,
-    options: ExchangeOptions,
+    pub options: ExchangeOptions,
     /// The parts of a batch, and which of them this rank has.
     parts: GradientParts,
     own: Range<usize>,
+    /// Since training began.
+    pub exchange: Option<Exchange>,
     /// Since the first backward pass.
-    exchange: Option<(Buckets, Exchange)>,
+    buckets: Option<Buckets>,
+    /// Sums of gradients that were begun, and those that are here, of the step under way.
+    sums: (usize, usize),
+    /// What is shared out, if anything is.
+    pub shards: Option<Shards>,
+    /// The outer optimizer, if ranks make steps by themselves.
+    pub outer: Option<Outer>,
     /// Gradients of the batches of a step so far: by part and bucket.
     collected: Vec<Vec<Vec<f32>>>,
     /// The buffers when the step began, and as each part has left them.
@@ -46,6 +56,9 @@ pub(super) struct Ranks {
     /// The step of the last checkpoint.
     pub saved: Option<u64>,
 }
+
+/// Buckets that are sent and not received yet, where gradients are shared out.
+const MOST_UNDER_WAY: usize = 2;
 
 /// Numbers behind all gradients and buffers: losses that are not finite, ranks that are asked to stop, units.
 const EXTRAS: usize = 3;
@@ -77,14 +90,17 @@ impl<'t> Trainer<'t> {
     /// ```
     #[must_use]
     pub fn with_world(mut self, world: Arc<dyn World>, options: ExchangeOptions) -> Trainer<'t> {
-        // One process has nothing to exchange.
-        self.ranks = (world.size() > 1).then(|| Ranks::new(world, options));
+        // One process has nothing to exchange, and does what each rank does if it is asked for what they share out.
+        let is_wanted =
+            world.size() > 1 || options.sharding != Sharding::Nothing || options.local_steps.is_some();
+        self.ranks = is_wanted.then(|| Ranks::new(world, options));
         self
     }
 
     /// What the exchange of gradients has cost in the last [`fit`](Self::fit), if there was any.
     pub fn exchange_cost(&self) -> Option<ExchangeCost> {
-        Some(self.ranks.as_ref()?.exchange.as_ref()?.1.cost)
+        let ranks = self.ranks.as_ref().filter(|ranks| ranks.world.size() > 1)?;
+        Some(ranks.exchange.as_ref()?.cost())
     }
 
     /// Whether training ends behind this step: as all ranks have agreed, if there are several.
@@ -120,6 +136,10 @@ impl<'t> Trainer<'t> {
                 ("the exchange", format!("{:?}", ranks.options)),
             ],
         )?;
+        if let Some(ranks) = &self.ranks {
+            self.check_local_steps(ranks)?;
+        }
+        let Some(ranks) = &mut self.ranks else { return Ok(()) };
         if self.options.devices.len() > 1 {
             bail!(
                 Argument,
@@ -150,6 +170,16 @@ impl<'t> Trainer<'t> {
         if is_new {
             let parameters = self.optimizer.parameters().iter().cloned();
             take_from_first(&*ranks.world, parameters.chain(self.model.buffers()))?;
+        }
+        let exchange = Exchange::new(ranks.world.clone())?;
+        let gatherer = exchange.gatherer().clone();
+        ranks.exchange = Some(exchange);
+        if let Some(mut ranks) = self.ranks.take() {
+            let shards = Shards::new(self, &ranks, ranks.options.sharding, gatherer);
+            let local = ranks.options.local_steps;
+            ranks.outer = local.map(|local| Outer::new(local, self.optimizer.parameters())).transpose()?;
+            ranks.shards = shards?;
+            self.ranks = Some(ranks);
         }
         Ok(())
     }
@@ -204,7 +234,9 @@ impl<'t> Trainer<'t> {
             let rows = ranks.parts.rows(samples, part).len();
             let units = outcome.units.map_or(rows, |(_, n)| n);
             let finite = run.health.add_loss(&outcome)?;
-            let weight = ranks.parts.weight(samples, part) * (1.0 / run.group as f64);
+            // Of ranks that make steps by themselves, each learns from the mean over its own rows.
+            let share = if ranks.outer.is_some() { 1.0 } else { ranks.parts.weight(samples, part) };
+            let weight = share * (1.0 / run.group as f64);
             let loss = outcome.loss.widened()?.try_mul(weight)?;
             if self.skips() {
                 outcome.counted = Some(no_grad(|| match &outcome.counted {
@@ -227,7 +259,7 @@ impl<'t> Trainer<'t> {
             }
         }
         run.waiting += 1;
-        if is_last { self.send_rest(ranks, run, samples) } else { Ok(()) }
+        if is_last && ranks.outer.is_none() { self.send_rest(ranks, run, samples) } else { Ok(()) }
     }
 
     /// Sends what is no gradient: the buffers' share in their mean, and what all ranks must know.
@@ -250,7 +282,7 @@ impl<'t> Trainer<'t> {
         let stops = self.stop.load(Ordering::Relaxed);
         let units = std::mem::take(&mut ranks.units);
         rest.extend([f32::from(u8::from(!is_finite)), f32::from(u8::from(stops)), units as f32]);
-        let Some((_, exchange)) = &mut ranks.exchange else { return Ok(()) };
+        let Some(exchange) = &mut ranks.exchange else { return Ok(()) };
         // Never as f16, which holds neither these nor running means well.
         let has_parts = self.options.gradient_parts.is_some();
         exchange.send(rest, if has_parts { Summation::Tree } else { Summation::AnyOrder })
@@ -259,18 +291,19 @@ impl<'t> Trainer<'t> {
     /// Takes the gradients of part `k` of a batch, and sends the sums of all parts behind the last one.
     fn hand_over(&self, ranks: &mut Ranks, run: &Run, k: usize, is_last: bool) -> Result<()> {
         let parameters = self.optimizer.parameters();
-        if !is_last && self.options.gradient_parts.is_none() {
+        if ranks.outer.is_some() && run.group == 1 {
+            return Ok(());
+        }
+        let scatters = ranks.shards.as_ref().is_some_and(Shards::scatters);
+        let stay = !is_last || ranks.outer.is_some();
+        if stay && self.options.gradient_parts.is_none() && !scatters {
             // They are added where they are; the graph of a batch goes before the next one comes.
             let gradients = parameters.iter().filter_map(Tensor::grad).chain(run.health.losses().cloned());
             return try_realize_all(&gradients.collect::<Vec<_>>());
         }
-        let (buckets, exchange) = match &mut ranks.exchange {
-            Some(known) => known,
-            none => {
-                let buckets = Buckets::new(parameters, ranks.options.bucket_bytes);
-                none.insert((buckets, Exchange::new(ranks.world.clone())?))
-            }
-        };
+        let Some(exchange) = &mut ranks.exchange else { return Ok(()) };
+        let buckets =
+            ranks.buckets.get_or_insert_with(|| Buckets::new(parameters, ranks.options.bucket_bytes));
         let sends = is_last && k + 1 == ranks.own.len();
         let summation = ranks.options.summation(self.options.gradient_parts.is_some());
         ranks.collected.resize_with(ranks.own.len(), Vec::new);
@@ -292,7 +325,18 @@ impl<'t> Trainer<'t> {
             for (part, collected) in ranks.collected.iter_mut().enumerate() {
                 tree.add(part..part + 1, std::mem::take(&mut collected[b]), join)?;
             }
-            exchange.send(tree.total()?, summation)
+            let total = tree.total()?;
+            let Some(shards) = ranks.shards.as_mut().filter(|shards| shards.scatters()) else {
+                return exchange.send(total, summation);
+            };
+            exchange.scatter(shards.layout.by_rank(buckets.parameters(b), &total), summation)?;
+            ranks.sums.0 = b + 1;
+            // Nobody is to have many whole sums at once.
+            while ranks.sums.0 - ranks.sums.1 > MOST_UNDER_WAY {
+                shards.take(buckets.parameters(ranks.sums.1), exchange.receive()?);
+                ranks.sums.1 += 1;
+            }
+            Ok(())
         };
         let mut on_the_way = Vec::new();
         for b in 0..buckets.len() {
@@ -312,11 +356,24 @@ impl<'t> Trainer<'t> {
     /// Waits for the sums of all ranks, and gives them to the parameters.
     pub(super) fn receive_gradients(&mut self, run: &mut Run) -> Result<()> {
         let Some(ranks) = &mut self.ranks else { return Ok(()) };
-        let Some((buckets, exchange)) = &mut ranks.exchange else { return Ok(()) };
+        if ranks.outer.is_some() {
+            // All have as many rows, up to one.
+            let units = std::mem::take(&mut ranks.units) * ranks.world.size();
+            run.units += units;
+            self.units += units as u64;
+            ranks.buffers_after.clear();
+            return Ok(());
+        }
+        let (Some(exchange), Some(buckets)) = (&mut ranks.exchange, &ranks.buckets) else { return Ok(()) };
         let _span = span("exchange");
         let parameters = self.optimizer.parameters();
-        for b in 0..buckets.len() {
-            buckets.give(parameters, b, &exchange.receive()?)?;
+        let (_, received) = std::mem::take(&mut ranks.sums);
+        for b in received..buckets.len() {
+            let sums = exchange.receive()?;
+            match ranks.shards.as_mut().filter(|shards| shards.scatters()) {
+                Some(shards) => shards.take(buckets.parameters(b), sums),
+                None => buckets.give(parameters, b, &sums)?,
+            }
         }
         let mut rest = exchange.receive()?;
         let extras = rest.split_off(rest.len() - EXTRAS);
@@ -374,6 +431,10 @@ impl Ranks {
             parts: GradientParts::new(1).expect("one part"),
             own: 0..1,
             exchange: None,
+            buckets: None,
+            sums: (0, 0),
+            shards: None,
+            outer: None,
             collected: Vec::new(),
             buffers_before: Vec::new(),
             buffers_after: Vec::new(),

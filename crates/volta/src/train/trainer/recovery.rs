@@ -7,7 +7,7 @@ use crate::data::DataLoader;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::train::event::Event;
 use crate::train::files::RunFiles;
-use crate::train::health::{self, MAX_SKIPPED_IN_A_ROW, Verdict};
+use crate::train::health::{MAX_SKIPPED_IN_A_ROW, Verdict};
 use crate::train::metrics::read_together;
 use crate::train::options::OnNonFinite;
 
@@ -41,7 +41,7 @@ impl Trainer<'_> {
         let counters = read_together(&run.health.counters()).await?;
         let verdict = run.health.verdict(&counters);
         self.judge(run, &verdict)?;
-        let is_finite = health::are_finite(self.optimizer.parameters()).await?;
+        let is_finite = self.are_parameters_finite().await?;
         self.done.1 += started.elapsed();
         let fault = (!is_finite).then(|| Fault { step: run.step, what: "a parameter".to_string() });
         raise(run, fault).map(|()| verdict)

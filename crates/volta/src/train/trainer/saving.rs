@@ -14,6 +14,10 @@ use crate::train::metrics::Meter;
 use std::path::Path;
 use std::time::Duration;
 
+/// The model's part of a checkpoint, and the optimizer's.
+pub(super) const MODEL: &str = "model";
+const OPTIMIZER: &str = "optimizer";
+
 /// What was measured since the last reading: by a process, and by the parts of ranks.
 const METER: &str = "meter";
 const METERS: &str = "meters";
@@ -37,10 +41,12 @@ impl Trainer<'_> {
             if let Some(saved) = saved {
                 self.resume(&mut run, &saved, train).await?;
             }
+            self.set_out(&run)?;
             return Ok(run);
         };
         if self.ranks.as_ref().is_some_and(|ranks| ranks.world.size() > 1) {
-            return self.start_with_ranks(run, &folder, train).await;
+            let run = self.start_with_ranks(run, &folder, train).await?;
+            return self.set_out(&run).map(|()| run);
         }
         self.begin_with_ranks(train, false)?;
         // Nobody else writes there, not even while the last checkpoint is looked for.
@@ -52,7 +58,14 @@ impl Trainer<'_> {
             self.resume(&mut run, saved, train).await?;
         }
         open_files(&mut run, &folder, found.is_some(), damaged)?;
+        self.set_out(&run)?;
         Ok(run)
+    }
+
+    /// What ranks do before their first step, once all have the same parameters.
+    fn set_out(&mut self, run: &Run) -> Result<()> {
+        self.share_out_parameters()?;
+        self.anchor(run)
     }
 
     /// The checkpoint to go on from, if that is asked for, and later ones that cannot be read.
@@ -97,15 +110,18 @@ impl Trainer<'_> {
         saved: &Checkpoint,
         train: &mut DataLoader,
     ) -> Result<()> {
-        saved.restore_module("model", &*self.model)?;
-        saved.restore("optimizer", &mut *self.optimizer)?;
+        saved.restore_module(MODEL, &*self.model)?;
+        let part = self.own_part(saved, OPTIMIZER);
+        self.load_optimizer(saved.state(&part)?).map_err(|e| saved.about(&part, &e))?;
+        self.load_outer(saved)?;
+        let scaler_part = self.own_part(saved, "scaler");
         if let Some(scheduler) = &mut self.scheduler {
             saved.restore("scheduler", scheduler)?;
             // The schedule may be that of a longer run.
             scheduler.apply(&mut *self.optimizer);
         }
         if let Some(scaler) = &mut self.scaler {
-            saved.restore("scaler", scaler)?;
+            saved.restore(&scaler_part, scaler)?;
         }
         saved.restore("loader", train)?;
         saved.restore_rng()?;
@@ -137,6 +153,9 @@ impl Trainer<'_> {
 
     /// Writes a checkpoint into the folder, if there is one that does not have it.
     pub(super) async fn save(&mut self, run: &mut Run, train: &DataLoader) -> Result<()> {
+        if self.options.folder.is_some() {
+            self.synchronize(run)?;
+        }
         if self.saves_with_ranks() {
             return self.save_with_ranks(run, train).await;
         }
@@ -149,7 +168,7 @@ impl Trainer<'_> {
         self.settle()?;
         // What is not finite never takes the place of what is.
         let verdict = self.check_parameters(run).await?;
-        let checkpoint = self.checkpoint_of(run, train, &verdict);
+        let checkpoint = self.whole_checkpoint(self.checkpoint_of(run, train, &verdict))?;
         let Some(files) = &mut run.files else { return Ok(()) };
         files.save(run.step, &checkpoint)?;
         run.went_back.1 = 0;
@@ -166,8 +185,8 @@ impl Trainer<'_> {
         let notes = self.notes.iter();
         let mut checkpoint = notes
             .fold(Checkpoint::new(), |checkpoint, (name, text)| checkpoint.with_value(name, text.as_str()))
-            .with_module("model", &*self.model)
-            .with("optimizer", &*self.optimizer)
+            .with_module(MODEL, &*self.model)
+            .with(OPTIMIZER, &*self.optimizer)
             .with("loader", train)
             .with_rng()
             .with_value("step", run.step as i64)
@@ -191,6 +210,32 @@ impl Trainer<'_> {
             checkpoint = checkpoint.with_state(METERS, state);
         }
         checkpoint
+    }
+}
+
+impl Trainer<'_> {
+    /// A checkpoint with whole tensors in the place of the parts that ranks have, as far as this rank writes them.
+    pub(super) fn whole_checkpoint(&self, checkpoint: Checkpoint) -> Result<Checkpoint> {
+        let mut checkpoint = self.with_local_steps(checkpoint)?;
+        let Some(ranks) = self.ranks.as_ref().filter(|ranks| ranks.shards.is_some()) else {
+            return Ok(checkpoint);
+        };
+        let parameters = self.optimizer.parameters();
+        let model = self.model.state_dict();
+        let in_model = |name: &str| {
+            let tensor = model.get(name)?;
+            parameters.iter().position(|parameter| parameter.is_same(tensor))
+        };
+        let in_optimizer = |name: &str| self.optimizer.parameter_of_state(name);
+        // Which tensors a rank writes depends on their sizes alone.
+        self.give_shapes(checkpoint.state_mut(OPTIMIZER)?, in_optimizer)?;
+        let own = checkpoint.names_of_shard((ranks.world.rank(), ranks.world.size()));
+        let is_own = |name: &str| own.contains(name);
+        let mut state = self.optimizer.state();
+        self.whole_state(OPTIMIZER, &mut state, in_optimizer, is_own)?;
+        *checkpoint.state_mut(OPTIMIZER)? = state;
+        self.whole_state(MODEL, checkpoint.state_mut(MODEL)?, in_model, is_own)?;
+        Ok(checkpoint)
     }
 }
 

@@ -87,7 +87,7 @@ impl Trainer<'_> {
         if let Some(ranks) = &mut self.ranks {
             ranks.collect_totals().await?;
         }
-        let checkpoint = self.checkpoint_of(run, train, &verdict);
+        let checkpoint = self.whole_checkpoint(self.checkpoint_of(run, train, &verdict))?;
         let shard = (world.rank(), world.size());
         let written = RunFiles::save_shard(&folder, run.step, &checkpoint, shard);
         all_succeed(&*world, written.as_ref().err())?;

@@ -11,13 +11,39 @@ impl Trainer<'_> {
     /// A step of the optimizer with the gradients that were collected.
     pub(super) fn update(&mut self, run: &mut Run) -> Result<()> {
         self.receive_gradients(run)?;
+        let made = self.step_optimizer(run);
+        let left = self.leave_parts(made.is_ok());
+        made?;
+        left?;
+        run.rate = self.optimizer.learning_rates().first().copied().unwrap_or(f64::NAN);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.step(&mut *self.optimizer);
+        }
+        self.optimizer.zero_grad();
+        run.waiting = 0;
+        run.step += 1;
+        self.done.0 += 1;
+        self.synchronize_when_due(run)
+    }
+
+    /// The step itself, with gradients that are unscaled and made shorter.
+    fn step_optimizer(&mut self, run: &mut Run) -> Result<()> {
+        let length = self.agree_on_gradients()?;
+        if length.is_some() {
+            self.enter_parts()?;
+        }
         if let Some(scaler) = &mut self.scaler {
             scaler.try_unscale(&*self.optimizer)?;
         }
-        let norm = match self.options.clip {
-            Some(norm) => Some(try_clip_grad_norm(self.optimizer.parameters(), norm)?),
-            None => None,
+        let norm = match (self.options.clip, length) {
+            (Some(most), Some(length)) => Some(self.shorten_parts(length, most)?),
+            (Some(most), None) => Some(try_clip_grad_norm(self.optimizer.parameters(), most)?),
+            (None, _) => None,
         };
+        let finite = if self.scaler.is_none() { self.is_finite(run, norm.as_ref())? } else { None };
+        if length.is_none() {
+            self.enter_parts()?;
+        }
         // What is counted here is computed with the step.
         if let Some(scaler) = &mut self.scaler {
             let made = scaler.finite(&*self.optimizer).cloned();
@@ -31,7 +57,6 @@ impl Trainer<'_> {
             run.health.add_step(finite.as_ref(), made.as_ref())?;
             scaler.try_step(&mut *self.optimizer)?;
         } else {
-            let finite = self.is_finite(run, norm.as_ref())?;
             if self.skips_by_itself() {
                 run.health.add_step(None, finite.as_ref())?;
                 self.keep_buffers(run, finite.as_ref())?;
@@ -41,14 +66,6 @@ impl Trainer<'_> {
                 self.optimizer.try_step()?;
             }
         }
-        run.rate = self.optimizer.learning_rates().first().copied().unwrap_or(f64::NAN);
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler.step(&mut *self.optimizer);
-        }
-        self.optimizer.zero_grad();
-        run.waiting = 0;
-        run.step += 1;
-        self.done.0 += 1;
         Ok(())
     }
 

@@ -18,8 +18,10 @@ impl Trainer<'_> {
         step: &mut Step<'_>,
     ) -> Result<()> {
         let Some(loader) = validation else { return Ok(()) };
+        self.synchronize(run)?;
         self.settle()?;
         let started = Instant::now();
+        self.make_whole()?;
         let means = self.measure(loader, step).await?;
         let loss = means[0].1;
         if let Some(scheduler) = &mut self.scheduler {
@@ -39,6 +41,7 @@ impl Trainer<'_> {
             let metadata = self.describe_best.as_ref().map(|describe| describe(&run.history));
             files.save_best(&*self.model, &metadata.unwrap_or_default())?;
         }
+        self.make_absent_again();
         // The time of a validation is not the training's.
         run.since = run.since.map(|since| since + started.elapsed());
         self.tell(&Event::Validated { step: run.step, rows: &rows, better })
