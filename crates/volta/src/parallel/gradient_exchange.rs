@@ -75,7 +75,7 @@ impl GradientExchange {
 
     /// What all of it has cost so far.
     pub fn cost(&self) -> ExchangeCost {
-        self.exchange.cost
+        self.exchange.cost()
     }
 }
 
