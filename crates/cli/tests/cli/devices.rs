@@ -55,7 +55,7 @@ fn what_several_devices_cannot_share_is_said_before_anything_is_written() {
         (&["--zero", "1", "--optimizer", "muon"], &["zero = 1", "optimizer = muon"]),
         (&["--zero", "2", "--sync-every", "50"], &["zero = 2", "sync-every = 50"]),
         (&["--gradient-parts", "2", "--sync-every", "50"], &["gradient-parts = 2", "sync-every = 50"]),
-        (&["--sync-every", "7"], &["valid-interval", "sync-every = 7"]),
+        (&["--sync-every", "7"], &["checkpoint-interval", "sync-every = 7"]),
         (&["--outer-lr", "0.5"], &["outer-lr = 0.5", "sync-every"]),
     ] {
         let run = train(&folder, arguments);

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use volta::parallel::{ExchangeOptions, Single, ThreadWorld, World};
 use volta::train::{Event, History, OnNonFinite, Outcome, Trainer, TrainerOptions, classified};
 use volta::{
-    Adam, BatchNorm1d, CheckpointFolder, Dropout, Linear, Module, ReLU, Result, Sequential, Tensor, Weights,
-    manual_seed,
+    Adam, BatchNorm1d, CheckpointFolder, Device, Dropout, Linear, Module, ReLU, Result, Sequential, Tensor,
+    Weights, default_device, manual_seed, with_device,
 };
 use volta_testing::test;
 
@@ -61,7 +61,16 @@ fn train(
 
 /// What `size` ranks come to, which must be the same on all of them.
 pub(super) fn trained(size: usize, options: &TrainerOptions, exchange: ExchangeOptions) -> (History, Bits) {
-    let run = |world: Arc<dyn World>| train(&world, options.clone(), exchange);
+    trained_on(default_device(), size, options, exchange)
+}
+
+pub(super) fn trained_on(
+    device: Device,
+    size: usize,
+    options: &TrainerOptions,
+    exchange: ExchangeOptions,
+) -> (History, Bits) {
+    let run = |world: Arc<dyn World>| with_device(device, || train(&world, options.clone(), exchange));
     let mut all: Vec<(History, Bits)> = match size {
         1 => ThreadWorld::run(1, |_| run(Arc::new(Single))),
         _ => ThreadWorld::run(size, run),

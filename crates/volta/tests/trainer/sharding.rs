@@ -1,17 +1,28 @@
 //! Ranks that share out the optimizer's state, gradients and parameters: they learn what ranks learn that have everything, and what they
 //! save goes on with any number of them and any stage.
 
-use super::ranks::{Bits, bits, measured, network, options, trained};
+use super::ranks::{Bits, bits, measured, network, options, trained_on};
 use super::{Folder, points};
 use std::path::Path;
-use volta::parallel::{ExchangeOptions, Sharding, ThreadWorld};
+use std::sync::Arc;
+use volta::parallel::{ExchangeOptions, Sharding, ThreadWorld, World};
 use volta::train::{Event, History, OnNonFinite, Outcome, Trainer, TrainerOptions, classified};
-use volta::{Adam, DType, Module, Muon, Weights};
+use volta::{Adam, DType, Device, Module, Muon, Result, Weights, default_device, with_device};
 use volta_testing::test;
 
 /// Small buckets, so that there are several of them, and that not all parameters are gathered at once.
 fn sharing(sharding: Sharding) -> ExchangeOptions {
     ExchangeOptions { sharding, bucket_bytes: 100, ..ExchangeOptions::default() }
+}
+
+/// Ranks of threads share a processor; what is the same on any device is looked at there.
+fn trained(size: usize, options: &TrainerOptions, exchange: ExchangeOptions) -> (History, Bits) {
+    trained_on(Device::Cpu, size, options, exchange)
+}
+
+/// Two ranks.
+fn on_cpu<T: Send>(work: impl Fn(Arc<dyn World>) -> Result<T> + Sync) -> Vec<Result<T>> {
+    ThreadWorld::run(2, |world| with_device(Device::Cpu, || work(world)))
 }
 
 const STAGES: [Sharding; 3] = [Sharding::OptimizerState, Sharding::Gradients, Sharding::Parameters];
@@ -80,7 +91,7 @@ fn a_scaler_and_skipped_steps_are_the_same_on_all_ranks() {
         assert!(far < 1e-3, "{sharding:?}: {far}");
     }
     for sharding in STAGES {
-        let results = ThreadWorld::run(2, |world| {
+        let results = on_cpu(|world| {
             let model = network();
             let mut adam = Adam::new(model.parameters(), 0.02, (0.9, 0.999), 1e-8, 0.0);
             let options =
@@ -139,7 +150,7 @@ fn what_any_stage_saves_goes_on_with_any_other_and_any_number_of_ranks() {
 
 #[test]
 fn what_cannot_be_shared_out_is_said() {
-    let results = ThreadWorld::run(2, |world| {
+    let results = on_cpu(|world| {
         let model = network();
         let matrices = model.parameters().into_iter().filter(|p| p.rank() == 2).collect();
         let mut muon = Muon::new(matrices, 0.02, 0.95, 0.0);
@@ -149,7 +160,7 @@ fn what_cannot_be_shared_out_is_said() {
             .map(drop)
     });
     assert!(results.into_iter().all(|result| result.unwrap_err().message().contains("moves whole matrices")));
-    let results = ThreadWorld::run(2, |world| {
+    let results = on_cpu(|world| {
         let model = network();
         let mut adam = Adam::new(model.parameters(), 0.02, (0.9, 0.999), 1e-8, 0.0);
         let (first, mut said) = (model.parameters()[0].clone(), String::new());
@@ -169,4 +180,14 @@ fn what_cannot_be_shared_out_is_said() {
         let (said, count) = result.unwrap_or_else(|e| panic!("{e}"));
         assert!(said.contains("no rank has all of it between steps") && count == 32, "{said}");
     }
+}
+
+#[test(needs(gpu))]
+fn parameters_are_gathered_to_a_gpu_for_the_plans_that_read_them() {
+    let options = TrainerOptions { steps: Some(4), validate_every: None, ..options(Some(2)) };
+    let loss = |history: &History| history.last("train/loss").unwrap();
+    let (expected, _) = trained_on(default_device(), 2, &options, ExchangeOptions::default());
+    let (history, _) = trained_on(default_device(), 2, &options, sharing(Sharding::Parameters));
+    // Smaller plans may round otherwise.
+    assert!((loss(&history) - loss(&expected)).abs() < 1e-3, "{history:?} {expected:?}");
 }
