@@ -405,9 +405,7 @@ impl<'a> Walk<'a> {
         let all = self.kernels[frame.kernel].writes();
         let mut names: HashMap<Slot, Slot> = HashMap::new();
         for &slot in &all {
-            if !names.contains_key(&slot) {
-                names.insert(slot, self.add_copy(slot, false));
-            }
+            names.entry(slot).or_insert_with(|| self.add_copy(slot, false));
         }
         let mut kernel = self.kernels[frame.kernel].clone();
         let values = &self.values;
