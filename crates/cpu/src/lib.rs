@@ -57,7 +57,8 @@ impl Executor for Cpu {
             sizes,
             size_classes: buffer_pool::SIZE_CLASSES,
             // A core multiplies while it waits for memory; waking the others takes microseconds.
-            rates: Rates { flops_per_byte: 16, kernel_bytes: 1 << 16 },
+            // The host's memory is its own.
+            rates: Rates { flops_per_byte: 16, kernel_bytes: 1 << 16, host_byte: 0 },
         })
     }
 

@@ -39,7 +39,12 @@ impl CpuProgram {
         };
         let ready = |kernel: &Kernel| match &kernel.body {
             KernelBody::Map(maps) | KernelBody::Rows(maps) => {
-                PreparedKernel::Maps(maps.iter().map(|m| Map::new(m, overwrites)).collect())
+                // A result may take the place of what it is made of.
+                let read = kernel.reads();
+                let in_place = |slot: Slot| {
+                    overwrites(slot) || read.iter().any(|&r| r != slot && places[r] == places[slot])
+                };
+                PreparedKernel::Maps(maps.iter().map(|m| Map::new(m, in_place)).collect())
             }
             KernelBody::Native(s) => {
                 let on_product = |slot: Slot| overwrites(slot) || places[slot] == places[s.output.slot];

@@ -78,7 +78,7 @@ pub(super) fn rules() -> DeviceLimits {
         horizontal_fusion: true,
         sizes,
         size_classes: SIZE_CLASSES,
-        rates: Rates { flops_per_byte: 64, kernel_bytes: 4 << 20 },
+        rates: Rates { flops_per_byte: 64, kernel_bytes: 4 << 20, host_byte: 0 },
     }
 }
 

@@ -23,6 +23,10 @@ pub struct StepMemory {
     pub recomputed_flops: u64,
     /// Bytes that they read and write.
     pub recomputed_bytes: u64,
+    /// Bytes that move to the host's memory and back, in a whole step.
+    pub moved_bytes: u64,
+    /// Bytes of the host's memory that they take there.
+    pub host_bytes: u64,
     /// How long a step takes, as a multiple of its time without a limit, by a rough estimate.
     pub slowdown: f64,
 }
@@ -69,8 +73,8 @@ impl StepPlan {
             None => "make the context or the model smaller, or use --precision f16".into(),
         };
         let message = format!(
-            "a step needs {} of memory at least, though it computes again whatever it can, and {} may use {}: {advice}",
-            gigabytes(limit + memory.missing_bytes),
+            "a step needs {} of memory at least, though it computes again or moves to the host whatever it can, and {} may use {}: {advice}",
+            gigabytes(least_limit(config, prepared, limit, memory.missing_bytes)?),
             prepared.device,
             gigabytes(limit)
         );
@@ -100,9 +104,37 @@ impl StepPlan {
             recomputed_kernels: sum(|fit| fit.recomputed_kernels as u64),
             recomputed_flops: sum(|fit| fit.recomputed_flops),
             recomputed_bytes: sum(|fit| fit.recomputed_bytes),
+            moved_bytes: sum(|fit| fit.moved_bytes),
+            host_bytes: fits().map(|fit| fit.host_bytes).max().unwrap_or(0) as u64,
             slowdown: if whole > 0.0 { slowed.sum::<f64>() / whole } else { 1.0 },
         })
     }
+}
+
+/// A limit under which a step fits, if it misses so many bytes under this one: the least that the planner knows of, rounded up to what can
+/// be read and typed.
+fn least_limit(config: &Config, prepared: &Prepared, limit: u64, missing: u64) -> Result<u64> {
+    /// Plans that are tried: with more room another plan may be found.
+    const MOST_TRIES: usize = 8;
+    let device = prepared.device;
+    let (mut least, mut missing) = (limit, missing);
+    for _ in 0..MOST_TRIES {
+        least = readable(least + missing.max(least / 64));
+        set_memory_limit(device, Some(least))?;
+        let plan = StepPlan::new(config, prepared);
+        let found = plan.and_then(|plan| plan.map_or(Ok(0), |plan| Ok(plan.memory(device)?.missing_bytes)));
+        set_memory_limit(device, Some(limit))?;
+        missing = found?;
+        if missing == 0 {
+            break;
+        }
+    }
+    Ok(least)
+}
+
+/// The next number of bytes that [`gigabytes`] prints exactly.
+fn readable(bytes: u64) -> u64 {
+    bytes.next_multiple_of(if bytes < 1_000_000_000 { 100_000 } else { 10_000_000 })
 }
 
 /// The largest half, quarter or further part of the batch that fits.
@@ -130,7 +162,7 @@ fn gigabytes(bytes: u64) -> String {
 
 impl fmt::Display for StepMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limit = self.limit.map_or("none is known".into(), gigabytes);
+        let limit = self.limit.map_or("none was set, and the device tells of none".into(), gigabytes);
         writeln!(f, "memory limit          {limit}")?;
         if self.unlimited_peak_bytes != self.peak_bytes {
             writeln!(f, "peak without a limit  {}", gigabytes(self.unlimited_peak_bytes))?;
@@ -142,6 +174,12 @@ impl fmt::Display for StepMemory {
             self.recomputed_kernels,
             self.recomputed_flops as f64 / 1e9,
             gigabytes(self.recomputed_bytes)
+        )?;
+        writeln!(
+            f,
+            "moved                 {} to the host's memory and back, where they take {}",
+            gigabytes(self.moved_bytes),
+            gigabytes(self.host_bytes)
         )?;
         write!(f, "estimated step        {:.2} times as long as without a limit", self.slowdown)
     }

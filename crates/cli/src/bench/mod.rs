@@ -42,7 +42,7 @@ pub struct Options {
     /// Parts of the batches of training workloads, as `volta train --gradient-parts` has them; 0 for one a device.
     #[arg(long, default_value_t = 0)]
     parts: usize,
-    /// The most memory of the device that may be in use at a time, as in 6GB: what does not fit is computed again.
+    /// The most memory of the device that may be in use at a time, as in 6GB: what does not fit is computed again, or moved to the host and back.
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     memory: Option<u64>,
     /// Also print where the time of a step goes.

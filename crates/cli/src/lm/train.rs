@@ -409,6 +409,7 @@ fn dry_run(config: &Config, prepared: &Prepared, world: Option<u32>, output: Out
             "memory_limit": memory.limit, "unlimited_peak_bytes": memory.unlimited_peak_bytes,
             "missing_bytes": memory.missing_bytes, "recomputed_kernels": memory.recomputed_kernels,
             "recomputed_flops": memory.recomputed_flops, "recomputed_bytes": memory.recomputed_bytes,
+            "moved_bytes": memory.moved_bytes, "host_bytes": memory.host_bytes,
             "estimated_slowdown": memory.slowdown, "ranks_memory": each.as_ref().map(stages),
         }),
         format_args!(

@@ -333,6 +333,10 @@ fn a_run_with_half_the_memory_learns_the_same_and_one_with_too_little_says_what_
     assert!(batch < 64 && why.contains(&format!("--accumulation {}", 64usize.div_ceil(batch))), "{why}");
     let smaller = dry(&["--memory", &memory, "--batch", &batch.to_string()]);
     assert_eq!(smaller["missing_bytes"], 0, "{smaller}");
+    let least =
+        why.split_once("a step needs ").unwrap().1.split_once(" of memory").unwrap().0.replace(' ', "");
+    let enough = dry(&[&large[..], &["--memory", &least]].concat());
+    assert_eq!(enough["missing_bytes"], 0, "{least}: {enough}");
 }
 
 #[cfg(unix)]

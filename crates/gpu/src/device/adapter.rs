@@ -202,14 +202,51 @@ pub(crate) fn has_cooperative(adapter: &wgpu::Adapter) -> bool {
             .any(|p| (p.m_size, p.n_size, p.k_size) == (16, 16, 16) && p.ab_type == F16 && p.cr_type == F32)
 }
 
-/// The bytes of memory that an adapter can use, if its driver tells. What a card has is its own, what other GPUs use is the
-/// host's in part, and drivers that compute on the processor say what they like.
-#[cfg(any(target_os = "linux", target_os = "windows"))]
+/// The bytes of memory that an adapter can use, if its driver tells. Drivers that compute on the processor say what they like.
 pub(crate) fn memory(adapter: &wgpu::Adapter) -> Option<u64> {
     let kind = kind(&adapter.get_info());
+    if kind == AdapterKind::Software {
+        return None;
+    }
+    heap_bytes(adapter, kind).or_else(|| budget(adapter)).filter(|&bytes| bytes > 0)
+}
+
+/// The bytes of the heaps that Vulkan tells of: what a card has is its own, what other GPUs use is the host's in part.
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+fn heap_bytes(adapter: &wgpu::Adapter, kind: AdapterKind) -> Option<u64> {
     let counts = |heap: &&Heap| kind != AdapterKind::Discrete || heap.is_own;
-    let heaps = heaps(adapter).filter(|_| kind != AdapterKind::Software)?;
-    Some(heaps.iter().filter(counts).map(|heap| heap.bytes).sum())
+    Some(heaps(adapter)?.iter().filter(counts).map(|heap| heap.bytes).sum())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "windows")))]
+fn heap_bytes(_: &wgpu::Adapter, _: AdapterKind) -> Option<u64> {
+    None
+}
+
+/// The budget that DXGI gives to this process in the memory next to the adapter, when it is asked.
+#[cfg(target_os = "windows")]
+fn budget(adapter: &wgpu::Adapter) -> Option<u64> {
+    // SAFETY: the adapter lives as long as this, and is only asked.
+    let dx12 = unsafe { adapter.as_hal::<wgpu::hal::api::Dx12>() }?;
+    // `DXGI_MEMORY_SEGMENT_GROUP_LOCAL` is 0.
+    let (group, mut info) = (Default::default(), Default::default());
+    // SAFETY: the adapter's first node is always there, and the answer has memory of its own.
+    unsafe { dx12.as_raw().QueryVideoMemoryInfo(0, group, &mut info) }.ok()?;
+    Some(info.Budget)
+}
+
+/// What Metal recommends to use at most.
+#[cfg(target_vendor = "apple")]
+fn budget(adapter: &wgpu::Adapter) -> Option<u64> {
+    use objc2_metal::MTLDevice;
+    // SAFETY: the adapter lives as long as this, and is only asked.
+    let metal = unsafe { adapter.as_hal::<wgpu::hal::api::Metal>() }?;
+    Some(metal.raw_device().recommendedMaxWorkingSetSize())
+}
+
+#[cfg(not(any(target_os = "windows", target_vendor = "apple")))]
+fn budget(_: &wgpu::Adapter) -> Option<u64> {
+    None
 }
 
 /// A memory that an adapter uses.
@@ -233,12 +270,6 @@ fn heaps(adapter: &wgpu::Adapter) -> Option<Vec<Heap>> {
     let heaps = memory.memory_heaps.iter().take(memory.memory_heap_count as usize);
     let heaps = heaps.map(|heap| Heap { bytes: heap.size, is_own: heap.flags.as_raw() & DEVICE_LOCAL != 0 });
     Some(heaps.collect())
-}
-
-/// Other interfaces do not tell.
-#[cfg(not(any(target_os = "linux", target_os = "windows")))]
-pub(crate) fn memory(_: &wgpu::Adapter) -> Option<u64> {
-    None
 }
 
 fn describe(index: Option<usize>, adapter: &wgpu::Adapter) -> Adapter {

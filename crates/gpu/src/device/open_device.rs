@@ -69,6 +69,18 @@ fn block_bytes(limits: &wgpu::Limits) -> usize {
     (most as usize & !4095).max(4096)
 }
 
+/// What it takes to move a byte to the host's memory or back, in bytes of the device's own memory; 0 where values do not move: an
+/// integrated GPU's memory is the host's, and only Vulkan's drivers are known to keep in the host's memory what the host may read. A card
+/// reads its own memory some sixty times as fast as the host's, on whose memory a software adapter stands in for one.
+fn host_byte(kind: AdapterKind, backend: wgpu::Backend) -> usize {
+    match kind {
+        _ if backend != wgpu::Backend::Vulkan => 0,
+        AdapterKind::Discrete | AdapterKind::Virtual => 64,
+        AdapterKind::Software => 4,
+        AdapterKind::Integrated | AdapterKind::Other => 0,
+    }
+}
+
 impl OpenDevice {
     pub async fn new(index: usize, adapter: wgpu::Adapter) -> Result<OpenDevice> {
         use wgpu::Features as F;
@@ -79,6 +91,12 @@ impl OpenDevice {
             F::SHADER_F16 | F::SHADER_INT64 | F::SUBGROUP | F::TIMESTAMP_QUERY | F::PIPELINE_CACHE;
         if cooperative {
             wanted |= F::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        }
+        // What kernels see may lie in the host's memory.
+        let kind = adapter::kind(&info);
+        let host_byte = host_byte(kind, info.backend);
+        if host_byte > 0 {
+            wanted |= F::MAPPABLE_PRIMARY_BUFFERS;
         }
         if only_webgpu() {
             wanted = F::empty();
@@ -133,9 +151,13 @@ impl OpenDevice {
             horizontal_fusion: true,
             sizes,
             size_classes: SIZE_CLASSES,
-            rates: Rates { flops_per_byte: 64, kernel_bytes: 4 << 20 },
+            rates: Rates {
+                flops_per_byte: 64,
+                kernel_bytes: 4 << 20,
+                host_byte: if features.contains(F::MAPPABLE_PRIMARY_BUFFERS) { host_byte } else { 0 },
+            },
         };
-        let is_software = adapter::kind(&info) == AdapterKind::Software;
+        let is_software = kind == AdapterKind::Software;
         let faults = Faults::of(&device, format!("gpu:{index} ({name})"), &ADVICE);
         #[cfg(unix)]
         super::shutdown::register(&device, &faults, is_software);

@@ -11,7 +11,8 @@ use crate::caps::COMPUTE_UNITS;
 use crate::chunking::loops::VisibleChunks;
 use crate::codegen::{MapDispatch, MapLowered};
 use crate::dispatch::Dispatch;
-use crate::kernels::{gemm, select};
+use crate::kernels::gemm;
+use crate::kernels::select::{self, Variant};
 use std::ops::Range;
 use volta_ir::error::Result;
 use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel};
@@ -36,7 +37,11 @@ impl Builder<'_> {
     /// The kernels of a wave: those that can, together.
     pub(super) fn add_wave(&mut self, wave: Range<usize>) -> Result<()> {
         let plan = self.plan;
-        if let Some(batch) = self.lower_concurrent_gemms(&plan.kernels[wave.clone()]) {
+        let shared = self.shared_variant(&plan.kernels[wave.clone()]);
+        if let Some(batch) =
+            shared.and_then(|one| self.lower_concurrent_gemms(&plan.kernels[wave.clone()], one))
+        {
+            self.variants[wave.clone()].fill(shared);
             for (k, lowered) in wave.zip(batch) {
                 let kernel = &plan.kernels[k];
                 let added = self.add_lowered(k, kernel, lowered, &VisibleChunks::new());
@@ -45,9 +50,13 @@ impl Builder<'_> {
             return Ok(());
         }
         let mut members: Vec<Candidate> = Vec::new();
-        let mut together = self.lower_together(&plan.kernels[wave.clone()]).map(Vec::into_iter);
-        let variants = self.coscheduled_variants(&plan.kernels[wave.clone()]);
-        let in_one_way = together.is_some() || variants.iter().any(Option::is_some);
+        let together = shared.and_then(|one| self.lower_together(&plan.kernels[wave.clone()], one));
+        let variants = match &together {
+            Some(_) => vec![shared; wave.len()],
+            None => self.coscheduled_variants(&plan.kernels[wave.clone()]),
+        };
+        let mut together = together.map(Vec::into_iter);
+        let in_one_way = variants.iter().any(Option::is_some);
         let most_text = if in_one_way { MAX_TEXT_IN_ONE_WAY } else { MAX_SHADER_BYTES };
         for (k, variant) in wave.zip(variants) {
             let lowered = match &mut together {
@@ -61,6 +70,7 @@ impl Builder<'_> {
                 self.add(k, &plan.kernels[k])?;
                 continue;
             };
+            self.variants[k] = variant;
             self.make_room(&lowered.scratch)?;
             let first = members.last().map_or(0, |member| member.scratch.end);
             let mut member = Candidate { k, scratch: self.place_scratch(&lowered.scratch, first), lowered };
@@ -77,11 +87,11 @@ impl Builder<'_> {
 
     /// Many products as one variant that suits all of them, a dispatch each. If each writes to another buffer, a device begins with
     /// the tiles of the next one where it has none left of the one before.
-    fn lower_concurrent_gemms(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
+    fn lower_concurrent_gemms(&self, kernels: &[Kernel], variant: Variant) -> Option<Vec<MapLowered>> {
         if kernels.len() <= 2 {
             return None;
         }
-        let lowered = self.lower_all(kernels, self.shared_variant(kernels)?);
+        let lowered = self.lower_all(kernels, variant);
         let tiles: u64 = lowered.iter().map(|l| l.dispatches[0].dispatch.groups).sum();
         let is_one = |(k, l): (&Kernel, &MapLowered)| {
             l.dispatches.len() == 1 && self.seen(k, l, &VisibleChunks::new()) <= self.target.rules.slots
@@ -100,27 +110,27 @@ impl Builder<'_> {
     }
 
     /// The variant that suits all of these, if they are products, and together they take less time than one after the other.
-    fn shared_variant(&self, kernels: &[Kernel]) -> Option<select::Variant> {
+    fn shared_variant(&self, kernels: &[Kernel]) -> Option<Variant> {
         let LoweringTarget { caps, rules, selections, .. } = self.target;
         let products: Vec<&NativeKernel> = kernels.iter().filter_map(native_of).collect();
         let tuned = |s: &&NativeKernel| selections.of(s, caps).is_some();
         if !rules.horizontal_fusion || products.len() < kernels.len() || products.iter().any(tuned) {
             return None;
         }
-        gemm::variant_together(&products, caps).map(select::Variant::Product)
+        gemm::variant_together(&products, caps).map(Variant::Product)
     }
 
     /// The variants of kernels of which each leaves room for the others, unless they were tuned.
-    fn coscheduled_variants(&self, kernels: &[Kernel]) -> Vec<Option<select::Variant>> {
+    fn coscheduled_variants(&self, kernels: &[Kernel]) -> Vec<Option<Variant>> {
         let LoweringTarget { caps, selections, .. } = self.target;
         let free = |kernel| native_of(kernel).filter(|s| selections.of(s, caps).is_none());
         let products: Vec<&NativeKernel> = kernels.iter().filter_map(free).collect();
         let mut variants = gemm::variants_beside(&products, caps).into_iter();
         let variant = |kernel| free(kernel).and_then(|_| variants.next().flatten());
-        kernels.iter().map(variant).map(|variant| variant.map(select::Variant::Product)).collect()
+        kernels.iter().map(variant).map(|variant| variant.map(Variant::Product)).collect()
     }
 
-    fn lower_all(&self, kernels: &[Kernel], variant: select::Variant) -> Vec<MapLowered> {
+    fn lower_all(&self, kernels: &[Kernel], variant: Variant) -> Vec<MapLowered> {
         let lower = |kernel| {
             let s = native_of(kernel)?;
             Some(write_programs(s, kernel, select::lower(s, self.target.caps, Some(variant))))
@@ -128,14 +138,18 @@ impl Builder<'_> {
         kernels.iter().filter_map(lower).collect()
     }
 
-    /// Products as one variant that suits all of them, if sharing a dispatch pays and they fit into one.
-    fn lower_together(&self, kernels: &[Kernel]) -> Option<Vec<MapLowered>> {
-        let lowered = self.lower_all(kernels, self.shared_variant(kernels)?);
+    /// Products as one variant that suits all of them, if sharing a dispatch pays. Whether they do share one depends on where their memory
+    /// is, and the variant does not: it decides how sums are cut.
+    fn lower_together(&self, kernels: &[Kernel], variant: Variant) -> Option<Vec<MapLowered>> {
+        let lowered = self.lower_all(kernels, variant);
         let scratch = lowered.iter().flat_map(|l| &l.scratch).sum::<u64>() as usize;
         let text: usize = lowered.iter().map(|l| l.dispatches[0].dispatch.body.len()).sum();
-        let seen: usize =
-            kernels.iter().zip(&lowered).map(|(k, l)| self.seen(k, l, &VisibleChunks::new())).sum();
-        let fits = scratch <= MAX_SCRATCH && text <= MAX_TEXT_IN_ONE_WAY && seen <= self.target.rules.slots;
+        let is_visible = |(k, l): (&Kernel, &MapLowered)| {
+            self.seen(k, l, &VisibleChunks::new()) <= self.target.rules.slots
+        };
+        let fits = scratch <= MAX_SCRATCH
+            && text <= MAX_TEXT_IN_ONE_WAY
+            && kernels.iter().zip(&lowered).all(is_visible);
         fits.then_some(lowered)
     }
 

@@ -23,7 +23,7 @@ use super::codegen::{self, MapDispatch, MapLowered, Uniform};
 use super::lower::submission::CostModel;
 use crate::caps::Caps;
 use crate::dispatch::Dispatch;
-use crate::kernels::select;
+use crate::kernels::select::{self, Variant};
 use crate::lower::selections::Selections;
 use absmax_fusion::AbsMaxMatrix;
 pub(super) use bindings::BindingSource;
@@ -35,7 +35,7 @@ use volta_ir::dtype::DType;
 use volta_ir::error::{Error, ErrorKind, Result};
 use volta_ir::plan::Plan;
 use volta_ir::plan::guard;
-use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel, Slot};
+use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel, Purpose, Slot};
 use volta_ir::plan::memory::DeviceLimits;
 use wgsl_concat::Parts;
 
@@ -92,8 +92,9 @@ pub(super) struct LoweredPlan {
     pub specs: Vec<DispatchSpec>,
     /// One for each draft.
     pub shaders: Vec<Shader>,
-    /// Bytes of the arena's blocks, scratch memory included.
+    /// Bytes of the arena's blocks, scratch memory included, and of those in the host's memory.
     pub arena: Vec<usize>,
+    pub host: Vec<usize>,
     /// Where in the uniform memory each number goes.
     pub words: Vec<(usize, Uniform)>,
     pub uniform_bytes: usize,
@@ -115,6 +116,7 @@ pub(super) fn lower_plan(plan: &Plan, target: &LoweringTarget, usage: CompileMod
         usage,
         waiting: Vec::new(),
         late: DeferredReductions::default(),
+        variants: vec![None; plan.kernels.len()],
     };
     builder.find_absmax();
     if guarded {
@@ -137,7 +139,8 @@ pub(super) fn lower_plan(plan: &Plan, target: &LoweringTarget, usage: CompileMod
     let Builder { specs, shaders, scratch_bytes, words, uniform_bytes, .. } = builder;
     let mut arena = plan.layout.arena.clone();
     target.rules.count_blocks(target.rules.regions, scratch_bytes, &mut arena);
-    Ok(LoweredPlan { specs, shaders, arena, words, uniform_bytes })
+    let host = plan.layout.host.clone();
+    Ok(LoweredPlan { specs, shaders, arena, host, words, uniform_bytes })
 }
 
 struct Builder<'a> {
@@ -159,6 +162,9 @@ struct Builder<'a> {
     waiting: Vec<PendingDispatch>,
     /// Dispatches that nobody waits for yet.
     late: DeferredReductions,
+    /// The variants that kernels were given because of those that run beside them: whoever computes the same again has it too, though it
+    /// runs by itself.
+    variants: Vec<Option<Variant>>,
 }
 
 /// Where each piece of a kernel's own memory begins, with its bytes, and where all of it ends.
@@ -183,7 +189,7 @@ impl Builder<'_> {
                 .iter()
                 .try_for_each(|map| self.add_beyond_binding_limit(k, kernel, &map.simplified()))
                 .map_err(named),
-            work => match (self.lowered(kernel, None), work) {
+            work => match (self.lowered(kernel, self.first_variant(kernel)), work) {
                 (None, KernelBody::Native(s)) => self.add_large(k, kernel, s).map_err(named),
                 (lowered, _) => {
                     let lowered = lowered.expect("it sees few enough pieces");
@@ -193,9 +199,15 @@ impl Builder<'_> {
         }
     }
 
+    /// The variant that a kernel was given when it ran for the first time, if this one computes the same again: other variants may cut
+    /// sums into other parts.
+    fn first_variant(&self, kernel: &Kernel) -> Option<Variant> {
+        if let Purpose::Again(k) = kernel.purpose { self.variants[k] } else { None }
+    }
+
     /// A kernel's dispatches, unless they would see too many pieces of memory; a product's as the variant that is `wanted`, if
     /// it was not tuned.
-    fn lowered(&self, kernel: &Kernel, wanted: Option<select::Variant>) -> Option<MapLowered> {
+    fn lowered(&self, kernel: &Kernel, wanted: Option<Variant>) -> Option<MapLowered> {
         let LoweringTarget { caps, rules, .. } = self.target;
         match &kernel.body {
             KernelBody::Map(maps) | KernelBody::Rows(maps) if self.exceeds_binding_limit(maps) => None,

@@ -115,6 +115,7 @@ mod tests {
         Kernel {
             body: volta_ir::plan::kernel::KernelBody::Map(Vec::new()),
             wave: 0,
+            purpose: volta_ir::plan::kernel::Purpose::First,
             label: String::new(),
             parts: Vec::new(),
             flops,

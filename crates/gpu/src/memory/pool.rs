@@ -20,6 +20,8 @@ pub(crate) struct PooledBuffer {
     pub bytes: u64,
     /// Whether the device has no such memory after all, as a browser says later.
     is_refused: Arc<AtomicBool>,
+    /// Whether it lies in the host's memory.
+    is_on_host: bool,
     /// The bytes that its device has given away.
     allocated_bytes: Arc<AtomicU64>,
 }
@@ -29,12 +31,19 @@ impl Drop for PooledBuffer {
         // Bind groups of plans that ran with it would keep it, though nobody asks for its number again. What the device is still
         // at work with stays until that is done.
         self.buffer.destroy();
+        if self.is_on_host {
+            return;
+        }
         self.allocated_bytes.fetch_sub(self.bytes, Relaxed);
         change_pool_bytes(-(self.bytes as i64));
     }
 }
 
 static IDS: AtomicU64 = AtomicU64::new(1);
+
+/// What buffers of tensors and arenas are for.
+const USAGE: wgpu::BufferUsages =
+    wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
 
 fn try_create(gpu: &DeviceMemory, bytes: u64) -> Result<PooledBuffer> {
     if gpu.allocated_bytes.load(Relaxed).saturating_add(bytes) > gpu.injected.memory.load(Relaxed) {
@@ -45,7 +54,7 @@ fn try_create(gpu: &DeviceMemory, bytes: u64) -> Result<PooledBuffer> {
     let buffer = gpu.device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
         size: bytes,
-        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+        usage: USAGE,
         mapped_at_creation: false,
     });
     watch(gpu, scopes, bytes, &is_refused)?;
@@ -56,8 +65,25 @@ fn try_create(gpu: &DeviceMemory, bytes: u64) -> Result<PooledBuffer> {
         id: IDS.fetch_add(1, Relaxed),
         bytes,
         is_refused,
+        is_on_host: false,
         allocated_bytes: gpu.allocated_bytes.clone(),
     })
+}
+
+/// A buffer in the host's memory that kernels see as they see the device's. Drivers put what the host may read there: nobody maps it. It
+/// counts as none of the device's bytes.
+fn create_on_host(gpu: &DeviceMemory, bytes: u64) -> Result<PooledBuffer> {
+    let scopes = Scopes::new(&gpu.device);
+    let is_refused = Arc::new(AtomicBool::new(false));
+    let buffer = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("values moved to the host"),
+        size: bytes,
+        usage: USAGE | wgpu::BufferUsages::MAP_READ,
+        mapped_at_creation: false,
+    });
+    watch(gpu, scopes, bytes, &is_refused)?;
+    let (id, allocated_bytes) = (IDS.fetch_add(1, Relaxed), Arc::default());
+    Ok(PooledBuffer { buffer, id, bytes, is_refused, is_on_host: true, allocated_bytes })
 }
 
 /// An error if the device did not give that memory.
@@ -227,11 +253,24 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Blocks of at least so many `bytes` each.
-    pub fn reserve(&mut self, gpu: &DeviceMemory, bytes: &[usize]) -> Result<&[Option<PooledBuffer>]> {
-        if self.blocks.len() < bytes.len() {
-            self.blocks.resize_with(bytes.len(), || None);
+    /// Blocks of at least so many `bytes` each, and of so many in the `host`'s memory.
+    pub fn reserve(
+        &mut self,
+        gpu: &DeviceMemory,
+        bytes: &[usize],
+        host: &[usize],
+    ) -> Result<&[Option<PooledBuffer>]> {
+        let count = bytes.len().max(host.len());
+        if self.blocks.len() < count {
+            self.blocks.resize_with(count, || None);
         }
+        for (block, &bytes) in self.blocks.iter_mut().zip(host).filter(|(_, bytes)| **bytes > 0) {
+            if block.as_ref().is_none_or(|piece| piece.bytes < bytes as u64) {
+                *block = None;
+                *block = Some(create_on_host(gpu, class(bytes, gpu.rules.block))?);
+            }
+        }
+        self.free_what_is_too_much(gpu, bytes)?;
         for (block, &bytes) in self.blocks.iter_mut().zip(bytes).filter(|(_, bytes)| **bytes > 0) {
             let wanted = class(bytes, gpu.rules.block);
             if block.as_ref().is_none_or(|piece| piece.bytes < wanted || piece.is_refused.load(Relaxed)) {
@@ -241,5 +280,28 @@ impl Arena {
             }
         }
         Ok(&self.blocks)
+    }
+
+    /// Where there is a limit, and the blocks of plans that ran before and those that this one needs would exceed it, lets go of those
+    /// that are of no use to it.
+    fn free_what_is_too_much(&mut self, gpu: &DeviceMemory, bytes: &[usize]) -> Result<()> {
+        let limit = gpu.limit.load(Relaxed);
+        let has = |block: &Option<PooledBuffer>| block.as_ref().map_or(0, |piece| piece.bytes);
+        let wanted = |k: usize| bytes.get(k).map_or(0, |&bytes| class(bytes, gpu.rules.block));
+        let more: u64 =
+            self.blocks.iter().enumerate().map(|(k, block)| wanted(k).saturating_sub(has(block))).sum();
+        if more == 0 || gpu.allocated_bytes.load(Relaxed).saturating_add(more) <= limit {
+            return Ok(());
+        }
+        let is_idle = |k: usize| bytes.get(k).is_none_or(|bytes| *bytes == 0);
+        let idle = |(k, block): (usize, &mut Option<PooledBuffer>)| {
+            block.take_if(|piece| is_idle(k) && !piece.is_on_host)
+        };
+        if self.blocks.iter_mut().enumerate().filter_map(idle).count() == 0 {
+            return Ok(());
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        super::transfer::wait(gpu)?;
+        Ok(())
     }
 }

@@ -39,8 +39,9 @@ const MAX_REMEMBERED_BIND_GROUPS: usize = 8;
 pub(crate) struct GpuProgram {
     context: Arc<Context>,
     dispatches: Arc<DispatchList>,
-    /// Bytes of the arena's blocks.
+    /// Bytes of the arena's blocks, and of those in the host's memory.
     arena: Vec<usize>,
+    host: Vec<usize>,
     uniforms: Option<wgpu::Buffer>,
     /// What the uniform buffer holds now.
     written: Mutex<Vec<u8>>,
@@ -77,7 +78,7 @@ impl GpuProgram {
             cost_model: context.cost_model,
         };
         let lowered = lower_plan(plan, &target, mode)?;
-        let LoweredPlan { specs, shaders, arena, words, uniform_bytes } = lowered;
+        let LoweredPlan { specs, shaders, arena, host, words, uniform_bytes } = lowered;
         let estimates = estimates(&specs, plan, &context);
         let overwriting: Vec<bool> = plan.overwrites().collect();
         let overwrites = specs.iter().position(|spec| spec.kernels.iter().any(|&k| overwriting[k]));
@@ -109,6 +110,7 @@ impl GpuProgram {
             context,
             dispatches,
             arena,
+            host,
             uniforms,
             written,
             words,
@@ -300,7 +302,7 @@ impl GpuProgram {
         self.overwritten.iter().for_each(|&k| drop(GpuBuffer::of(&*outputs[k]).readback.take()));
         self.write_uniforms(arguments);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = arena.reserve(context, &self.arena).map_err(named)?;
+        let blocks = arena.reserve(context, &self.arena, &self.host).map_err(named)?;
         see_used_bytes(context.live_bytes.load(Relaxed) + self.arena_bytes() as u64);
         let submitting = span("submit");
         let count = self.dispatches.ready.len();
@@ -414,7 +416,7 @@ impl GpuProgram {
         // A problem has no arguments, but its dispatches may: the first of their workgroups.
         self.write_uniforms(&[]);
         let mut arena = context.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = arena.reserve(context, &self.arena)?;
+        let blocks = arena.reserve(context, &self.arena, &self.host)?;
         let stopwatch = Stopwatch::new(context, 1);
         let mut encoder = context.device.create_command_encoder(&Default::default());
         let timestamp_writes = stopwatch.as_ref().map(|s| s.writes(0));

@@ -30,7 +30,7 @@ pub(super) fn plan(kernel: &Kernel, native: &NativeKernel, rules: &DeviceLimits)
     let peak_bytes = slot_bytes.iter().sum();
     Plan {
         kernels: vec![Kernel { body: KernelBody::Native(Box::new(native)), ..kernel.clone() }],
-        layout: Layout { places, arena: Vec::new(), inputs, outputs, peak_bytes },
+        layout: Layout { places, arena: Vec::new(), host: Vec::new(), inputs, outputs, peak_bytes },
         arguments: Vec::new(),
         slot_bytes,
         slot_dtypes: slots.iter().map(|s| s.1).collect(),

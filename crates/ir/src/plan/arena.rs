@@ -38,6 +38,19 @@ pub(super) fn place(
     blocks
 }
 
+/// Gives every allocation its place in this region, whatever theirs is. Tells the places, and gives the bytes of the blocks.
+pub(super) fn place_in(
+    region: usize,
+    pieces: Vec<Allocation>,
+    rules: &DeviceLimits,
+    mut tell: impl FnMut(Slot, usize),
+) -> Vec<usize> {
+    let mut blocks = Vec::new();
+    let bytes = fill(pieces, rules, |slot, at| tell(slot, rules.address(region, at)));
+    rules.count_blocks(region, bytes, &mut blocks);
+    blocks
+}
+
 /// Allocations in a region for which it is worth looking at all others.
 const MAX_BEST_FIT_ALLOCATIONS: usize = 8192;
 
@@ -197,7 +210,7 @@ mod tests {
         horizontal_fusion: false,
         sizes: [4; DType::ALL.len()],
         size_classes: SizeClasses { smallest: 64, largest_step: 1 << 20 },
-        rates: Rates { flops_per_byte: 16, kernel_bytes: 0 },
+        rates: Rates { flops_per_byte: 16, kernel_bytes: 0, host_byte: 0 },
     };
 
     /// Places and the bytes of all, for pieces of (bytes, from, to).

@@ -20,6 +20,8 @@ pub struct PlanNode {
     pub keep: bool,
     /// A backward pass may follow that asks for what its gradient is made of.
     pub taped: bool,
+    /// A value inside of the plan that lies in the host's memory.
+    pub on_host: bool,
 }
 
 /// Nodes in an order in which sources come first.
@@ -36,13 +38,13 @@ impl PlanGraph {
         graph
     }
 
-    /// A value inside of the plan of the type and shape of another one.
-    pub fn add_copy(&mut self, of: usize) -> usize {
+    /// A value inside of the plan of the type and shape of another one, in the device's memory or in the host's.
+    pub fn add_copy(&mut self, of: usize, on_host: bool) -> usize {
         let PlanNode { shape, dtype, origin, .. } = self.nodes[of];
         let copy = self.nodes.len();
         let (op, sources) = (Op::Data, SmallVec::new());
         let [input, donated, keep, taped] = [false; 4];
-        self.nodes.push(PlanNode { op, sources, shape, dtype, origin, input, donated, keep, taped });
+        self.nodes.push(PlanNode { op, sources, shape, dtype, origin, input, donated, keep, taped, on_host });
         self.resolved.push((copy, copy));
         copy
     }

@@ -403,12 +403,26 @@ impl KernelBody {
     }
 }
 
+/// What a kernel is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It computes something for the first time.
+    First,
+    /// It computes again what the plan's kernel of that number has computed, before it, and must come to the same bits.
+    Again(usize),
+    /// It moves a value to the host's memory.
+    ToHost,
+    /// It moves a value back from there.
+    FromHost,
+}
+
 /// A kernel with what the reports and the guards say of it.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     pub body: KernelBody,
     /// Kernels of one wave do not wait for each other.
     pub wave: usize,
+    pub purpose: Purpose,
     pub label: String,
     /// What it computes, in order.
     pub parts: Vec<FusedOp>,
@@ -430,9 +444,15 @@ pub struct FusedOp {
 }
 
 impl Kernel {
+    /// Whether it moves a value between the device and the host's memory.
+    pub fn is_transfer(&self) -> bool {
+        matches!(self.purpose, Purpose::ToHost | Purpose::FromHost)
+    }
+
     /// `map`, `reduce`, `matmul`, …
     pub fn kind(&self) -> &'static str {
         match &self.body {
+            _ if self.is_transfer() => "move",
             KernelBody::Map(maps) if maps[0].outer < maps[0].extents.len() => "reduce",
             KernelBody::Map(_) => "map",
             KernelBody::Rows(_) => "reduce",

@@ -4,10 +4,10 @@
 
 use super::arena::{self, Allocation};
 use super::graph::PlanGraph;
-use super::kernel::{Kernel, KernelBody, MapKernel, Slot};
+use super::in_place::{Uses, donor, in_place};
+use super::kernel::{Kernel, KernelBody, Slot};
 use super::size_class::SizeClasses;
 use crate::dtype::DType;
-use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
@@ -29,6 +29,8 @@ pub struct Layout {
     pub places: Vec<Place>,
     /// Bytes of the arena's blocks.
     pub arena: Vec<usize>,
+    /// Bytes of those of its blocks that lie in the host's memory, by the same numbers.
+    pub host: Vec<usize>,
     /// Nodes whose values the plan takes, in order.
     pub inputs: Vec<Slot>,
     pub outputs: Vec<Output>,
@@ -81,17 +83,34 @@ pub struct Rates {
     pub flops_per_byte: usize,
     /// Bytes for the start of a kernel.
     pub kernel_bytes: usize,
+    /// Bytes for one that moves to the host's memory or back; 0 where values do not move.
+    pub host_byte: usize,
 }
 
 impl Rates {
     /// What a kernel takes.
     pub fn cost(self, kernel: &Kernel) -> f64 {
+        if kernel.is_transfer() {
+            return self.transfer(kernel.bytes_written as usize);
+        }
         let moved = kernel.bytes_read + kernel.bytes_written;
         moved as f64 + kernel.flops as f64 / self.flops_per_byte as f64 + self.kernel_bytes as f64
     }
 }
 
+impl Rates {
+    /// What it takes to move so many bytes to the host's memory, or back.
+    pub fn transfer(self, bytes: usize) -> f64 {
+        bytes as f64 * self.host_byte as f64 + self.kernel_bytes as f64
+    }
+}
+
 impl DeviceLimits {
+    /// Whether values may move to the host's memory.
+    pub fn has_host(&self) -> bool {
+        self.rates.host_byte > 0
+    }
+
     pub fn bytes(&self, graph: &PlanGraph, slot: Slot) -> usize {
         graph.nodes[slot].shape.numel() * self.sizes[graph.nodes[slot].dtype as usize]
     }
@@ -109,8 +128,13 @@ impl DeviceLimits {
     }
 
     /// From a block to the next one of its region: the blocks of regions alternate, those of plans first, then one for what
-    /// kernels set aside.
+    /// kernels set aside, and one in the host's memory where values move there.
     pub fn region_period(&self) -> usize {
+        self.regions + 1 + usize::from(self.has_host())
+    }
+
+    /// The region of what lies in the host's memory.
+    pub fn host_region(&self) -> usize {
         self.regions + 1
     }
 
@@ -134,6 +158,11 @@ impl Layout {
         self.arena.iter().sum()
     }
 
+    /// Bytes of the host's memory.
+    pub fn host_bytes(&self) -> usize {
+        self.host.iter().sum()
+    }
+
     /// Bytes that the pool gives for outputs.
     pub fn output_bytes(&self, rules: &DeviceLimits) -> usize {
         let new = self.outputs.iter().filter(|output| output.over.is_none());
@@ -147,8 +176,20 @@ impl Layout {
     }
 }
 
-pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits) -> Layout {
+/// How closely values inside of a plan share memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// The result of a product lies in another region than what the product reads, and no result on what its kernel reads.
+    Apart,
+    /// All share one region, and what a kernel makes element by element of a value that nobody reads any more takes the place of that.
+    Close,
+}
+
+pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, packing: Packing) -> Layout {
     let bytes = |slot: Slot| rules.bytes(graph, slot);
+    let is_one_piece = |kernel: &Kernel| {
+        kernel.reads().into_iter().chain(kernel.writes()).all(|slot| rules.is_one_piece(graph, slot))
+    };
     let count = graph.nodes.len();
     let mut places = vec![Place::Nowhere; count];
     // The wave in which a slot is read for the last time, and how many read it then.
@@ -167,7 +208,9 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits) 
     }
     let mut outputs = Vec::new();
     let mut taken = vec![false; inputs.len()];
-    let mut pieces: Vec<Allocation> = Vec::new();
+    let (mut pieces, mut host_pieces): (Vec<Allocation>, Vec<Allocation>) = (Vec::new(), Vec::new());
+    // The piece that each slot in the arena lies in, where one may take the place of another.
+    let mut piece_of: HashMap<Slot, usize> = HashMap::new();
     // The regions of those that are in the arena.
     let mut regions: Vec<Option<usize>> = vec![None; count];
     // Slots that have the memory of another one.
@@ -212,25 +255,45 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits) 
                 }
             }
         }
+        let under_of = match &kernel.body {
+            // What comes in pieces may be read in several passes, after some of the results were written.
+            KernelBody::Map(maps) if packing == Packing::Close && is_one_piece(kernel) => {
+                in_place(graph, maps, kernel, &last_read, &piece_of)
+            }
+            _ => HashMap::new(),
+        };
         for slot in kernel.writes() {
             if !new(&places, slot) {
                 continue;
             }
-            if graph.nodes[slot].keep {
+            let last = last_read[slot].0.max(now);
+            if graph.nodes[slot].on_host {
+                places[slot] = Place::Arena(0);
+                host_pieces.push(Allocation { slot, bytes: bytes(slot), from: now, to: last, region: 0 });
+            } else if graph.nodes[slot].keep {
                 places[slot] = Place::Output(outputs.len());
                 let over = over_of.get(&slot).copied();
                 outputs.push(Output { slot, bytes: bytes(slot), over });
             } else {
-                let last = last_read[slot].0.max(now);
                 // The memory of an input serves what is not much smaller, too.
-                if let Some(input) = idle.take(bytes(slot)..=2 * bytes(slot)) {
+                if let Some(&(under, piece)) = under_of.get(&slot) {
+                    places[slot] = Place::Arena(0);
+                    regions[slot] = regions[under];
+                    pieces[piece].to = last;
+                    piece_of.insert(slot, piece);
+                    shared.push((slot, under));
+                } else if let Some(input) = idle.take(bytes(slot)..=2 * bytes(slot)) {
                     places[slot] = Place::Input(input);
                     dying.add(last, slot);
                 } else {
                     // Where in the arena is known when all pieces are.
                     places[slot] = Place::Arena(0);
-                    let region = region_of(kernel, rules, &regions);
+                    let region = match packing {
+                        Packing::Apart => region_of(kernel, rules, &regions),
+                        Packing::Close => 0,
+                    };
                     regions[slot] = Some(region);
+                    piece_of.insert(slot, pieces.len());
                     pieces.push(Allocation { slot, bytes: bytes(slot), from: now, to: last, region });
                 }
             }
@@ -241,14 +304,16 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits) 
             shared.push((product, result));
         }
     }
-    let arena = arena::place(pieces, rules, |slot, at| places[slot] = Place::Arena(at));
+    let mut tell = |slot: Slot, at: usize| places[slot] = Place::Arena(at);
+    let arena = arena::place(pieces, rules, &mut tell);
+    let host = arena::place_in(rules.host_region(), host_pieces, rules, &mut tell);
     for (slot, with) in shared {
         places[slot] = places[with];
     }
     let taken: usize = inputs.iter().map(|&s| bytes(s)).sum();
     let more: usize = outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes).sum();
     let peak_bytes = taken + more + arena.iter().sum::<usize>();
-    Layout { places, arena, inputs, outputs, peak_bytes }
+    Layout { places, arena, host, inputs, outputs, peak_bytes }
 }
 
 /// Slots in the memory of inputs that nobody else asks for, by the wave in which they are read for the last time.
@@ -305,28 +370,6 @@ impl Idle {
     }
 }
 
-/// Which of several programs write a slot, and how many read one.
-struct Uses<'m> {
-    writers: HashMap<Slot, &'m MapKernel>,
-    readers: HashMap<Slot, usize>,
-}
-
-impl Uses<'_> {
-    fn of(maps: &[MapKernel]) -> Uses<'_> {
-        let mut uses = Uses { writers: HashMap::new(), readers: HashMap::new() };
-        for map in maps {
-            for store in &map.stores {
-                uses.writers.entry(store.access.slot).or_insert(map);
-            }
-            let mut slots: SmallVec<[Slot; 16]> = map.reads().map(|a| a.slot).collect();
-            slots.sort_unstable();
-            slots.dedup();
-            slots.into_iter().for_each(|slot| *uses.readers.entry(slot).or_default() += 1);
-        }
-        uses
-    }
-}
-
 /// Where a kernel's results belong: those of a product and its like on the first region that it does not read from.
 fn region_of(kernel: &Kernel, rules: &DeviceLimits, regions: &[Option<usize>]) -> usize {
     if !matches!(kernel.body, KernelBody::Native(_)) {
@@ -350,49 +393,4 @@ pub(super) fn hidden_product(
     let alike = graph.nodes[product].dtype == graph.nodes[result].dtype && bytes(product) == bytes(result);
     let copied = epilogue.stores[1..].iter().any(|s| epilogue.copied_slot(s.value) == Some(product));
     (alike && !copied && !kernel.parts.iter().any(|p| p.stored && p.slot == product)).then_some(product)
-}
-
-/// An input that `slot` may overwrite: given away, read for the last time, here alone, and only where it is written. If asked
-/// for, one that it is made of.
-#[expect(clippy::too_many_arguments, reason = "what is known so far of the layout")]
-fn donor(
-    graph: &PlanGraph,
-    uses: &Uses,
-    turn: usize,
-    slot: Slot,
-    made_of_it: bool,
-    places: &[Place],
-    last_read: &[(usize, usize)],
-    taken: &[bool],
-) -> Option<usize> {
-    let map = *uses.writers.get(&slot)?;
-    let store = map.stores.iter().find(|s| s.access.slot == slot)?;
-    let written = &store.access.position;
-    let sources = map.slots_behind(store.value);
-    // Invocations without an element of their own compute the last one once more, perhaps when it is overwritten: nobody looks at
-    // that, unless something is asserted of it.
-    if map.outer != map.extents.len() || map.asserts() {
-        return None;
-    }
-    // What is only copied is read when it is stored, perhaps behind this one.
-    let copied = |candidate: Slot| {
-        map.stores.iter().any(|s| s.access.slot != slot && map.copied_slot(s.value) == Some(candidate))
-    };
-    let fits = |candidate: &Slot| {
-        let node = &graph.nodes[*candidate];
-        // This one reads it.
-        let elsewhere = uses.readers.get(candidate).is_some_and(|&programs| programs > 1);
-        node.donated
-            && (!made_of_it || sources.contains(candidate))
-            && node.dtype == graph.nodes[slot].dtype
-            && node.shape.numel() == graph.nodes[slot].shape.numel()
-            && last_read[*candidate] == (turn, 1)
-            && !elsewhere
-            && !copied(*candidate)
-            && map.reads().filter(|a| a.slot == *candidate).all(|a| a.position == *written)
-    };
-    map.reads().map(|a| a.slot).filter(fits).find_map(|s| match places[s] {
-        Place::Input(k) if !taken[k] => Some(k),
-        _ => None,
-    })
 }

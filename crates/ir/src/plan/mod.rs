@@ -6,8 +6,8 @@
 //! | which values get memory | `materialize`; `saved_for_backward` marks those that a backward pass will read |
 //! | which kernels compute them | `fuse`, by their `dependencies` and `programs`; `lower_loops` writes a kernel's loops through the `view`s of movement ops, `collapse_loops` merges loops |
 //! | what is fused across kernels | `fuse_column_reductions` and `prologue` |
-//! | order and memory | `schedule`, with `coschedule_gemms` for small products; `memory`, with an `arena` for values that nobody reads later |
-//! | less memory, where there is a limit | `limit` lets go of values and computes them again |
+//! | order and memory | `schedule`, with `coschedule_gemms` for small products; `memory`, with an `arena` for values that nobody reads later, and results that are written `in_place` |
+//! | less memory, where there is a limit | `limit` lets go of values and computes them again, or moves them to the host and back |
 //! | the result | `kernel`, which an `executor` runs; `report` describes it, `guard` checks results, `assertion` checks integers |
 
 mod arena;
@@ -22,6 +22,7 @@ pub mod fuse;
 pub mod fuse_column_reductions;
 pub mod graph;
 pub mod guard;
+mod in_place;
 pub mod kernel;
 pub mod limit;
 pub mod lower_loops;
@@ -40,9 +41,9 @@ use crate::op::Op;
 use assertion::Sites;
 use fuse::{Body, Fusion};
 use graph::PlanGraph;
-use kernel::{FusedOp, Kernel, KernelBody, LoopLevel, MapKernel, Step};
+use kernel::{FusedOp, Kernel, KernelBody, LoopLevel, MapKernel, Purpose, Step};
 use limit::MemoryFit;
-use memory::{DeviceLimits, Layout, Place};
+use memory::{DeviceLimits, Layout, Packing, Place};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -107,7 +108,7 @@ pub fn compile(
         kernels.push(Kernel { wave, ..describe(&graph, work, &group.members, &group.outputs) });
     }
     let sites = Sites::number(kernels.iter_mut().flat_map(|k: &mut Kernel| k.body.maps_mut()), &graph);
-    let mut layout = memory::plan_memory(&graph, &kernels, rules);
+    let mut layout = memory::plan_memory(&graph, &kernels, rules, Packing::Apart);
     let fit = room.map(|room| limit::fit(&mut graph, &mut kernels, &mut layout, rules, room));
     let slot_bytes = (0..graph.nodes.len()).map(|n| rules.bytes(&graph, n)).collect();
     let slot_dtypes = graph.nodes.iter().map(|n| n.dtype).collect();
@@ -153,8 +154,9 @@ fn describe(graph: &PlanGraph, body: KernelBody, members: &[usize], outputs: &[u
     };
     let computed = computed_inside(graph, members);
     let parts: Vec<FusedOp> = computed.into_iter().map(part).collect();
+    let (purpose, label) = (Purpose::First, String::new());
     let mut kernel =
-        Kernel { body, wave: 0, label: String::new(), parts, flops: 0, bytes_read: 0, bytes_written: 0 };
+        Kernel { body, wave: 0, purpose, label, parts, flops: 0, bytes_read: 0, bytes_written: 0 };
     let bytes = |slots: Vec<usize>| -> u64 {
         slots.iter().map(|&s| (graph.nodes[s].shape.numel() * graph.nodes[s].dtype.size()) as u64).sum()
     };
@@ -165,7 +167,7 @@ fn describe(graph: &PlanGraph, body: KernelBody, members: &[usize], outputs: &[u
     if let KernelBody::Native(s) = &kernel.body {
         kernel.flops += s.flops();
     }
-    kernel.label = label(&kernel);
+    kernel.label = self::label(&kernel);
     kernel
 }
 

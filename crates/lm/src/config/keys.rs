@@ -154,7 +154,7 @@ keys! {
         shares "shares": Shares = "equal", Rule::Choice(Shares::NAMES),
             "how several devices share a batch: equally, or by their speed, measured while they run";
         memory "memory": Option<u64> = "none", Rule::Optional(&Rule::Bytes),
-            "the most memory of the device that is in use at a time, as in 6GB; what does not fit is computed again; none takes what there is";
+            "the most memory of the device that is in use at a time, as in 6GB; what does not fit is computed again or moved to the host and back; none takes what there is";
     }
     "Watching" {
         valid_interval "valid-interval": u64 = "200", INTERVAL,

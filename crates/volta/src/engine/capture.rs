@@ -350,6 +350,7 @@ impl Capture {
                 donated: self.donated[n],
                 keep: self.keep[n],
                 taped: node.tape_needed(),
+                on_host: false,
             }
         };
         PlanGraph::new((0..self.nodes.len()).map(node).collect())

@@ -34,10 +34,10 @@ fn known(device: Device) -> Known {
 }
 
 /// The most memory that may be in use on a device at a time: by tensors, and inside of a step. A step that would take more computes
-/// some values again instead of keeping them, to the same bits, which takes longer; [`PlanReport::fit`](crate::PlanReport::fit)
+/// some values again instead of keeping them, or moves them to the host's memory and back, to the same bits, which takes longer; [`PlanReport::fit`](crate::PlanReport::fit)
 /// tells what that costs. If even that is not enough, the step is an error that says how much it needs.
 ///
-/// `None` stands for what the device tells of itself: all memory of a GPU, if its driver tells, and no limit on the CPU. A step on a GPU
+/// `None` stands for what the device tells of itself: the memory of a GPU, if its driver tells, and no limit on the CPU. A step on a GPU
 /// with a limit of its own begins when all of it is recorded.
 ///
 /// ```
@@ -136,7 +136,7 @@ impl Limit {
         let taken = self.used + needed as u64;
         let least = taken + taken / (SPARE_PART - 1) + 1;
         format!(
-            "this step needs at least {} of memory on {}, though it computes again whatever it can, and the limit is {} ({} are in use \
+            "this step needs at least {} of memory on {}, though it computes again or moves to the host whatever it can, and the limit is {} ({} are in use \
              by tensors): set a limit of {} bytes, make the batch smaller and add up gradients, or use linear_cross_entropy in the \
              place of large logits, f16, or a smaller model",
             gigabytes(least),

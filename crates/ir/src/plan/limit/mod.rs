@@ -1,17 +1,19 @@
 //! A plan that takes no more memory than there is.
 //!
 //! A plan is made as if memory had no end. If it takes more than there is, `walk` goes through its kernels once more and lets go of
-//! values that are used late: where they are used, the kernels that computed them run again.
-//! These kernels are copies of those of the plan, and nothing else is planned anew, so every number is the same to the bit.
+//! values that are used late: where they are used, the kernels that computed them run again, or they have been moved to the host's memory
+//! and come back.
+//! The kernels that run again are copies of those of the plan, and nothing else is planned anew, so every number is the same to the bit.
 
 mod rename;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod walk;
 
 use super::graph::PlanGraph;
-use super::kernel::Kernel;
-use super::memory::{DeviceLimits, Layout, plan_memory};
+use super::kernel::{Kernel, Purpose};
+use super::memory::{DeviceLimits, Layout, Packing, plan_memory};
 use walk::{Walk, Walked};
 
 /// How often another budget for intermediate values is tried.
@@ -24,7 +26,7 @@ const LEAST_PART: usize = 32;
 struct Tried {
     /// Bytes that outputs and intermediate values take.
     bytes: usize,
-    /// What is computed again.
+    /// What it takes to compute values again, and to move them.
     cost: u64,
     walked: Walked,
     layout: Layout,
@@ -47,6 +49,12 @@ pub struct MemoryFit {
     pub recomputed_flops: u64,
     /// The bytes that they read and write.
     pub recomputed_bytes: u64,
+    /// Moves of values to the host's memory and back.
+    pub moves: usize,
+    /// The bytes that they move.
+    pub moved_bytes: u64,
+    /// Bytes of the host's memory that the values take there.
+    pub host_bytes: usize,
     /// How long the plan takes, as a multiple of its time without a limit, by a rough estimate.
     pub slowdown: f64,
 }
@@ -59,7 +67,7 @@ impl MemoryFit {
 
     /// Whether the plan is another one than it would be without a limit.
     pub fn is_changed(&self) -> bool {
-        self.recomputed_kernels > 0
+        self.recomputed_kernels > 0 || self.moves > 0
     }
 }
 
@@ -83,15 +91,21 @@ pub(super) fn fit(
     if unlimited.fits() {
         return unlimited;
     }
-    let best = search(graph, kernels, layout, rules, room);
-    let Some(Tried { walked, layout: found, .. }) = best.filter(|best| best.bytes < unlimited.needed_bytes)
-    else {
-        return unlimited;
-    };
-    for &slot in &walked.copies {
-        graph.add_copy(slot);
+    *layout = arranged(graph, kernels, rules, room);
+    let unchanged = MemoryFit { needed_bytes: layout.new_bytes(rules), ..unlimited };
+    if unchanged.fits() {
+        return unchanged;
     }
-    let again = || walked.computed_again();
+    let best = search(graph, kernels, layout, rules, room);
+    let Some(Tried { walked, layout: found, .. }) = best.filter(|best| best.bytes < unchanged.needed_bytes)
+    else {
+        return unchanged;
+    };
+    for &(slot, on_host) in &walked.copies {
+        graph.add_copy(slot, on_host);
+    }
+    let again = || walked.kernels.iter().filter(|kernel| matches!(kernel.purpose, Purpose::Again(_)));
+    let moves = || walked.kernels.iter().filter(|kernel| kernel.is_transfer());
     let time = |kernel: &Kernel| rules.rates.cost(kernel);
     let before: f64 = kernels.iter().map(time).sum();
     let fit = MemoryFit {
@@ -99,11 +113,24 @@ pub(super) fn fit(
         recomputed_kernels: again().count(),
         recomputed_flops: again().map(|k| k.flops).sum(),
         recomputed_bytes: again().map(|k| k.bytes_read + k.bytes_written).sum(),
-        slowdown: 1.0 + again().map(time).sum::<f64>() / before.max(1.0),
-        ..unlimited
+        moves: moves().count(),
+        moved_bytes: moves().map(|k| k.bytes_written).sum(),
+        host_bytes: found.host_bytes(),
+        slowdown: 1.0 + again().chain(moves()).map(time).sum::<f64>() / before.max(1.0),
+        ..unchanged
     };
     (*kernels, *layout) = (walked.kernels, found);
     fit
+}
+
+/// Where everything is: apart if there is room for that, else where it takes less.
+fn arranged(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, room: usize) -> Layout {
+    let close = plan_memory(graph, kernels, rules, Packing::Close);
+    if close.new_bytes(rules) > room {
+        return close;
+    }
+    let apart = plan_memory(graph, kernels, rules, Packing::Apart);
+    if apart.new_bytes(rules) <= room { apart } else { close }
 }
 
 /// Looks for the largest budget for intermediate values with which there is room for the plan: the larger, the less is computed
@@ -123,7 +150,7 @@ fn search(
     for _ in 0..MOST_TRIES {
         let walked = Walk::new(graph, kernels, layout, rules, budget).run();
         let tried = walked.map(|walked| {
-            let layout = plan_memory(graph, &walked.kernels, rules);
+            let layout = arranged(graph, &walked.kernels, rules, room);
             Tried { bytes: layout.new_bytes(rules), cost: walked.cost(rules), walked, layout }
         });
         graph.truncate(nodes);

@@ -1,12 +1,14 @@
 //! One walk through a plan's kernels with a budget for intermediate values. What is used late is let go when the budget is
-//! exhausted, the cheapest first, and computed again where it is used.
+//! exhausted, the cheapest first, and computed again where it is used; or it moves to the host's memory, if that is cheaper, and comes
+//! back. A device does one thing after the other, so what comes back does so just before it is used.
 //!
 //! The order in which values are let go is that of Kirisame et al., "Dynamic Tensor Rematerialization" (2021), with what a plan knows
 //! besides: when a value is used next.
 
 use super::super::graph::PlanGraph;
-use super::super::kernel::{Kernel, KernelBody, Slot};
+use super::super::kernel::{Kernel, Purpose, Slot};
 use super::super::memory::{DeviceLimits, Layout, hidden_product};
+use super::transfer::transfer;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -23,22 +25,23 @@ const PART_NOT_TAKEN: usize = 16;
 /// Kernels that take little memory.
 pub(super) struct Walked {
     pub kernels: Vec<Kernel>,
-    /// Whether each of them computes something again.
-    pub again: Vec<bool>,
-    /// The slots that those have results in, by what they are copies of: they follow those of the graph.
-    pub copies: Vec<Slot>,
+    /// The slots behind those of the graph: what each is a copy of, and whether it lies in the host's memory.
+    pub copies: Vec<(Slot, bool)>,
 }
 
 impl Walked {
-    /// The kernels that compute something again.
-    pub fn computed_again(&self) -> impl Iterator<Item = &Kernel> {
-        self.kernels.iter().zip(&self.again).filter(|(_, again)| **again).map(|(kernel, _)| kernel)
-    }
-
-    /// What they cost, in all.
+    /// What it costs, in all, that it takes little memory.
     pub fn cost(&self, rules: &DeviceLimits) -> u64 {
-        self.computed_again().map(|kernel| rules.rates.cost(kernel) as u64).sum()
+        let more = self.kernels.iter().filter(|kernel| kernel.purpose != Purpose::First);
+        more.map(|kernel| rules.rates.cost(kernel) as u64).sum()
     }
+}
+
+/// How a value comes back that is let go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Return {
+    Computed,
+    Moved,
 }
 
 /// What is known of a value inside of the plan.
@@ -52,6 +55,10 @@ struct Value {
     /// Where its newest copy is.
     copy: Slot,
     is_present: bool,
+    /// Its copy in the host's memory, once there is one.
+    host: Option<Slot>,
+    /// Whether it was let go and comes back from there.
+    is_moved: bool,
     /// How many need it to stay now.
     pins: u32,
     /// The step that reads it next, if it was let go: what it is made of has that as a use.
@@ -72,8 +79,8 @@ pub(super) struct Walk<'a> {
     donated: Vec<SmallVec<[Slot; 2]>>,
     /// What each kernel writes, but for what has the memory of another result.
     writes: Vec<SmallVec<[Slot; 2]>>,
-    /// Whether each kernel computes the same when it runs by itself.
-    repeats: Vec<bool>,
+    /// The number that each kernel has in the new plan.
+    numbers: Vec<usize>,
     live: usize,
     step: usize,
     /// Values that were read or computed again in this step.
@@ -132,15 +139,7 @@ impl<'a> Walk<'a> {
                 values[slot].uses.push(kernel.wave as u32);
             }
         }
-        // Products that run side by side may be cut into other parts than one that runs by itself, and sums of parts differ.
-        let waves = kernels.chunk_by(|a, b| a.wave == b.wave);
-        let repeats = waves.flat_map(|wave| {
-            let is_alone = wave.len() == 1;
-            wave.iter().map(move |kernel| is_alone || !matches!(kernel.body, KernelBody::Native(_)))
-        });
-        let repeats: Vec<bool> = repeats.collect();
-        let out =
-            Walked { kernels: Vec::with_capacity(kernels.len()), again: Vec::new(), copies: Vec::new() };
+        let out = Walked { kernels: Vec::with_capacity(kernels.len()), copies: Vec::new() };
         let candidates = BinaryHeap::new();
         Walk {
             graph,
@@ -152,7 +151,7 @@ impl<'a> Walk<'a> {
             reads,
             donated,
             writes,
-            repeats,
+            numbers: Vec::with_capacity(kernels.len()),
             live: 0,
             step: 0,
             touched: Vec::new(),
@@ -186,8 +185,8 @@ impl<'a> Walk<'a> {
                 let values = &self.values;
                 kernel.rename(|slot| if values[slot].is_present { values[slot].copy } else { slot });
                 kernel.wave = self.wave;
+                self.numbers.push(self.out.kernels.len());
                 self.out.kernels.push(kernel);
-                self.out.again.push(false);
             }
             self.wave += 1;
             for &slot in &inside {
@@ -225,14 +224,32 @@ impl<'a> Walk<'a> {
 
     /// Notes what it would cost to let go of a value.
     fn offer(&mut self, slot: Slot) {
-        if let Some(cost) = self.cost(slot) {
+        if let Some((cost, _)) = self.cost(slot) {
             self.candidates.push(Reverse((cost, slot)));
         }
     }
 
-    /// What it costs to let go of a value until it is used next, for each byte and each step without it; none if it cannot be computed
-    /// again. One kernel brings back all of its results.
-    fn cost(&self, slot: Slot) -> Option<u64> {
+    /// What it costs to let go of a value until it is used next, for each byte and each step without it, and how it comes back; none if
+    /// it cannot.
+    fn cost(&self, slot: Slot) -> Option<(u64, Return)> {
+        let computed = self.cost_computed(slot).map(|cost| (cost, Return::Computed));
+        let moved = self.cost_moved(slot).map(|cost| (cost, Return::Moved));
+        computed.into_iter().chain(moved).min_by_key(|(cost, _)| *cost)
+    }
+
+    /// The same, if it moves to the host's memory and back, or only back if it has been there.
+    fn cost_moved(&self, slot: Slot) -> Option<u64> {
+        let value = &self.values[slot];
+        let next = *value.uses.last()? as usize;
+        let times = if value.host.is_some() { 1.0 } else { 2.0 };
+        let byte_steps = value.bytes as f64 * next.saturating_sub(self.step) as f64;
+        self.rules
+            .has_host()
+            .then(|| per_byte_step(times * self.rules.rates.transfer(value.bytes), byte_steps))
+    }
+
+    /// The same, if it is computed again. One kernel brings back all of its results.
+    fn cost_computed(&self, slot: Slot) -> Option<u64> {
         let value = &self.values[slot];
         let (next, producer) = (*value.uses.last()? as usize, value.producer?);
         let (mut seen, mut queue, mut cost) = (HashSet::new(), vec![producer], 0.0);
@@ -245,23 +262,27 @@ impl<'a> Walk<'a> {
             let is_over = |slot: &&Slot| self.taken.get(*slot).is_some_and(|&step| step < next);
             let inputs = self.donated[kernel].iter().filter(is_over);
             not_taken += inputs.map(|&slot| self.rules.bytes(self.graph, slot)).sum::<usize>();
-            if seen.len() > MOST_CHAIN || !self.repeats[kernel] || not_taken > value.bytes / PART_NOT_TAKEN {
+            if seen.len() > MOST_CHAIN || not_taken > value.bytes / PART_NOT_TAKEN {
                 return None;
             }
             cost += self.rules.rates.cost(&self.kernels[kernel]);
-            let missing = self.reads[kernel].iter().filter(|&&slot| !self.values[slot].is_present);
-            queue.extend(missing.filter_map(|&slot| self.values[slot].producer));
+            for value in self.reads[kernel].iter().map(|&slot| &self.values[slot]).filter(|v| !v.is_present) {
+                match value.is_moved {
+                    true => cost += self.rules.rates.transfer(value.bytes),
+                    false => queue.extend(value.producer),
+                }
+            }
         }
         let is_needed = |value: &&Value| value.uses.first().is_some_and(|&last| last as usize > self.step);
         let results = || self.writes[producer].iter().map(|&slot| &self.values[slot]).filter(is_needed);
-        if results().any(|result| !result.is_present) {
+        if results().any(|result| !result.is_present && !result.is_moved) {
             cost = value.bytes as f64;
         }
         let steps =
             |value: &Value| value.uses.last().map_or(0, |&read| (read as usize).saturating_sub(self.step));
         let byte_steps: f64 =
             results().filter(|v| v.is_present).map(|v| v.bytes as f64 * steps(v) as f64).sum();
-        Some((cost / byte_steps.max(1.0) * (1u64 << 32) as f64) as u64)
+        Some(per_byte_step(cost, byte_steps))
     }
 
     /// Lets go of values until there is room for so many bytes, as far as that can be.
@@ -285,21 +306,30 @@ impl<'a> Walk<'a> {
                     continue;
                 }
             }
-            let Some(cost) = self.cost(slot) else { continue };
+            let Some((cost, way)) = self.cost(slot) else { continue };
             // Time goes on, and what it is made of may have gone.
             if cost > known && self.candidates.peek().is_some_and(|Reverse((next, _))| cost > *next) {
                 self.candidates.push(Reverse((cost, slot)));
                 continue;
             }
-            self.let_go(slot);
+            self.let_go(slot, way);
         }
         self.candidates.extend(pinned);
     }
 
-    fn let_go(&mut self, slot: Slot) {
+    fn let_go(&mut self, slot: Slot, way: Return) {
+        if way == Return::Moved && self.values[slot].host.is_none() {
+            let host = self.add_copy(slot, true);
+            self.push_transfer(self.values[slot].copy, host);
+            self.values[slot].host = Some(host);
+        }
         let value = &mut self.values[slot];
         value.is_present = false;
         self.live -= value.bytes;
+        value.is_moved = way == Return::Moved;
+        if value.is_moved {
+            return;
+        }
         let (next, kernel) =
             (*value.uses.last().expect("it is used"), value.producer.expect("it is computed"));
         // What it is made of is needed then.
@@ -311,10 +341,34 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Computes a value again, and before it what that is made of, unless they are there.
+    fn add_copy(&mut self, slot: Slot, on_host: bool) -> Slot {
+        self.out.copies.push((slot, on_host));
+        self.graph.add_copy(slot, on_host)
+    }
+
+    fn push_transfer(&mut self, from: Slot, to: Slot) {
+        self.out.kernels.push(transfer(self.graph, from, to, self.wave));
+        self.wave += 1;
+    }
+
+    /// Moves a value back from the host's memory.
+    fn move_back(&mut self, slot: Slot) {
+        self.make_room(self.values[slot].bytes);
+        let (host, copy) = (self.values[slot].host.expect("it was moved"), self.add_copy(slot, false));
+        self.push_transfer(host, copy);
+        let value = &mut self.values[slot];
+        (value.is_present, value.is_moved, value.copy) = (true, false, copy);
+        self.live += value.bytes;
+        self.touched.push(slot);
+    }
+
+    /// Moves a value back, or computes it again, and before it what that is made of, unless they are there.
     fn bring_back(&mut self, slot: Slot) {
         if self.values[slot].is_present {
             return;
+        }
+        if self.values[slot].is_moved {
+            return self.move_back(slot);
         }
         let mut stack = vec![self.frame(slot)];
         while let Some(frame) = stack.last()
@@ -323,6 +377,7 @@ impl<'a> Walk<'a> {
             let missing =
                 self.reads[frame.kernel].iter().copied().find(|&slot| !self.values[slot].is_present);
             match missing {
+                Some(slot) if self.values[slot].is_moved => self.move_back(slot),
                 Some(slot) => {
                     let frame = self.frame(slot);
                     stack.push(frame);
@@ -350,10 +405,7 @@ impl<'a> Walk<'a> {
         let all = self.kernels[frame.kernel].writes();
         let mut names: HashMap<Slot, Slot> = HashMap::new();
         for &slot in &all {
-            names.entry(slot).or_insert_with(|| {
-                self.out.copies.push(slot);
-                self.graph.add_copy(slot)
-            });
+            names.entry(slot).or_insert_with(|| self.add_copy(slot, false));
         }
         let mut kernel = self.kernels[frame.kernel].clone();
         let values = &self.values;
@@ -363,15 +415,15 @@ impl<'a> Walk<'a> {
             None => slot,
         });
         kernel.wave = self.wave;
+        kernel.purpose = Purpose::Again(self.numbers[frame.kernel]);
         self.wave += 1;
         self.out.kernels.push(kernel);
-        self.out.again.push(true);
         for &slot in &results {
             let is_inside = !self.graph.nodes[slot].keep;
             let value = &mut self.values[slot];
             let is_wanted = value.pins > 0 || !value.uses.is_empty();
             if is_inside && !value.is_present && is_wanted {
-                value.is_present = true;
+                (value.is_present, value.is_moved) = (true, false);
                 value.copy = names[&slot];
                 self.live += value.bytes;
             }
@@ -402,4 +454,9 @@ impl<'a> Walk<'a> {
         }
         self.touched.extend(results);
     }
+}
+
+/// What something costs for each byte that is free and each step for which it is, as a number to compare.
+fn per_byte_step(cost: f64, byte_steps: f64) -> u64 {
+    (cost / byte_steps.max(1.0) * (1u64 << 32) as f64) as u64
 }
