@@ -19,7 +19,7 @@ const MAX_HEADERS: usize = 64;
 
 /// What a connection beyond the limit hears.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\
-    Content-Type: application/json\r\nContent-Length: 116\r\n\r\n\
+    Content-Type: application/json\r\nContent-Length: 118\r\n\r\n\
     {\"error\":{\"message\":\"too many connections: try again later\",\"type\":\"server_error\",\"param\":null,\"code\":\"connections\"}}\n";
 
 /// Takes connections until the server is stopped and all have ended, or their time is over.
