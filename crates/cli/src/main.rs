@@ -43,6 +43,9 @@ enum Command {
     Eval(lm::eval::Options),
     /// Make vectors of texts.
     Embed(pretrained::embed::Options),
+    /// Serve a model to programs that speak OpenAI's interface, with a page to chat.
+    #[cfg(feature = "serve")]
+    Serve(Box<pretrained::serve::Options>),
     /// List the models that were trained.
     Models(lm::models::Options),
     /// Fetch a set of data by its name, or a model of the Hub as hf:OWNER/NAME; or list the sets.
@@ -87,6 +90,8 @@ fn run(cli: &Cli) -> Outcome {
         Some(Command::Generate(options)) => lm::generate::run(options, output),
         Some(Command::Eval(options)) => lm::eval::run(options, output),
         Some(Command::Embed(options)) => pretrained::embed::run(options, output),
+        #[cfg(feature = "serve")]
+        Some(Command::Serve(options)) => pretrained::serve::run(options, output),
         Some(Command::Models(options)) => lm::models::run(options, output),
         Some(Command::Download(options)) => download::run(options, output),
         #[cfg(feature = "gpu")]

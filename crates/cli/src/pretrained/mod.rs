@@ -1,12 +1,14 @@
 //! Language models of others: a folder as Hugging Face has it, a GGUF file, or a name on the Hub.
 //!
-//! `chat`, `generate` and `eval` are what the commands of these names do with them, `embed` a command of its own. `writing` shows text as
+//! `chat`, `generate` and `eval` are what the commands of these names do with them, `embed` and `serve` are commands of their own. `writing` shows text as
 //! it is written.
 
 pub mod chat;
 pub mod embed;
 pub mod eval;
 pub mod generate;
+#[cfg(feature = "serve")]
+pub mod serve;
 mod writing;
 
 use crate::output::Failure;

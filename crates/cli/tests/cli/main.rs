@@ -11,6 +11,8 @@ mod output;
 mod pretrained;
 mod quantize;
 mod runs;
+#[cfg(feature = "serve")]
+mod serve;
 mod talking;
 mod trouble;
 mod variables;

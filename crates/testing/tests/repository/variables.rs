@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const FAMILIES: [&str; 2] = ["VOLTA_TRAIN_", "VOLTA_TEST_"];
 
 /// Who reads the environment besides `crates/ir/src/environment.rs`, and why.
-const READERS: [(&str, &str); 7] = [
+const READERS: [(&str, &str); 8] = [
     ("crates/ir/src/environment.rs", "reads all that Volta's libraries listen to"),
     ("crates/cli/src/lm/config_flags.rs", "hands the variables of a run's keys to their table"),
     ("crates/cli/src/devices.rs", "asks whether there is a session before Mesa does"),
     ("crates/cli/src/lm/ranks.rs", "asks whether somebody has said how many threads a rank has"),
+    ("crates/cli/src/pretrained/serve.rs", "asks for the key that clients must send"),
     ("crates/mpi/src/launcher.rs", "asks how many ranks mpirun has started"),
     ("crates/volta/src/io/hub.rs", "asks for the variables that other programs of the Hub listen to"),
     ("crates/gpu/src/snapshots.rs", "is a test"),

@@ -14,6 +14,11 @@ impl GptCache {
         try_realize_all(&tensors.collect::<Vec<_>>())
     }
 
+    /// The same once more.
+    pub(super) fn copied(&self) -> Result<GptCache> {
+        Ok(GptCache(self.0.iter().map(|c| c.grown(c.capacity())).collect::<Result<_>>()?))
+    }
+
     /// How many positions were seen.
     pub fn len(&self) -> usize {
         self.0.first().map_or(0, KvCache::len)

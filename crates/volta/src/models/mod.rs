@@ -33,5 +33,5 @@ pub use embedder::{Embedder, Pooling};
 pub use generate::{Generation, LanguageModel, PausedGeneration};
 pub use gpt::{Activation, Gpt, GptOptions, Norm, Positions};
 pub use gpt_cache::GptCache;
-pub use llm::{Llm, LlmCache};
+pub use llm::{Llm, LlmBatch, LlmCache, TextId};
 pub use lora::{Lora, LoraOptions};

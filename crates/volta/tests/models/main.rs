@@ -2,6 +2,7 @@
 //!
 //! `scripts/make-model-fixtures` makes the files, with its answers beside them.
 
+mod batch;
 mod bert;
 mod causal;
 #[cfg(feature = "chat")]

@@ -37,10 +37,19 @@ impl Sight {
     ) -> Result<Sight> {
         let shape = Shape::new(&[length, keys])?;
         let [query, key] = [0, 1].map(|axis| like.index_rule(axis, shape, DType::I32));
-        let query = query.try_add(start)?;
-        let mut seen = key.try_le(&query)?;
+        Sight::up_to(&query.try_add(start)?, &key, keys, window)
+    }
+
+    /// Of one position each of a batch, (batch, 1, 1, 1), that attend to a cache of `keys` positions.
+    pub fn at(places: &Tensor, keys: usize, window: Option<usize>) -> Result<Sight> {
+        let shape = Shape::new(&[places.size(0), 1, 1, keys])?;
+        Sight::up_to(places, &places.index_rule(3, shape, DType::I32), keys, window)
+    }
+
+    fn up_to(query: &Tensor, key: &Tensor, keys: usize, window: Option<usize>) -> Result<Sight> {
+        let mut seen = key.try_le(query)?;
         if let Some(window) = window.filter(|&window| window < keys) {
-            seen = seen.try_logical_and(&key.try_add(window)?.try_gt(&query)?)?;
+            seen = seen.try_logical_and(&key.try_add(window)?.try_gt(query)?)?;
         }
         Ok(Sight { causal: false, mask: Some(seen) })
     }

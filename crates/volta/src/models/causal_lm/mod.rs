@@ -2,9 +2,10 @@
 //!
 //! `options` says what a model looks like, `hugging_face` reads that from a `config.json`, and `gguf` from a GGUF file. A model is
 //! `block`s of `attention` and feed-forward parts, with `projection`s, `norm`s and the `rotary` positions that one pass shares; `cache` is what it
-//! remembers while it writes. Parameters have Hugging Face's names.
+//! remembers while it writes, `batch` goes on with texts of any lengths at once. Parameters have Hugging Face's names.
 
 mod attention;
+mod batch;
 mod block;
 mod cache;
 mod gguf;
@@ -31,7 +32,7 @@ use block::Block;
 use norm::ScaledNorm;
 pub(super) use projection::Adapter;
 use projection::{DEVIATION, Projection};
-use rotary::Frequencies;
+use rotary::{Frequencies, Rotation};
 
 /// Everything but the head.
 #[derive(Module)]
@@ -40,6 +41,16 @@ struct Body {
     embed_tokens: Embedding,
     layers: Vec<Block>,
     norm: ScaledNorm,
+}
+
+/// Where the positions of a pass are, and what they see, for all layers.
+struct View {
+    full: Rotation,
+    near: Option<Rotation>,
+    all: Sight,
+    window: Sight,
+    /// Whether keys are looked for in the cache.
+    in_cache: bool,
 }
 
 /// A language model of Llama's family: tokens in, the next token's logits out.
@@ -187,10 +198,7 @@ impl CausalLm {
             );
         }
         let length = shape[1];
-        let mut x = self.body.embed_tokens.try_forward(tokens)?;
-        if o.embedding_scale != 1.0 {
-            x = x.try_mul(o.embedding_scale)?;
-        }
+        let x = self.embedded(tokens)?;
         let device = x.device();
         let full = self.rotary.rotation(device, start, length)?;
         let near = self.window_rotary.as_ref().map(|f| f.rotation(device, start, length)).transpose()?;
@@ -201,19 +209,31 @@ impl CausalLm {
             true => Sight::of(&x, start, length, capacity, window),
             false => Sight::among(&x, length, window),
         };
-        let (all, window) = (sight(None)?, sight(o.window)?);
+        let view = View { full, near, all: sight(None)?, window: sight(o.window)?, in_cache };
+        self.through(x, &view, cache)
+    }
+
+    /// What the head reads, of tokens' vectors that passed all blocks.
+    fn through(&self, mut x: Tensor, view: &View, cache: Option<&mut CausalLmCache>) -> Result<Tensor> {
         let mut caches: Vec<Option<&mut KvCache>> = match cache {
             Some(cache) => cache.0.iter_mut().map(Some).collect(),
             None => self.body.layers.iter().map(|_| None).collect(),
         };
         for (block, cache) in self.body.layers.iter().zip(&mut caches) {
             let (rotation, sight) = match block.windowed {
-                true => (near.as_ref().unwrap_or(&full), &window),
-                false => (&full, &all),
+                true => (view.near.as_ref().unwrap_or(&view.full), &view.window),
+                false => (&view.full, &view.all),
             };
-            x = block.try_pass(&x, rotation, sight, cache.take(), in_cache)?;
+            x = block.try_pass(&x, rotation, sight, cache.take(), view.in_cache)?;
         }
         self.body.norm.try_forward(&x)
+    }
+
+    /// The vectors of tokens.
+    fn embedded(&self, tokens: &Tensor) -> Result<Tensor> {
+        let x = self.body.embed_tokens.try_forward(tokens)?;
+        let scale = self.options.embedding_scale;
+        if scale == 1.0 { Ok(x) } else { x.try_mul(scale) }
     }
 
     fn head_weight(&self) -> &Tensor {

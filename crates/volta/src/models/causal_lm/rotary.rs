@@ -153,7 +153,7 @@ pub(super) struct Frequencies {
     table: Mutex<Option<Tensor>>,
 }
 
-/// Cosines and sines of (length, pairs).
+/// Cosines and sines of (length, pairs), or of (batch, 1, 1, pairs).
 pub(super) struct Rotation {
     cos: Tensor,
     sin: Tensor,
@@ -178,7 +178,16 @@ impl Frequencies {
     pub fn rotation(&self, device: Device, start: usize, length: usize) -> Result<Rotation> {
         let table = self.table(device)?;
         let positions = table.index_rule(0, Shape::of(&[length, 1]), DType::F32).try_add(start as f64)?;
-        let angle = positions.try_mul(&table)?;
+        self.turned(&positions, &table)
+    }
+
+    /// The rotations of one position each of a batch, of (batch, 1, 1, 1).
+    pub fn rotation_at(&self, places: &Tensor) -> Result<Rotation> {
+        self.turned(&places.try_to_dtype(DType::F32)?, &self.table(places.device())?)
+    }
+
+    fn turned(&self, positions: &Tensor, table: &Tensor) -> Result<Rotation> {
+        let angle = positions.try_mul(table)?;
         let factor = self.options.frequencies().1;
         let scaled = |t: Tensor| if factor == 1.0 { Ok(t) } else { t.try_mul(factor) };
         Ok(Rotation { cos: scaled(angle.try_cos()?)?, sin: scaled(angle.try_sin()?)? })
@@ -188,7 +197,7 @@ impl Frequencies {
 impl Rotation {
     /// Turns `x` of (batch, heads, length, width of a head).
     pub fn apply(&self, x: &Tensor) -> Result<Tensor> {
-        let (half, width) = (self.cos.size(1), x.size(-1));
+        let (half, width) = (self.cos.size(-1), x.size(-1));
         x.in_wide(|x| {
             let (a, b) = (x.try_narrow(-1, 0, half)?, x.try_narrow(-1, half, half)?);
             let first = a.try_mul(&self.cos)?.try_sub(&b.try_mul(&self.sin)?)?;

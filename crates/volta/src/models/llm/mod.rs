@@ -1,11 +1,13 @@
 //! A language model of others with all that it takes to use it: its tokenizer, its template of chats, where it ends, how it samples.
 //!
-//! `folder` reads what Hugging Face has in a folder, `gguf` a file of llama.cpp.
+//! `folder` reads what Hugging Face has in a folder, `gguf` a file of llama.cpp. `batch` goes on with many texts at once.
 
+mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
 mod gguf;
 
+pub use batch::{LlmBatch, TextId};
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use folder::{Texts, read_text};
 

@@ -18,6 +18,8 @@ pub struct KvCache {
     /// Batch × heads × capacity × width of a head.
     pub values: Tensor,
     length: usize,
+    /// Where each text of the batch goes on, (batch, 1, 1, 1) of i32, if they are not equally long.
+    places: Option<Tensor>,
 }
 
 impl KvCache {
@@ -25,7 +27,7 @@ impl KvCache {
     #[track_caller]
     pub(crate) fn new(shape: [usize; 4], dtype: DType) -> KvCache {
         let zeros = || Tensor::full_of(shape, 0.0, dtype);
-        KvCache { keys: zeros(), values: zeros(), length: 0 }
+        KvCache { keys: zeros(), values: zeros(), length: 0, places: None }
     }
 
     /// How many positions are filled.
@@ -54,7 +56,23 @@ impl KvCache {
         let longer = |t: &Tensor| {
             Ok::<_, Error>(t.detach().try_pad(&[(0, 0), (0, 0), (0, more), (0, 0)], 0.0)?.variable())
         };
-        Ok(KvCache { keys: longer(&self.keys)?, values: longer(&self.values)?, length: self.length })
+        self.mapped(longer)
+    }
+
+    /// The same with other keys and values of the same texts, or of some of them.
+    pub(crate) fn mapped(&self, change: impl Fn(&Tensor) -> Result<Tensor>) -> Result<KvCache> {
+        Ok(KvCache {
+            keys: change(&self.keys)?,
+            values: change(&self.values)?,
+            length: self.length,
+            places: None,
+        })
+    }
+
+    /// Says where each text of the batch goes on: the next [`append`](Self::append) is of one position each. What is filled is up to
+    /// the caller from then on.
+    pub(crate) fn place(&mut self, places: &Tensor) {
+        self.places = Some(places.clone());
     }
 
     /// Puts keys and values of (batch, heads, length, width) behind what is there.
@@ -72,6 +90,14 @@ impl KvCache {
         if keys.size(0) != whole[0] || keys.size(1) != whole[1] || keys.size(3) != whole[3] {
             let message = format!("keys of {} do not go into a cache of {whole}", keys.shape());
             return Err(misuse("KvCache", ErrorKind::Shape, message));
+        }
+        if let Some(places) = self.places.take() {
+            let position = self.keys.index_rule(2, Shape::of(&[1, 1, whole[2], 1]), DType::I32);
+            let here = position.try_eq(&places)?;
+            for (all, new) in [(&self.keys, keys), (&self.values, values)] {
+                all.try_assign(&here.try_where_(&new.try_to_dtype(all.dtype())?, all)?)?;
+            }
+            return Ok(());
         }
         for (all, new) in [(&self.keys, keys), (&self.values, values)] {
             all.try_assign(&written(all, &new.try_to_dtype(all.dtype())?, self.length)?)?;

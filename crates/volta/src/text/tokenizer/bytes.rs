@@ -24,6 +24,10 @@ impl Scheme for Bytes {
         Some(if byte.is_ascii() { char::from(byte).to_string() } else { format!("<0x{byte:02X}>") })
     }
 
+    fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
+        u8::try_from(id).ok().map(|byte| vec![byte])
+    }
+
     fn id(&self, token: &str) -> Option<u32> {
         let hex = || token.strip_prefix("<0x")?.strip_suffix('>').filter(|digits| digits.len() == 2);
         match token.as_bytes() {

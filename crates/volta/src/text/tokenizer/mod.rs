@@ -85,6 +85,10 @@ trait Scheme: Send + Sync {
     }
     fn size(&self) -> usize;
     fn token(&self, id: u32) -> Option<String>;
+    /// What a token always adds to a text.
+    fn token_bytes(&self, _id: u32) -> Option<Vec<u8>> {
+        None
+    }
     fn id(&self, token: &str) -> Option<u32>;
     fn pad(&self) -> Option<u32>;
     fn unknown(&self) -> Option<u32>;
@@ -286,6 +290,20 @@ impl Tokenizer {
     /// The token of an id, as it is written in the vocabulary; a byte that is no ASCII as `<0xE2>`.
     pub fn token(&self, id: u32) -> Option<String> {
         self.0.token(id)
+    }
+
+    /// The bytes that a token adds to a text, wherever it stands; nothing for special tokens, and for tokenizers whose tokens depend
+    /// on what is around them.
+    ///
+    /// ```
+    /// use volta::text::{Tokenizer, TokenizerKind, TokenizerOptions};
+    ///
+    /// let t = Tokenizer::train(TokenizerKind::Bytes, "", &TokenizerOptions::default())?;
+    /// assert_eq!(t.token_bytes(0xE2), Some(vec![0xE2]));
+    /// # Ok::<(), volta::Error>(())
+    /// ```
+    pub fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
+        self.0.token_bytes(id)
     }
 
     /// The id of a token as [`token`](Self::token) writes it.

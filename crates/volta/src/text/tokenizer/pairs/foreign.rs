@@ -1,6 +1,6 @@
 //! Whatever else a `tokenizer.json` describes: the `tokenizers` crate runs it.
 
-use super::Encoder;
+use super::{Encoder, spelled_bytes};
 use crate::error::Result;
 use crate::text::tokenizer::{Decoder, Scheme, TokenizerKind, data_error};
 use serde_json::Value;
@@ -16,6 +16,49 @@ pub(in crate::text::tokenizer) struct Foreign {
     size: usize,
     pad: Option<u32>,
     unknown: Option<u32>,
+    spelling: Spelling,
+}
+
+/// How tokens spell bytes.
+#[derive(Clone, Copy)]
+enum Spelling {
+    /// A letter a byte, as GPT-2 does.
+    Letters,
+    /// `▁` for a space, and `<0x41>` for what no token has.
+    SentencePiece,
+    /// In a way that depends on what is around them.
+    Other,
+}
+
+impl Spelling {
+    fn of(json: &Value) -> Spelling {
+        let decoder = &json["decoder"];
+        let steps: Vec<&str> = match decoder["decoders"].as_array() {
+            Some(steps) => steps.iter().filter_map(|step| step["type"].as_str()).collect(),
+            None => decoder["type"].as_str().into_iter().collect(),
+        };
+        match steps[..] {
+            ["ByteLevel"] => Spelling::Letters,
+            ["Replace", "ByteFallback", "Fuse"] | ["Replace", "ByteFallback", "Fuse", "Strip"] => {
+                Spelling::SentencePiece
+            }
+            _ => Spelling::Other,
+        }
+    }
+
+    fn bytes(self, token: &str) -> Option<Vec<u8>> {
+        match self {
+            Spelling::Letters => spelled_bytes(token),
+            Spelling::SentencePiece => {
+                let byte = token.strip_prefix("<0x").and_then(|token| token.strip_suffix('>'));
+                match byte.filter(|digits| digits.len() == 2).map(|digits| u8::from_str_radix(digits, 16)) {
+                    Some(Ok(byte)) => Some(vec![byte]),
+                    _ => Some(token.replace('▁', " ").into_bytes()),
+                }
+            }
+            Spelling::Other => None,
+        }
+    }
 }
 
 impl Foreign {
@@ -34,7 +77,8 @@ impl Foreign {
             Some(id) => u32::try_from(id).ok(),
             None => model["unk_token"].as_str().and_then(|token| tokenizer.token_to_id(token)),
         };
-        let pairs = Foreign { size: size(&tokenizer), tokenizer, plain: Encoder::of(json), pad, unknown };
+        let (size, plain, spelling) = (size(&tokenizer), Encoder::of(json), Spelling::of(json));
+        let pairs = Foreign { tokenizer, plain, size, pad, unknown, spelling };
         pairs.encode(UNSEEN).map_err(|error| {
             data_error(format!("this tokenizer.json cannot encode what it has not seen: {}", error.message()))
         })?;
@@ -78,6 +122,14 @@ impl Scheme for Foreign {
 
     fn token(&self, id: u32) -> Option<String> {
         self.tokenizer.id_to_token(id)
+    }
+
+    fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
+        let is_added = self.tokenizer.get_added_tokens_decoder().contains_key(&id);
+        if is_added || self.pad == Some(id) {
+            return None;
+        }
+        self.spelling.bytes(&self.tokenizer.id_to_token(id)?)
     }
 
     fn id(&self, token: &str) -> Option<u32> {

@@ -161,6 +161,12 @@ impl Scheme for Pairs {
         self.tokens.get(&id).cloned()
     }
 
+    fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
+        let token = self.tokens.get(&id).filter(|_| self.pad() != Some(id))?;
+        let is_special = self.special.iter().any(|(_, special)| *special == id);
+        if is_special { None } else { spelled_bytes(token) }
+    }
+
     fn id(&self, token: &str) -> Option<u32> {
         self.ids.get(token).copied()
     }
@@ -182,6 +188,11 @@ impl Scheme for Pairs {
     }
 }
 
+/// The bytes that a token spells in GPT-2's manner.
+fn spelled_bytes(token: &str) -> Option<Vec<u8>> {
+    token.chars().map(byte_of).collect()
+}
+
 /// Characters from the bytes of tokens.
 struct PairDecoder<'a> {
     pairs: &'a Pairs,
@@ -193,7 +204,7 @@ impl Decoder for PairDecoder<'_> {
         let token = self.pairs.tokens.get(&id);
         let Some(token) = token.filter(|_| self.pairs.pad != Some(id)) else { return String::new() };
         // What is no spelling of bytes stands for itself.
-        match token.chars().map(byte_of).collect::<Option<Vec<u8>>>() {
+        match spelled_bytes(token) {
             Some(bytes) => self.bytes.push_bytes(&bytes),
             None => self.bytes.push_bytes(token.as_bytes()),
         }
