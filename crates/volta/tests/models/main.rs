@@ -3,11 +3,13 @@
 //! `scripts/make-model-fixtures` makes the files, with its answers beside them.
 
 mod bert;
+mod blocks;
 mod causal;
 #[cfg(feature = "chat")]
 mod chat;
 mod configs;
 mod files;
 mod lora;
+mod training;
 
 volta_testing::main!();
