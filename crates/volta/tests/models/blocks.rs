@@ -140,3 +140,31 @@ fn a_folder_is_written_and_read_again() {
     assert_eq!(of(&Llm::load(&to).unwrap()), of(&llm));
     std::fs::remove_dir_all(to).unwrap();
 }
+
+#[test]
+fn a_folder_becomes_a_file_that_computes_the_same() {
+    for name in ["llama", "llama3", "mistral", "qwen2", "qwen3", "gemma3", "phi3", "stablelm"] {
+        let to = std::env::temp_dir().join(format!("volta-{name}-{}.gguf", std::process::id()));
+        let llm = Llm::load(fixture(name)).unwrap();
+        llm.save_gguf(fixture(name), &to, GgufType::F32).unwrap();
+        let again = Llm::load(&to).unwrap();
+        let tokens = Tensor::arange(3, 20).reshape([1, 17]);
+        let of = |llm: &Llm| no_grad(|| llm.forward(&tokens)).to_vec::<f32>();
+        let apart = distance(&of(&again), &of(&llm));
+        assert!(apart < 1e-5, "{name}: {apart}");
+        let text = "naïve 🙂 中文字, I'LL go\t12345!  The river.";
+        assert_eq!(again.prompt(text).unwrap(), llm.prompt(text).unwrap(), "{name}");
+        assert_eq!((again.chats(), again.end_token()), (llm.chats(), llm.end_token()), "{name}");
+        std::fs::remove_file(to).unwrap();
+    }
+}
+
+#[test]
+fn what_a_file_cannot_say_is_not_written() {
+    // llama.cpp takes the width of a head for what scores are scaled by, and this one is scaled by another.
+    let to = std::env::temp_dir().join(format!("volta-gemma2-{}.gguf", std::process::id()));
+    let error =
+        Llm::load(fixture("gemma2")).unwrap().save_gguf(fixture("gemma2"), &to, GgufType::F16).unwrap_err();
+    assert!(error.message().contains("write a folder instead"), "{error}");
+    assert!(!to.exists());
+}

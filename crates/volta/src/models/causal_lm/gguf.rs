@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An architecture of llama.cpp.
 pub(super) struct Architecture {
-    name: &'static str,
+    pub name: &'static str,
     /// Hugging Face's `model_type` for it.
     pub model_type: &'static str,
     /// Whether rows of queries and keys stand in llama.cpp's order, pairs of a rotation side by side.
@@ -114,6 +114,13 @@ pub(super) fn architecture(file: &Gguf) -> Result<&'static Architecture> {
         let known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.name).collect();
         file.wrong(format!("general.architecture is {name:?}: Volta knows {}", known.join(", ")))
     })
+}
+
+/// The architecture that models of a `model_type` have in llama.cpp, if there is one.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn architecture_for(model_type: &str) -> Option<&'static Architecture> {
+    let model_type = if model_type == "mistral" { LLAMA.model_type } else { model_type };
+    ARCHITECTURES.iter().find(|a| a.model_type == model_type)
 }
 
 impl CausalLmOptions {
@@ -281,11 +288,10 @@ fn rotary(
     Ok((RotaryOptions { base, width, scaling }, near))
 }
 
-/// Hugging Face's names for llama.cpp's.
-pub(super) fn names(relative: &Relative) -> NameMap {
-    let gated = if relative.fused { "mlp.gate_up_proj" } else { "mlp.up_proj" };
-    let (mut from_to, behind) = (Vec::new(), "post_attention_layernorm");
-    for (from, to) in [
+/// llama.cpp's names of what a layer has, with Hugging Face's.
+fn layer_names(relative: &Relative) -> [(&'static str, &'static str); 14] {
+    let behind = "post_attention_layernorm";
+    [
         ("attn_q", "self_attn.q_proj"),
         ("attn_k", "self_attn.k_proj"),
         ("attn_v", "self_attn.v_proj"),
@@ -294,21 +300,38 @@ pub(super) fn names(relative: &Relative) -> NameMap {
         ("attn_q_norm", "self_attn.q_norm"),
         ("attn_k_norm", "self_attn.k_norm"),
         ("ffn_gate", "mlp.gate_proj"),
-        ("ffn_up", gated),
+        ("ffn_up", if relative.fused { "mlp.gate_up_proj" } else { "mlp.up_proj" }),
         ("ffn_down", "mlp.down_proj"),
         ("attn_norm", "input_layernorm"),
         ("ffn_norm", if relative.post_norms { "pre_feedforward_layernorm" } else { behind }),
         ("post_attention_norm", behind),
         ("post_ffw_norm", "post_feedforward_layernorm"),
-    ] {
-        from_to.push((format!("blk.{{}}.{from}.{{}}"), format!("model.layers.{{}}.{to}.{{}}")));
-    }
-    let start = NameMap::new()
-        .drop("rope_freqs.weight")
-        .rename("token_embd.weight", "model.embed_tokens.weight")
-        .rename("output_norm.{}", "model.norm.{}")
-        .rename("output.weight", "lm_head.weight");
-    from_to.iter().fold(start, |map, (from, to)| map.rename(from, to))
+    ]
+}
+
+/// llama.cpp's names of what is outside of layers, with Hugging Face's.
+const OUTER_NAMES: [(&str, &str); 3] = [
+    ("token_embd.weight", "model.embed_tokens.weight"),
+    ("output_norm.{}", "model.norm.{}"),
+    ("output.weight", "lm_head.weight"),
+];
+
+/// Hugging Face's names for llama.cpp's.
+pub(super) fn names(relative: &Relative) -> NameMap {
+    let start = NameMap::new().drop("rope_freqs.weight");
+    let start = OUTER_NAMES.iter().fold(start, |map, (theirs, ours)| map.rename(theirs, ours));
+    layer_names(relative).iter().fold(start, |map, (theirs, ours)| {
+        map.rename(&format!("blk.{{}}.{theirs}.{{}}"), &format!("model.layers.{{}}.{ours}.{{}}"))
+    })
+}
+
+/// llama.cpp's names for Hugging Face's.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn names_in_gguf(relative: &Relative) -> NameMap {
+    let start = OUTER_NAMES.iter().fold(NameMap::new(), |map, (theirs, ours)| map.rename(ours, theirs));
+    layer_names(relative).iter().fold(start, |map, (theirs, ours)| {
+        map.rename(&format!("model.layers.{{}}.{ours}.{{}}"), &format!("blk.{{}}.{theirs}.{{}}"))
+    })
 }
 
 /// Rows in Hugging Face's order: the two of a rotation half a head apart.

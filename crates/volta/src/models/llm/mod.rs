@@ -1,12 +1,14 @@
 //! A language model of others with all that it takes to use it: its tokenizer, its template of chats, where it ends, how it samples.
 //!
-//! `folder` reads what Hugging Face has in a folder, `gguf` a file of llama.cpp, and `save` writes both.
+//! `folder` reads what Hugging Face has in a folder, `gguf` a file of llama.cpp, and `save` writes both, with `vocabulary`.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
 mod gguf;
 #[cfg(not(target_arch = "wasm32"))]
 mod save;
+#[cfg(not(target_arch = "wasm32"))]
+mod vocabulary;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use folder::{Texts, read_text};

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::io::{Gguf, GgufType, Metadata, save_safetensors, write_file};
-use crate::models::CausalLm;
+use crate::models::{CausalLm, CausalLmOptions};
 use crate::nn::Module;
 use crate::regular_file::{MAX_HEADER_BYTES, read_text};
 use crate::state::StateDict;
@@ -55,10 +55,10 @@ impl Llm {
     }
 
     /// Writes the model as a GGUF file: its matrices as `kind`, or as F16 where their rows are no whole blocks, and everything else as the
-    /// file says that it was read from.
+    /// file or folder says that it was read from.
     ///
     /// # Errors
-    /// Those of [`save_folder`](Self::save_folder).
+    /// Those of [`save_folder`](Self::save_folder), and a model or tokenizer of a folder that llama.cpp has no name for.
     #[track_caller]
     pub fn save_gguf(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, kind: GgufType) -> Result<()> {
         let _call = Call::enter("Llm::save_gguf");
@@ -66,7 +66,26 @@ impl Llm {
         let model = self.written()?;
         let state = whole(model)?;
         refuse_same(from, to)?;
-        model.gguf(&Gguf::open(from)?, &state, kind)?.write(to)
+        if !from.is_dir() {
+            return model.gguf(&Gguf::open(from)?, &state, kind)?.write(to);
+        }
+        let read = |name: &str| {
+            let path = from.join(name);
+            read_text(&path, MAX_HEADER_BYTES).map_err(|e| Error::io(&path, &e, "read a file of the model"))
+        };
+        let wrong = |e| Error::new(ErrorKind::Data, format!("config.json is no JSON: {e}"));
+        let config: Value = serde_json::from_str(&read("config.json")?).map_err(wrong)?;
+        let mut writer = model.new_gguf(config["model_type"].as_str().unwrap_or(""), &state, kind)?;
+        self.describe_vocabulary(&read("tokenizer.json")?, &mut writer)?;
+        writer.write(to)?;
+        // What the file says is read as anybody will read it.
+        let described = CausalLmOptions::from_gguf(&Gguf::open(to)?);
+        if described.as_ref().is_ok_and(|described| model.options.is_described_by(described)) {
+            return Ok(());
+        }
+        let _ = std::fs::remove_file(to);
+        let why = described.err().map_or(String::new(), |e| format!(": {}", e.message()));
+        bail!(Argument, "GGUF files cannot say all that this model computes{why}: write a folder instead")
     }
 
     fn written(&self) -> Result<&CausalLm> {
