@@ -94,7 +94,9 @@ fn adapters_learn_beside_blocks_as_beside_decoded_weights() {
     });
     assert!(distance(&losses[0].0, &losses[1].0) < 1e-4, "{losses:?}");
     assert!(losses[0].0[5] < losses[0].0[0] - 0.1, "{:?}", losses[0].0);
-    assert!(distance(&losses[0].1, &losses[1].1) < 1e-4);
+    // Steps on a GPU add in another order for blocks, which six of them make more of.
+    let merged = distance(&losses[0].1, &losses[1].1);
+    assert!(merged < 1e-3, "{merged}");
 }
 
 #[test]
