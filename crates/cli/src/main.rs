@@ -35,12 +35,16 @@ struct Cli {
 enum Command {
     /// Train a language model on a text.
     Train(Box<lm::train::Options>),
+    /// Fine-tune a model of others on your data: adapters of it, or all of it.
+    Finetune(Box<lm::finetune::Options>),
     /// Talk with a model.
     Chat(lm::chat::Options),
     /// Let a model go on from a prompt.
     Generate(lm::generate::Options),
     /// Measure a model's loss and perplexity on a text.
     Eval(lm::eval::Options),
+    /// Add adapters to a model's weights, and write it.
+    Merge(pretrained::merge::Options),
     /// Make vectors of texts.
     Embed(pretrained::embed::Options),
     /// Serve a model to programs that speak OpenAI's interface, with a page to chat.
@@ -86,9 +90,11 @@ fn run(cli: &Cli) -> Outcome {
     let output = cli.output;
     match &cli.command {
         Some(Command::Train(options)) => lm::train::run(options, output),
+        Some(Command::Finetune(options)) => lm::finetune::run(options, output),
         Some(Command::Chat(options)) => lm::chat::run(options, output),
         Some(Command::Generate(options)) => lm::generate::run(options, output),
         Some(Command::Eval(options)) => lm::eval::run(options, output),
+        Some(Command::Merge(options)) => pretrained::merge::run(options, output),
         Some(Command::Embed(options)) => pretrained::embed::run(options, output),
         #[cfg(feature = "serve")]
         Some(Command::Serve(options)) => pretrained::serve::run(options, output),

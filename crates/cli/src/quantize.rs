@@ -43,16 +43,6 @@ impl Kind {
             Kind::F16 => GgufType::F16,
         }
     }
-
-    /// llama.cpp's number for files whose matrices are mostly of this type.
-    fn file_type(self) -> u32 {
-        match self {
-            Kind::F16 => 1,
-            Kind::Q4_0 => 2,
-            Kind::Q4_1 => 3,
-            Kind::Q8_0 => 7,
-        }
-    }
 }
 
 /// Whether a tensor is a matrix of floats that consists of blocks.
@@ -104,7 +94,9 @@ fn to_gguf(options: &Options, file: Option<&Gguf>, weights: &Weights) -> Result<
         Some(file) => writer.set_all(file.metadata()),
         None => weights.metadata().iter().for_each(|(key, text)| writer.set(key, text.as_str())),
     }
-    writer.set("general.file_type", options.kind.file_type());
+    if let Some(number) = kind.file_type() {
+        writer.set("general.file_type", number);
+    }
     writer.set("general.quantization_version", 2u32);
     let mut changed = 0;
     for entry in weights.entries() {

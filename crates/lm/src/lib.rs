@@ -7,6 +7,7 @@
 //! | `prepare` `optimizer` `epoch_math` | model, data, optimizer and schedule of a configuration; what a step is |
 //! | `plan` `memory_fit` `rank_memory` | what a step will need; whether there is memory for it; what each of several ranks takes |
 //! | `run` | a run that is driven from outside, step by step |
+//! | `finetune` | data, rows and losses for models of others |
 //! | `run_manifest` `fingerprint` | whether a run can be resumed |
 //! | `model_file` `gpt2` | the trained model; one of Hugging Face's |
 //! | `sampling` `histogram` | text as it is written; weights as they are spread |
@@ -33,6 +34,8 @@
 pub mod config;
 mod date;
 mod epoch_math;
+#[cfg(feature = "finetune")]
+pub mod finetune;
 mod fingerprint;
 mod gpt2;
 mod histogram;

@@ -42,17 +42,25 @@ impl StepPlan {
 
     /// The same, whether they fit or not.
     pub fn under_limit(config: &Config, prepared: &Prepared) -> Result<Option<StepPlan>> {
-        let device = prepared.device;
-        if let Some(bytes) = config.memory {
-            set_memory_limit(device, Some(bytes))?;
+        StepPlan::within(prepared.device, config.memory, || StepPlan::new(config, prepared))
+    }
+
+    /// The plans that `make` makes with so much memory, else with what has been set for the device, else with what the device tells.
+    pub fn within(
+        device: Device,
+        memory: Option<u64>,
+        mut make: impl FnMut() -> Result<Option<StepPlan>>,
+    ) -> Result<Option<StepPlan>> {
+        if memory.is_some() {
+            set_memory_limit(device, memory)?;
         }
-        let plan = StepPlan::new(config, prepared)?;
-        let Some(there) = device.memory()?.filter(|_| config.memory.is_none()) else { return Ok(plan) };
+        let plan = make()?;
+        let Some(there) = device.memory()?.filter(|_| memory.is_none()) else { return Ok(plan) };
         if plan.as_ref().is_none_or(|plan| plan.has_limit() || plan.peak_bytes() as u64 <= there) {
             return Ok(plan);
         }
         set_memory_limit(device, Some(there))?;
-        StepPlan::new(config, prepared)
+        make()
     }
 
     /// An error with what is needed, what there is and what would fit, if a step does not.

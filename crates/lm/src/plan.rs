@@ -98,6 +98,12 @@ impl StepPlan {
         Ok(Some(StepPlan { batches, batch, update }))
     }
 
+    /// Plans of a step of `batches` batches that were made elsewhere: that of a batch, or of the whole step if it has only one, and that of
+    /// the update after several.
+    pub fn of(batches: u64, batch: PlanReport, update: Option<PlanReport>) -> StepPlan {
+        StepPlan { batches, batch, update }
+    }
+
     /// How often a step runs each of the plans.
     pub(crate) fn plans(&self) -> impl Iterator<Item = (u64, &PlanReport)> {
         std::iter::once((self.batches, &self.batch)).chain(self.update.iter().map(|plan| (1, plan)))

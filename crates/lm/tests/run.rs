@@ -1,4 +1,9 @@
-//! Runs that are driven from outside: what a step tells, texts with probabilities, models that go on, what is refused.
+//! Runs that are driven from outside: what a step tells, texts with probabilities, models that go on, what is refused. `finetune` is what
+//! models of others learn.
+
+#[cfg(feature = "finetune")]
+#[path = "run/finetune.rs"]
+mod finetune;
 
 use pollster::block_on;
 use std::sync::{Mutex, MutexGuard, PoisonError};

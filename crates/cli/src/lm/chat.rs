@@ -29,6 +29,8 @@ pub struct Options {
     #[arg(long)]
     pub system: Option<String>,
     #[command(flatten)]
+    pub adapter: pretrained::Adapter,
+    #[command(flatten)]
     device: DeviceFlag,
     #[command(flatten)]
     pub sampling: Sampling,
@@ -52,6 +54,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     if let Some(path) = pretrained::find(options.model.as_deref())? {
         return pretrained::chat::run(options, &path, output);
     }
+    options.adapter.check_none()?;
     if options.system.is_some() {
         return Err(Failure::Usage(
             "a model that was trained here knows no roles: leave --system out".into(),

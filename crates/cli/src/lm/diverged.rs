@@ -24,8 +24,8 @@ impl Diverged {
         })
     }
 
-    /// The whole message, with a command that begins where the numbers were good, or anew, with a lower rate.
-    pub fn message(&self, flags: &Flags, config: &Config) -> String {
+    /// What has happened, and what is there from before.
+    pub fn what_is_left(&self) -> String {
         let Diverged { step, what, checkpoint, best } = self;
         let mut text =
             format!("the training has diverged and was stopped: in step {step}, {what} is NaN or infinite.");
@@ -42,6 +42,13 @@ impl Diverged {
         if let Some(path) = best {
             let _ = write!(text, "\nThe best model so far: {}", path.display());
         }
+        text
+    }
+
+    /// The whole message, with a command that begins where the numbers were good, or anew, with a lower rate.
+    pub fn message(&self, flags: &Flags, config: &Config) -> String {
+        let best = &self.best;
+        let mut text = self.what_is_left();
         let rate = config.learning_rate / 10.0;
         let mut advice =
             vec![format!("a learning rate below {}", config.learning_rate), "a longer warmup".into()];

@@ -33,6 +33,8 @@ pub struct Options {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub window: Option<u64>,
     #[command(flatten)]
+    pub adapter: pretrained::Adapter,
+    #[command(flatten)]
     device: DeviceFlag,
 }
 
@@ -65,6 +67,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     if let Some(path) = pretrained::find(options.model.as_deref())? {
         return pretrained::eval::run(options, &path, output);
     }
+    options.adapter.check_none()?;
     if options.window.is_some() {
         return Err(Failure::Usage("--window is for models of others: this one has its context".into()));
     }

@@ -29,6 +29,8 @@ pub struct Options {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub num: u64,
     #[command(flatten)]
+    pub adapter: pretrained::Adapter,
+    #[command(flatten)]
     device: DeviceFlag,
     #[command(flatten)]
     pub sampling: Sampling,
@@ -42,6 +44,7 @@ pub fn run(options: &Options, output: Output) -> Outcome {
     if let Some(path) = pretrained {
         return pretrained::generate::run(options, &path, &prompt, output);
     }
+    options.adapter.check_none()?;
     let path = find(options.model.as_deref(), &options.models)?;
     let model = model_file::load(&path, device)?;
     let mut tokens = model.tokenizer.try_encode(&prompt)?;

@@ -2,7 +2,8 @@
 //!
 //! What a run is stands in `volta_lm`. `config_flags` says what to train and `prepare` makes it. `run_paths` tells where a run keeps its
 //! files, `last_run` whether it can be resumed. `train` runs it while `progress` shows it, `ranks` with other processes; `report`,
-//! `html_report` and `log` tell how it went, `diverged` why it was stopped. `model_file` finds trained models, which `generate`, `chat`,
+//! `html_report` and `log` tell how it went, `diverged` why it was stopped.
+//! `finetune` trains a model of others, or adapters of it. `model_file` finds what was trained here, which `generate`, `chat`,
 //! `eval`, `models` and `steps` use, with `sampling` in common; `stop_text` shows an answer up to where it ends.
 
 pub mod chat;
@@ -10,6 +11,7 @@ mod clock;
 mod config_flags;
 mod diverged;
 pub mod eval;
+pub mod finetune;
 pub mod generate;
 mod html_report;
 mod last_run;

@@ -61,7 +61,7 @@ impl Options {
 }
 
 /// One step in so many is profiled.
-const PROFILE_EVERY: u64 = 50;
+pub(super) const PROFILE_EVERY: u64 = 50;
 
 /// Trains, with the other processes that a launcher has started.
 pub fn run(options: &Options, output: Output) -> Outcome {
@@ -360,7 +360,7 @@ impl Ended<'_> {
     }
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Failed(format!("cannot write {}: {error}", path.display()))
 }
 
@@ -468,7 +468,7 @@ fn write_sample(
 }
 
 /// The first Ctrl-C finishes the step and saves; the second ends at once.
-fn stop_on_interrupt(stop: Arc<AtomicBool>, speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
+pub(super) fn stop_on_interrupt(stop: Arc<AtomicBool>, speaks: bool) -> Result<Arc<AtomicBool>, Failure> {
     let pressed = Arc::new(AtomicBool::new(false));
     let seen = pressed.clone();
     let set = ctrlc::set_handler(move || {

@@ -14,7 +14,7 @@ const LENGTH: u64 = 1024;
 
 /// Reads lines and answers each.
 pub fn run(options: &Options, path: &Path, output: Output) -> Outcome {
-    let llm = load(path)?;
+    let llm = load(path, &options.adapter)?;
     let template = llm.template()?;
     let sampler = options.sampling.over(llm.sampling.clone(), options.sampling.seed());
     let sampler = sampler.map_err(|error| Failure::usage(&error))?;

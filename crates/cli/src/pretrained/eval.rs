@@ -17,7 +17,7 @@ pub fn run(options: &Options, path: &Path, output: Output) -> Outcome {
     let Some(data) = options.data.as_deref() else {
         return Err(Failure::Usage("name a text to measure on: a data set, a file or a folder".into()));
     };
-    let llm = load(path)?;
+    let llm = load(path, &options.adapter)?;
     llm.eval();
     let text = options.text(data, VALID_FRACTION, output)?;
     let tokens = llm.tokenizer.try_encode(&text)?;

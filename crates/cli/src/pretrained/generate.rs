@@ -10,7 +10,7 @@ use volta::models::Generation;
 
 /// Writes texts.
 pub fn run(options: &Options, path: &Path, prompt: &str, output: Output) -> Outcome {
-    let llm = load(path)?;
+    let llm = load(path, &options.adapter)?;
     let tokens = llm.prompt(prompt)?;
     let seed = options.sampling.seed();
     for k in 0..options.num {

@@ -4,6 +4,7 @@ mod devices;
 mod diverging;
 mod download;
 mod elsewhere;
+mod finetune;
 #[cfg(unix)]
 mod kills;
 mod learning;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use volta_testing::test;
 
 /// A tiny model with random weights.
-fn model(name: &str) -> PathBuf {
+pub fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../volta/tests/models/fixtures").join(name)
 }
 
-fn lines(said: &str) -> Vec<Value> {
+pub fn lines(said: &str) -> Vec<Value> {
     said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

@@ -73,7 +73,7 @@ const CRATES: [(&str, &[Layer]); 6] = [
     (
         "lm",
         &[
-            &["config", "date", "fingerprint", "histogram"],
+            &["config", "date", "fingerprint", "finetune", "histogram"],
             &["epoch_math", "model_file", "optimizer"],
             &["gpt2", "prepare"],
             &["plan", "run_manifest", "sampling"],

@@ -41,7 +41,7 @@ struct Rule {
 }
 
 /// What a tensor is called here.
-pub(super) struct NewName {
+pub(crate) struct NewName {
     pub name: String,
     pub transposed: bool,
 }
@@ -104,7 +104,7 @@ impl NameMap {
     }
 
     /// What a tensor is called here; nothing if it is left out.
-    pub(super) fn find(&self, name: &str) -> Result<Option<NewName>> {
+    pub(crate) fn find(&self, name: &str) -> Result<Option<NewName>> {
         let mut name = name;
         for prefix in &self.prefixes {
             name = name.strip_prefix(prefix.as_str()).unwrap_or(name);

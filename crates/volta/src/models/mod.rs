@@ -27,11 +27,14 @@ mod llm;
 mod lora;
 
 pub use bert::{Bert, BertOptions};
-pub use causal_lm::{CausalLm, CausalLmCache, CausalLmOptions, Gate, NormKind, RotaryOptions, RotaryScaling};
+pub use causal_lm::{
+    CausalLm, CausalLmCache, CausalLmOptions, Gate, IGNORED, NormKind, RotaryOptions, RotaryScaling,
+    WeightStorage,
+};
 #[cfg(not(target_arch = "wasm32"))]
 pub use embedder::{Embedder, Pooling};
 pub use generate::{Generation, LanguageModel, PausedGeneration};
 pub use gpt::{Activation, Gpt, GptOptions, Norm, Positions};
 pub use gpt_cache::GptCache;
 pub use llm::{Llm, LlmBatch, LlmCache, TextId};
-pub use lora::{Lora, LoraOptions};
+pub use lora::{Lora, LoraOptions, LoraSet};

@@ -4,11 +4,13 @@
 
 mod batch;
 mod bert;
+mod blocks;
 mod causal;
 #[cfg(feature = "chat")]
 mod chat;
 mod configs;
 mod files;
 mod lora;
+mod training;
 
 volta_testing::main!();

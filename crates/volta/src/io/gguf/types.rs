@@ -136,6 +136,19 @@ impl GgufType {
         }
     }
 
+    /// llama.cpp's number for files whose matrices are mostly of this type, of those that are written.
+    pub fn file_type(self) -> Option<u32> {
+        match self {
+            GgufType::F32 => Some(0),
+            GgufType::F16 => Some(1),
+            GgufType::Q4_0 => Some(2),
+            GgufType::Q4_1 => Some(3),
+            GgufType::Q8_0 => Some(7),
+            GgufType::BF16 => Some(32),
+            _ => None,
+        }
+    }
+
     /// Whether files with this type can be written.
     pub fn is_written(self) -> bool {
         self.encoder().is_some()

@@ -14,7 +14,7 @@ use crate::tensor::{AttentionOptions, Tensor};
 pub(super) struct Sight {
     /// Each query the keys up to its own place, all of them new.
     causal: bool,
-    /// Bools of (queries, keys).
+    /// Bools of (queries, keys), or of (batch, 1, queries, keys).
     mask: Option<Tensor>,
 }
 
@@ -25,6 +25,17 @@ impl Sight {
             None => Ok(Sight { causal: true, mask: None }),
             window => Sight::of(like, 0, length, length, window),
         }
+    }
+
+    /// Of positions whose `segments`, integers of (batch, length), say what belongs together: each sees those of its own segment up to
+    /// itself.
+    pub fn within(segments: &Tensor, window: Option<usize>) -> Result<Sight> {
+        let length = segments.size(1);
+        let before =
+            Sight::of(segments, 0, length, length, window)?.mask.expect("a sight of a cache has a mask");
+        let together = segments.try_unsqueeze(2)?.try_eq(&segments.try_unsqueeze(1)?)?;
+        let seen = together.try_logical_and(&before)?.try_unsqueeze(1)?;
+        Ok(Sight { causal: false, mask: Some(seen) })
     }
 
     /// Of `length` positions from `start` on that attend to a cache of `keys` positions.

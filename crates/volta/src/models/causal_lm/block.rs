@@ -89,6 +89,24 @@ impl Block {
         }
     }
 
+    /// The layers that multiply by a weight, with their names in the model, where this block is the `k`-th.
+    pub fn projections(&mut self, k: usize) -> Vec<(String, &mut Projection)> {
+        let (attention, mlp) = (&mut self.self_attn, &mut self.mlp);
+        let all = [
+            ("self_attn.q_proj", attention.q_proj.as_mut()),
+            ("self_attn.k_proj", attention.k_proj.as_mut()),
+            ("self_attn.v_proj", attention.v_proj.as_mut()),
+            ("self_attn.qkv_proj", attention.qkv_proj.as_mut()),
+            ("self_attn.o_proj", Some(&mut attention.o_proj)),
+            ("mlp.gate_proj", mlp.gate_proj.as_mut()),
+            ("mlp.up_proj", mlp.up_proj.as_mut()),
+            ("mlp.gate_up_proj", mlp.gate_up_proj.as_mut()),
+            ("mlp.down_proj", Some(&mut mlp.down_proj)),
+        ];
+        let there = all.into_iter().filter_map(|(name, layer)| Some((name, layer?)));
+        there.map(|(name, layer)| (format!("model.layers.{k}.{name}"), layer)).collect()
+    }
+
     pub fn try_pass(
         &self,
         x: &Tensor,

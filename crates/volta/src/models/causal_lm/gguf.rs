@@ -4,23 +4,25 @@ use super::CausalLm;
 use super::hugging_face::{Relative, relative};
 use super::options::{CausalLmOptions, NormKind};
 use super::rotary::{RotaryOptions, RotaryScaling};
+use super::weight::WeightStorage;
 use crate::call::Call;
 use crate::device::Device;
 use crate::error::Result;
-use crate::io::{FromGguf, Gguf, GgufValue, NameMap};
+use crate::io::{FromGguf, Gguf, GgufTensor, GgufValue, NameMap};
 use crate::nn::Module;
+use crate::op::quantized::BlockFormat;
 use crate::state::StateDict;
-use crate::tensor::Tensor;
+use crate::tensor::{QuantizedMatrix, Tensor, try_realize_all};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An architecture of llama.cpp.
-struct Architecture {
-    name: &'static str,
+pub(super) struct Architecture {
+    pub name: &'static str,
     /// Hugging Face's `model_type` for it.
-    model_type: &'static str,
+    pub model_type: &'static str,
     /// Whether rows of queries and keys stand in llama.cpp's order, pairs of a rotation side by side.
-    permuted: bool,
+    pub permuted: bool,
     /// Layers without a window are every n-th, if the file has a window and says nothing else.
     full_each: Option<usize>,
     /// The number of layers of the one size whose scores are scaled by its width over its heads.
@@ -106,12 +108,19 @@ impl<'a> Keys<'a> {
     }
 }
 
-fn architecture(file: &Gguf) -> Result<&'static Architecture> {
+pub(super) fn architecture(file: &Gguf) -> Result<&'static Architecture> {
     let name: &str = file.require("general.architecture")?;
     ARCHITECTURES.iter().find(|a| a.name == name).ok_or_else(|| {
         let known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.name).collect();
         file.wrong(format!("general.architecture is {name:?}: Volta knows {}", known.join(", ")))
     })
+}
+
+/// The architecture that models of a `model_type` have in llama.cpp, if there is one.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn architecture_for(model_type: &str) -> Option<&'static Architecture> {
+    let model_type = if model_type == "mistral" { LLAMA.model_type } else { model_type };
+    ARCHITECTURES.iter().find(|a| a.model_type == model_type)
 }
 
 impl CausalLmOptions {
@@ -279,11 +288,10 @@ fn rotary(
     Ok((RotaryOptions { base, width, scaling }, near))
 }
 
-/// Hugging Face's names for llama.cpp's.
-fn names(relative: &Relative) -> NameMap {
-    let gated = if relative.fused { "mlp.gate_up_proj" } else { "mlp.up_proj" };
-    let (mut from_to, behind) = (Vec::new(), "post_attention_layernorm");
-    for (from, to) in [
+/// llama.cpp's names of what a layer has, with Hugging Face's.
+fn layer_names(relative: &Relative) -> [(&'static str, &'static str); 14] {
+    let behind = "post_attention_layernorm";
+    [
         ("attn_q", "self_attn.q_proj"),
         ("attn_k", "self_attn.k_proj"),
         ("attn_v", "self_attn.v_proj"),
@@ -292,21 +300,38 @@ fn names(relative: &Relative) -> NameMap {
         ("attn_q_norm", "self_attn.q_norm"),
         ("attn_k_norm", "self_attn.k_norm"),
         ("ffn_gate", "mlp.gate_proj"),
-        ("ffn_up", gated),
+        ("ffn_up", if relative.fused { "mlp.gate_up_proj" } else { "mlp.up_proj" }),
         ("ffn_down", "mlp.down_proj"),
         ("attn_norm", "input_layernorm"),
         ("ffn_norm", if relative.post_norms { "pre_feedforward_layernorm" } else { behind }),
         ("post_attention_norm", behind),
         ("post_ffw_norm", "post_feedforward_layernorm"),
-    ] {
-        from_to.push((format!("blk.{{}}.{from}.{{}}"), format!("model.layers.{{}}.{to}.{{}}")));
-    }
-    let start = NameMap::new()
-        .drop("rope_freqs.weight")
-        .rename("token_embd.weight", "model.embed_tokens.weight")
-        .rename("output_norm.{}", "model.norm.{}")
-        .rename("output.weight", "lm_head.weight");
-    from_to.iter().fold(start, |map, (from, to)| map.rename(from, to))
+    ]
+}
+
+/// llama.cpp's names of what is outside of layers, with Hugging Face's.
+const OUTER_NAMES: [(&str, &str); 3] = [
+    ("token_embd.weight", "model.embed_tokens.weight"),
+    ("output_norm.{}", "model.norm.{}"),
+    ("output.weight", "lm_head.weight"),
+];
+
+/// Hugging Face's names for llama.cpp's.
+pub(super) fn names(relative: &Relative) -> NameMap {
+    let start = NameMap::new().drop("rope_freqs.weight");
+    let start = OUTER_NAMES.iter().fold(start, |map, (theirs, ours)| map.rename(theirs, ours));
+    layer_names(relative).iter().fold(start, |map, (theirs, ours)| {
+        map.rename(&format!("blk.{{}}.{theirs}.{{}}"), &format!("model.layers.{{}}.{ours}.{{}}"))
+    })
+}
+
+/// llama.cpp's names for Hugging Face's.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn names_in_gguf(relative: &Relative) -> NameMap {
+    let start = OUTER_NAMES.iter().fold(NameMap::new(), |map, (theirs, ours)| map.rename(ours, theirs));
+    layer_names(relative).iter().fold(start, |map, (theirs, ours)| {
+        map.rename(&format!("model.layers.{{}}.{ours}.{{}}"), &format!("blk.{{}}.{theirs}.{{}}"))
+    })
 }
 
 /// Rows in Hugging Face's order: the two of a rotation half a head apart.
@@ -316,40 +341,78 @@ fn unpermuted(t: &Tensor, heads: usize) -> Result<Tensor> {
     pairs.try_transpose(1, 2)?.try_reshape(shape)
 }
 
+/// [`unpermuted`] of blocks: a row's words and scales stand in rows of their own.
+fn unpermuted_blocks(matrix: &QuantizedMatrix, heads: usize) -> Result<QuantizedMatrix> {
+    let (words, scales) = (unpermuted(matrix.words(), heads)?, unpermuted(matrix.scales(), heads)?);
+    try_realize_all(&[words.clone(), scales.clone()])?;
+    QuantizedMatrix::from_parts(&words, &scales, matrix.format(), matrix.columns())
+}
+
 impl CausalLm {
-    /// The model of a GGUF file, on the default device.
+    /// The model of a GGUF file, on the default device, in f32.
     ///
     /// # Errors
     /// Metadata that is not understood, and tensors that are missing or of another shape.
     #[track_caller]
     pub fn try_from_gguf(file: &Gguf) -> Result<CausalLm> {
+        CausalLm::try_from_gguf_with(file, WeightStorage::Floats)
+    }
+
+    /// [`try_from_gguf`](Self::try_from_gguf) with a choice of what matrices are in memory.
+    #[track_caller]
+    pub fn try_from_gguf_with(file: &Gguf, storage: WeightStorage) -> Result<CausalLm> {
         let _call = Call::enter("CausalLm::from_gguf");
         let architecture = architecture(file)?;
-        let relative = relative(architecture.model_type);
-        let model = CausalLm::try_new(CausalLmOptions::from_gguf(file)?)?;
-        let o = &model.options;
-        let weights = file.weights()?.renamed(&names(relative))?;
+        let names = names(relative(architecture.model_type));
+        let mut model = CausalLm::try_new(CausalLmOptions::from_gguf(file)?)?;
         let own = model.state_dict();
-        let mut state = StateDict::new();
-        for name in weights.names().map(String::from).collect::<Vec<_>>() {
-            let mut t = weights.tensor(&name, Device::Cpu)?;
+        let (mut state, mut blocks) = (StateDict::new(), BTreeMap::new());
+        for entry in file.tensors() {
+            let Some(name) = names.find(entry.name())?.map(|new| new.name) else { continue };
+            // What is of another shape is named by the module.
+            let fits = own.get(&name).is_some_and(|p| p.shape()[..] == *entry.shape());
             let heads = match name.rsplit('.').nth(1) {
-                Some("q_proj") => Some(o.heads),
-                Some("k_proj") => Some(o.kv_heads),
+                Some("q_proj") => Some(model.options.heads),
+                Some("k_proj") => Some(model.options.kv_heads),
                 _ => None,
             };
-            // What is of another shape is named by the module.
-            let fits = own.get(&name).is_some_and(|p| p.shape() == t.shape());
-            if let Some(heads) = heads.filter(|_| architecture.permuted && fits) {
+            let heads = heads.filter(|_| architecture.permuted && fits);
+            let format = storage.format_in_file(&name, entry).filter(|_| fits);
+            if let Some(format) = format {
+                let matrix = file.requantized(entry.name(), format, Device::Cpu)?;
+                let matrix = heads.map_or(Ok(matrix.clone()), |heads| unpermuted_blocks(&matrix, heads))?;
+                blocks.insert(name, matrix);
+                continue;
+            }
+            let mut t = file.tensor(entry.name(), Device::Cpu)?;
+            if let Some(heads) = heads {
                 t = unpermuted(&t, heads)?;
             }
             // llama.cpp's factors are complete.
-            if o.norm_offset != 0.0 && name.ends_with("norm.weight") {
-                t = t.try_to_dtype(crate::DType::F32)?.try_sub(o.norm_offset)?;
+            let offset = model.options.norm_offset;
+            if offset != 0.0 && name.ends_with("norm.weight") {
+                t = t.try_to_dtype(crate::DType::F32)?.try_sub(offset)?;
             }
             state.insert(name, t);
         }
-        model.load_state_dict(&state, true).map_err(|e| e.with_context(file.label()))?;
+        model.fill(state, blocks).map_err(|e| e.with_context(file.label()))?;
         Ok(model)
+    }
+}
+
+impl WeightStorage {
+    /// The format that a tensor of a file is kept in, if it is kept in blocks. What has as few bits already is not rounded again.
+    fn format_in_file(self, name: &str, entry: &GgufTensor) -> Option<BlockFormat> {
+        let stored = entry.kind().block_format();
+        match (self, stored) {
+            (WeightStorage::Floats, _) => None,
+            (WeightStorage::Blocks(wanted), Some(stored))
+                if wanted == BlockFormat::Int8 || stored != BlockFormat::Int8 =>
+            {
+                Some(stored)
+            }
+            (WeightStorage::Blocks(_), _) if name.contains(".layers.") => self.format_of(entry.shape()),
+            _ => stored,
+        }
     }
 }

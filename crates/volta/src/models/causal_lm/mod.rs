@@ -1,44 +1,57 @@
 //! Llama and its relatives, from one description: Llama 2 and 3, SmolLM 2, Qwen 2 to 3, Mistral, Gemma 1 to 3, Phi-3, StableLM.
 //!
-//! `options` says what a model looks like, `hugging_face` reads that from a `config.json`, and `gguf` from a GGUF file. A model is
+//! `options` says what a model looks like, `hugging_face` reads that from a `config.json`, and `gguf` from a GGUF file, which `gguf_write` writes. A model is
 //! `block`s of `attention` and feed-forward parts, with `projection`s, `norm`s and the `rotary` positions that one pass shares; `cache` is what it
-//! remembers while it writes, `batch` goes on with texts of any lengths at once. Parameters have Hugging Face's names.
+//! remembers while it writes, `batch` goes on with texts of any lengths at once. Parameters have Hugging Face's names. A matrix is a `weight`, of
+//! floats or in blocks, which `blocks` puts into a model that is read. `packed` is the loss of several texts in a row.
 
 mod attention;
 mod batch;
 mod block;
+mod blocks;
 mod cache;
 mod gguf;
+#[cfg(not(target_arch = "wasm32"))]
+mod gguf_write;
 mod hugging_face;
 mod norm;
 mod options;
+mod packed;
 mod projection;
 mod rotary;
+mod weight;
 
 pub use cache::CausalLmCache;
 pub use options::{CausalLmOptions, Gate, NormKind};
+pub use packed::IGNORED;
 pub use rotary::{RotaryOptions, RotaryScaling};
+pub use weight::WeightStorage;
 
 use crate::autograd::no_grad;
 use crate::call::Call;
 use crate::default_device::with_device;
 use crate::device::Device;
 use crate::error::{Result, bail};
-use crate::functional::{LinearCrossEntropyOptions, try_cross_entropy, try_linear_cross_entropy_with};
-use crate::nn::{Embedding, KvCache, Module, Visitor, init, layer};
+use crate::functional::{
+    CrossEntropyOptions, LinearCrossEntropyOptions, Reduction, try_cross_entropy_with,
+    try_linear_cross_entropy_with,
+};
+use crate::nn::{KvCache, Module, Visitor, init, layer};
 use crate::tensor::Tensor;
 use attention::Sight;
 use block::Block;
 use norm::ScaledNorm;
-pub(super) use projection::Adapter;
+pub(super) use projection::{Adapter, row_lengths};
 use projection::{DEVIATION, Projection};
 use rotary::{Frequencies, Rotation};
+use weight::Table;
+pub(super) use weight::Weight;
 
 /// Everything but the head.
 #[derive(Module)]
 #[module(no_forward)]
 struct Body {
-    embed_tokens: Embedding,
+    embed_tokens: Table,
     layers: Vec<Block>,
     norm: ScaledNorm,
 }
@@ -91,7 +104,7 @@ impl CausalLm {
         let table = init::normal([o.vocabulary, o.width], DEVIATION);
         Ok(CausalLm {
             body: Body {
-                embed_tokens: Embedding { weight: table, padding_idx: None },
+                embed_tokens: Table { weight: Weight::Floats(table) },
                 layers: (0..o.layers).map(|index| Block::new(o, index)).collect(),
                 norm: ScaledNorm::new(o.width, o),
             },
@@ -104,24 +117,8 @@ impl CausalLm {
 
     /// The layers of attention and feed-forward parts that multiply by a weight, with their names.
     pub(super) fn projections(&mut self) -> Vec<(String, &mut Projection)> {
-        let mut all = Vec::new();
-        for (k, block) in self.body.layers.iter_mut().enumerate() {
-            let (attention, mlp) = (&mut block.self_attn, &mut block.mlp);
-            for (name, layer) in [
-                ("self_attn.q_proj", attention.q_proj.as_mut()),
-                ("self_attn.k_proj", attention.k_proj.as_mut()),
-                ("self_attn.v_proj", attention.v_proj.as_mut()),
-                ("self_attn.qkv_proj", attention.qkv_proj.as_mut()),
-                ("self_attn.o_proj", Some(&mut attention.o_proj)),
-                ("mlp.gate_proj", mlp.gate_proj.as_mut()),
-                ("mlp.up_proj", mlp.up_proj.as_mut()),
-                ("mlp.gate_up_proj", mlp.gate_up_proj.as_mut()),
-                ("mlp.down_proj", Some(&mut mlp.down_proj)),
-            ] {
-                all.extend(layer.map(|layer| (format!("model.layers.{k}.{name}"), layer)));
-            }
-        }
-        all
+        let layers = self.body.layers.iter_mut().enumerate();
+        layers.flat_map(|(k, block)| block.projections(k)).collect()
     }
 
     /// Where its parameters are.
@@ -146,14 +143,22 @@ impl CausalLm {
     /// [`loss`](Self::loss) that returns its error.
     #[track_caller]
     pub fn try_loss(&self, tokens: &Tensor, next: &Tensor) -> Result<Tensor> {
-        let x = self.hidden(tokens, None)?;
+        let x = self.hidden(tokens, None, None)?;
+        self.loss_of(&x, next, Reduction::Mean)
+    }
+
+    /// The losses of what the head makes of `x`, for the tokens that follow.
+    fn loss_of(&self, x: &Tensor, next: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let loss = CrossEntropyOptions { reduction, ..CrossEntropyOptions::default() };
         if self.options.logit_softcap.is_some() {
-            let rows = tokens.numel();
-            let logits = self.logits(&x)?.try_reshape([rows, self.options.vocabulary])?;
-            return try_cross_entropy(&logits, &next.try_reshape([rows])?);
+            let rows = next.numel();
+            let logits = self.logits(x)?.try_reshape([rows, self.options.vocabulary])?;
+            let losses = try_cross_entropy_with(&logits, &next.try_reshape([rows])?, loss)?;
+            return if reduction == Reduction::None { losses.try_reshape(next.shape()) } else { Ok(losses) };
         }
         // A part of the vocabulary at a time: the logits of all positions would take most of the memory.
-        try_linear_cross_entropy_with(&x, self.head_weight(), next, LinearCrossEntropyOptions::default())
+        let options = LinearCrossEntropyOptions { loss, ..LinearCrossEntropyOptions::default() };
+        try_linear_cross_entropy_with(x, &self.head_weight().floats()?, next, options)
     }
 
     /// The logits (batch, vocabulary) of what follows `tokens` (batch, length), which follow what is in the cache.
@@ -176,7 +181,7 @@ impl CausalLm {
                     tokens.shape()
                 );
             }
-            let x = self.hidden(tokens, Some(&mut *cache))?;
+            let x = self.hidden(tokens, Some(&mut *cache), None)?;
             cache.truncate(start + count);
             // The place is an argument of the plan, where a view's beginning would be a part of it.
             let last = with_device(x.device(), || Tensor::try_from_vec(vec![count as i32 - 1], [1]))?;
@@ -185,8 +190,13 @@ impl CausalLm {
         })
     }
 
-    /// What the head reads, of (batch, length, width).
-    fn hidden(&self, tokens: &Tensor, cache: Option<&mut CausalLmCache>) -> Result<Tensor> {
+    /// What the head reads, of (batch, length, width). Without a cache, tokens of different `segments` do not see each other.
+    fn hidden(
+        &self,
+        tokens: &Tensor,
+        cache: Option<&mut CausalLmCache>,
+        segments: Option<&Tensor>,
+    ) -> Result<Tensor> {
         let (shape, o) = (tokens.shape(), &self.options);
         let start = cache.as_ref().map_or(0, |cache| cache.len());
         if shape.rank() != 2 || start + shape[1] > o.context {
@@ -205,9 +215,10 @@ impl CausalLm {
         // A text's beginning looks at itself alone, and not at the room behind it.
         let in_cache = cache.is_some() && (start > 0 || length == 1);
         let capacity = cache.as_ref().map_or(0, |cache| cache.capacity());
-        let sight = |window| match in_cache {
-            true => Sight::of(&x, start, length, capacity, window),
-            false => Sight::among(&x, length, window),
+        let sight = |window| match (in_cache, segments) {
+            (true, _) => Sight::of(&x, start, length, capacity, window),
+            (false, Some(segments)) => Sight::within(segments, window),
+            (false, None) => Sight::among(&x, length, window),
         };
         let view = View { full, near, all: sight(None)?, window: sight(o.window)?, in_cache };
         self.through(x, &view, cache)
@@ -236,14 +247,14 @@ impl CausalLm {
         if scale == 1.0 { Ok(x) } else { x.try_mul(scale) }
     }
 
-    fn head_weight(&self) -> &Tensor {
+    fn head_weight(&self) -> &Weight {
         self.head.as_ref().map_or(&self.body.embed_tokens.weight, |head| &head.weight)
     }
 
     fn logits(&self, x: &Tensor) -> Result<Tensor> {
         let logits = match &self.head {
             Some(head) => head.try_forward(x)?,
-            None => x.try_linear(&self.body.embed_tokens.weight, None)?,
+            None => self.body.embed_tokens.weight.linear(x, None)?,
         };
         match self.options.logit_softcap {
             Some(cap) => logits.try_div(cap)?.try_tanh()?.try_mul(cap),
@@ -261,7 +272,7 @@ impl Module for CausalLm {
     /// Logits (batch, length, vocabulary) for integers of (batch, length).
     #[track_caller]
     fn try_forward(&self, tokens: &Tensor) -> Result<Tensor> {
-        layer(self, || self.logits(&self.hidden(tokens, None)?))
+        layer(self, || self.logits(&self.hidden(tokens, None, None)?))
     }
 
     fn visit(&self, visitor: &mut Visitor<'_>) {

@@ -1,23 +1,46 @@
 //! A linear layer that may have an adapter of low rank.
 
+use super::weight::Weight;
+use crate::autograd::no_grad;
 use crate::error::Result;
 use crate::nn::{Dropout, Module, Visitor, init, layer};
 use crate::tensor::Tensor;
 
-/// What is added to a product: scale · B · A · x.
+/// What is added to a product: scale · B · A · x. With a magnitude (DoRA), the sum of both weights keeps its direction, and its rows get
+/// these lengths.
 pub(in crate::models) struct Adapter {
     /// Rank × inputs.
     pub a: Tensor,
     /// Outputs × rank.
     pub b: Tensor,
+    /// One length a row of the weight.
+    pub magnitude: Option<Tensor>,
     pub scale: f64,
     pub dropout: Dropout,
+}
+
+impl Adapter {
+    /// scale · B · A.
+    fn difference(&self) -> Result<Tensor> {
+        self.b.try_matmul(&self.a)?.try_mul(self.scale)
+    }
+
+    /// What rows of the sum are multiplied by. No gradient flows through their lengths, as the paper has it.
+    fn factors(&self, magnitude: &Tensor, weight: &Weight) -> Result<Tensor> {
+        let lengths = no_grad(|| row_lengths(&weight.floats()?.try_add(&self.difference()?)?))?;
+        magnitude.try_div(&lengths)
+    }
+}
+
+/// The length of every row.
+pub(in crate::models) fn row_lengths(weight: &Tensor) -> Result<Tensor> {
+    weight.try_square()?.try_sum_dim(1, false)?.try_sqrt()
 }
 
 /// x · weightᵀ + bias, and what an adapter adds.
 pub(in crate::models) struct Projection {
     /// Outputs × inputs.
-    pub weight: Tensor,
+    pub weight: Weight,
     pub bias: Option<Tensor>,
     pub adapter: Option<Adapter>,
 }
@@ -29,13 +52,38 @@ impl Projection {
     /// With small first values.
     pub fn new(inputs: usize, outputs: usize, bias: bool) -> Projection {
         let bias = bias.then(|| init::zeros([outputs]));
-        Projection { weight: init::normal([outputs, inputs], DEVIATION), bias, adapter: None }
+        let weight = Weight::Floats(init::normal([outputs, inputs], DEVIATION));
+        Projection { weight, bias, adapter: None }
     }
 
-    /// What the adapter adds to the weight.
-    pub fn difference(&self) -> Result<Option<Tensor>> {
-        let Some(Adapter { a, b, scale, .. }) = &self.adapter else { return Ok(None) };
-        b.try_matmul(a)?.try_mul(*scale).map(Some)
+    /// The weight with what the adapter makes of it; nothing without one.
+    pub fn merged(&self) -> Result<Option<Tensor>> {
+        let Some(adapter) = &self.adapter else { return Ok(None) };
+        let weight = self.weight.floats()?;
+        let sum = weight.try_add(&adapter.difference()?.try_to_dtype(weight.dtype())?)?;
+        let Some(magnitude) = &adapter.magnitude else { return Ok(Some(sum)) };
+        let factors = magnitude.try_div(&row_lengths(&sum)?)?;
+        sum.try_mul(&factors.try_unsqueeze(1)?)?.try_to_dtype(weight.dtype()).map(Some)
+    }
+
+    /// What comes out with an adapter.
+    fn adapted(&self, adapter: &Adapter, x: &Tensor) -> Result<Tensor> {
+        let Adapter { a, b, magnitude, scale, dropout } = adapter;
+        let bias = self.bias.as_ref();
+        let dropped = dropout.try_forward(x)?;
+        let low = dropped.try_linear(a, None)?.try_linear(b, None)?.try_mul(*scale)?;
+        let Some(magnitude) = magnitude else { return self.weight.linear(x, bias)?.try_add(&low) };
+        let factors = adapter.factors(magnitude, &self.weight)?;
+        let plain = self.weight.linear(x, None)?;
+        // What is dropped is dropped from both parts that are turned.
+        let drops = dropout.p > 0.0 && dropout.mode.is_training();
+        let turned = if drops { self.weight.linear(&dropped, None)? } else { plain.clone() };
+        let y = plain.try_add(&turned.try_mul(&factors.try_sub(1.0)?)?)?;
+        let y = y.try_add(&low.try_mul(&factors)?)?;
+        match bias {
+            Some(bias) => y.try_add(bias),
+            None => Ok(y),
+        }
     }
 }
 
@@ -47,11 +95,9 @@ impl Module for Projection {
 
     #[track_caller]
     fn try_forward(&self, x: &Tensor) -> Result<Tensor> {
-        layer(self, || {
-            let y = x.try_linear(&self.weight, self.bias.as_ref())?;
-            let Some(Adapter { a, b, scale, dropout }) = &self.adapter else { return Ok(y) };
-            let low = dropout.try_forward(x)?.try_linear(a, None)?;
-            y.try_add(&low.try_linear(b, None)?.try_mul(*scale)?)
+        layer(self, || match &self.adapter {
+            Some(adapter) => self.adapted(adapter, x),
+            None => self.weight.linear(x, self.bias.as_ref()),
         })
     }
 
@@ -62,13 +108,17 @@ impl Module for Projection {
             // As PEFT calls them.
             visitor.parameter("lora_A.weight", &adapter.a);
             visitor.parameter("lora_B.weight", &adapter.b);
+            if let Some(magnitude) = &adapter.magnitude {
+                visitor.parameter("lora_magnitude_vector", magnitude);
+            }
             visitor.field("lora_dropout", &adapter.dropout);
         }
     }
 
     fn describe(&self) -> String {
-        let (inputs, outputs) = (self.weight.size(1), self.weight.size(0));
+        let (inputs, outputs) = (self.weight.columns(), self.weight.rows());
         let adapter = self.adapter.as_ref().map_or(String::new(), |a| format!(", rank {}", a.a.size(0)));
-        format!("{inputs} → {outputs}{}{adapter}", if self.bias.is_some() { "" } else { ", no bias" })
+        let bias = if self.bias.is_some() { "" } else { ", no bias" };
+        format!("{inputs} → {outputs}{}{bias}{adapter}", self.weight.note())
     }
 }

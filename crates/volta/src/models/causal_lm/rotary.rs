@@ -109,7 +109,7 @@ impl RotaryOptions {
     }
 
     /// What a position is multiplied by for each pair, and what both sides are multiplied by.
-    fn frequencies(&self) -> (Vec<f32>, f64) {
+    pub(super) fn frequencies(&self) -> (Vec<f32>, f64) {
         let half = self.width / 2;
         let plain = |k: usize| self.base.powf(-2.0 * k as f64 / self.width as f64);
         let each = |f: &dyn Fn(usize, f64) -> f64| (0..half).map(|k| f(k, plain(k)) as f32).collect();

@@ -1,10 +1,14 @@
 //! A folder as Hugging Face has it: `config.json`, weights, `tokenizer.json`, and what else says how the model is used.
 
 use super::{Llm, Network, check};
+use crate::device::Device;
+use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{NameMap, Weights};
+use crate::io::{Entry, NameMap, Weights};
 use crate::models::config_json::Fields;
-use crate::models::{CausalLm, CausalLmOptions, Gpt};
+use crate::models::{CausalLm, CausalLmOptions, Gpt, WeightStorage};
+use crate::state::StateDict;
+use crate::tensor::QuantizedMatrix;
 use crate::text::{SamplerOptions, Tokenizer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,10 +47,10 @@ impl Texts<'_> {
 
 impl Llm {
     #[track_caller]
-    pub(super) fn of_folder(folder: &std::path::Path) -> Result<Llm> {
+    pub(super) fn of_folder(folder: &std::path::Path, storage: WeightStorage) -> Result<Llm> {
         let texts = |name: &str| read_text(&folder.join(name));
         let weights = || Weights::open(folder);
-        assemble(&Texts(&texts), weights).map_err(|e| e.with_context(&folder.display().to_string()))
+        assemble(&Texts(&texts), weights, storage).map_err(|e| e.with_context(&folder.display().to_string()))
     }
 }
 
@@ -60,11 +64,18 @@ pub(in crate::models) fn read_text(path: &std::path::Path) -> Result<Option<Stri
     }
 }
 
-fn assemble(texts: &Texts<'_>, weights: impl FnOnce() -> Result<Weights>) -> Result<Llm> {
+fn assemble(
+    texts: &Texts<'_>,
+    weights: impl FnOnce() -> Result<Weights>,
+    storage: WeightStorage,
+) -> Result<Llm> {
     let config = texts.needed("config.json")?;
     let network = match config["model_type"].as_str() {
         Some("gpt2") => Network::Gpt(Box::new(Gpt::try_from_gpt2(&weights()?, Some(gpt2_heads(&config)?))?)),
-        _ => Network::Llama(Box::new(causal_lm(CausalLmOptions::from_json(&config)?, weights()?)?)),
+        _ => {
+            let options = CausalLmOptions::from_json(&config)?;
+            Network::Llama(Box::new(causal_lm(options, &weights()?, storage)?))
+        }
     };
     let tokenizer = texts.tokenizer()?;
     let about = texts.json("tokenizer_config.json")?.unwrap_or_default();
@@ -83,13 +94,31 @@ fn assemble(texts: &Texts<'_>, weights: impl FnOnce() -> Result<Weights>) -> Res
     Ok(llm)
 }
 
-fn causal_lm(options: CausalLmOptions, weights: Weights) -> Result<CausalLm> {
+fn causal_lm(options: CausalLmOptions, weights: &Weights, storage: WeightStorage) -> Result<CausalLm> {
     let mut names = NameMap::new().drop("model.layers.{}.self_attn.rotary_emb.inv_freq");
     if options.tied {
         names = names.drop("lm_head.weight");
     }
-    let model = CausalLm::try_new(options)?;
-    weights.renamed(&names)?.load_into(&model, true)?;
+    let mut model = CausalLm::try_new(options)?;
+    let weights = weights.renamed(&names)?;
+    let layers =
+        |entry: &&Entry| entry.name().contains(".layers.") && entry.dtype().is_some_and(DType::is_float);
+    let mut blocks = BTreeMap::new();
+    for entry in weights.entries().iter().filter(layers) {
+        if let Some(format) = storage.format_of(entry.shape()) {
+            let floats = weights.tensor(entry.name(), Device::Cpu)?;
+            blocks.insert(entry.name().to_string(), QuantizedMatrix::quantize(&floats, format)?);
+        }
+    }
+    if blocks.is_empty() {
+        weights.load_into(&model, true)?;
+        return Ok(model);
+    }
+    let mut state = StateDict::new();
+    for entry in weights.entries().iter().filter(|entry| !blocks.contains_key(entry.name())) {
+        state.insert(entry.name(), weights.tensor(entry.name(), Device::Cpu)?);
+    }
+    model.fill(state, blocks)?;
     Ok(model)
 }
 

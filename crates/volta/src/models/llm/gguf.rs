@@ -4,7 +4,7 @@ use super::{Llm, Network, check};
 use crate::call::Call;
 use crate::error::Result;
 use crate::io::{Gguf, GgufTokenKind, GgufVocabulary};
-use crate::models::CausalLm;
+use crate::models::{CausalLm, WeightStorage};
 use crate::text::{SamplerOptions, Tokenizer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,16 @@ impl Llm {
     /// Those of [`load`](Self::load).
     #[track_caller]
     pub fn of_gguf(file: &Gguf) -> Result<Llm> {
+        Llm::of_gguf_with(file, WeightStorage::default())
+    }
+
+    /// [`of_gguf`](Self::of_gguf) with a choice of what matrices are in memory.
+    #[track_caller]
+    pub fn of_gguf_with(file: &Gguf, storage: WeightStorage) -> Result<Llm> {
         let _call = Call::enter("Llm::of_gguf");
         let vocabulary = file.vocabulary()?;
         let tokenizer = Tokenizer::from_gguf(&vocabulary).map_err(|e| e.with_context(file.label()))?;
-        let model = CausalLm::try_from_gguf(file)?;
+        let model = CausalLm::try_from_gguf_with(file, storage)?;
         check(&tokenizer, model.options.vocabulary).map_err(|e| e.with_context(file.label()))?;
         let named =
             [("bos_token", vocabulary.bos), ("eos_token", vocabulary.eos), ("pad_token", vocabulary.padding)];

@@ -1,16 +1,23 @@
 //! A language model of others with all that it takes to use it: its tokenizer, its template of chats, where it ends, how it samples.
 //!
-//! `folder` reads what Hugging Face has in a folder, `gguf` a file of llama.cpp. `batch` goes on with many texts at once.
+//! `folder` reads what Hugging Face has in a folder, `gguf` a file of llama.cpp, and `save` writes both, with `vocabulary`. `batch` goes on with many
+//! texts at once.
 
 mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
 mod gguf;
+#[cfg(not(target_arch = "wasm32"))]
+mod save;
+#[cfg(not(target_arch = "wasm32"))]
+mod vocabulary;
 
 pub use batch::{LlmBatch, TextId};
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use folder::{Texts, read_text};
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::WeightStorage;
 use super::{CausalLm, CausalLmCache, Gpt, GptCache, LanguageModel};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::call::Call;
@@ -73,16 +80,32 @@ pub struct Llm {
 
 impl Llm {
     /// Reads a model, to the default device: a folder as Hugging Face has it (`config.json`, `*.safetensors`, `tokenizer.json`), or a
-    /// GGUF file.
+    /// GGUF file, whose matrices stay as they are stored ([`WeightStorage::AsStored`]).
     ///
     /// # Errors
     /// What cannot be read, is missing, or is not understood; the message names the file and the field.
     #[cfg(not(target_arch = "wasm32"))]
     #[track_caller]
     pub fn load(path: impl AsRef<std::path::Path>) -> Result<Llm> {
+        Llm::load_with(path, WeightStorage::default())
+    }
+
+    /// [`load`](Self::load) with a choice of what matrices are in memory. To train all of a model they must be floats.
+    ///
+    /// ```no_run
+    /// use volta::models::{Llm, WeightStorage};
+    /// let all_is_trained = Llm::load_with("SmolLM2.q4_1.gguf", WeightStorage::Floats)?;
+    /// # Ok::<(), volta::Error>(())
+    /// ```
+    #[cfg(not(target_arch = "wasm32"))]
+    #[track_caller]
+    pub fn load_with(path: impl AsRef<std::path::Path>, storage: WeightStorage) -> Result<Llm> {
         let _call = Call::enter("Llm::load");
         let path = path.as_ref();
-        if path.is_dir() { Llm::of_folder(path) } else { Llm::of_gguf(&crate::io::Gguf::open(path)?) }
+        if path.is_dir() {
+            return Llm::of_folder(path, storage);
+        }
+        Llm::of_gguf_with(&crate::io::Gguf::open(path)?, storage)
     }
 
     /// What the network is, to be trained or taken apart; nothing if it is GPT-2.
@@ -129,6 +152,12 @@ impl Llm {
     /// Whether a token ends what the model writes.
     pub fn ends(&self, token: u32) -> bool {
         self.stops.contains(&token)
+    }
+
+    /// The token that its makers end texts with.
+    pub fn end_token(&self) -> Option<u32> {
+        let named = self.special.get("eos_token").and_then(|token| self.tokenizer.id(token));
+        named.or_else(|| self.stops.first().copied())
     }
 
     /// The tokens of a text to go on from, with what the tokenizer puts in front. An empty text has at least one token.
