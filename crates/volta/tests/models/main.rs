@@ -9,5 +9,6 @@ mod chat;
 mod configs;
 mod files;
 mod lora;
+mod vision;
 
 volta_testing::main!();
