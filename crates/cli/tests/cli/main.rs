@@ -7,6 +7,7 @@ mod elsewhere;
 #[cfg(unix)]
 mod kills;
 mod learning;
+mod onnx;
 mod output;
 mod pretrained;
 mod quantize;

@@ -37,6 +37,6 @@ pub use gpt_cache::GptCache;
 pub use llm::{Llm, LlmCache};
 pub use lora::{Lora, LoraOptions};
 pub use vision::{
-    MobileNetV2, MobileNetV2Options, MobileNetV3, MobileNetV3Options, ResNet, ResNetOptions, VisionHeads, VisionTransformer,
-    VisionTransformerOptions,
+    MobileNetV2, MobileNetV2Options, MobileNetV3, MobileNetV3Options, ResNet, ResNetOptions, VisionHeads,
+    VisionTransformer, VisionTransformerOptions,
 };
