@@ -6,6 +6,7 @@ use crate::graph::Node;
 use crate::op::Op;
 use crate::shape::Shape;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// One value of a recorded computation.
@@ -38,9 +39,9 @@ pub fn recorded(outputs: &[Tensor], given: &[Tensor]) -> (Vec<Recorded>, Vec<usi
         sources.into_iter().take(count).collect::<Vec<_>>()
     };
     while let Some(node) = waiting.pop() {
-        if !nodes.contains_key(&node.id) {
+        if let Entry::Vacant(place) = nodes.entry(node.id) {
             waiting.extend(sources(&node));
-            nodes.insert(node.id, node);
+            place.insert(node);
         }
     }
     // Sources have smaller numbers than those who use them.
