@@ -108,7 +108,7 @@ fn attention(c: &Call) -> Result<Outputs> {
         };
         let weights = masked.try_softmax(-1)?;
         // A query that sees nothing gives zeros.
-        let weights = weights.try_isnan()?.try_where_(&weights.zeros_like(), &weights)?;
+        let weights = weights.try_isnan()?.try_where_(weights.zeros_like(), &weights)?;
         let y = weights.try_matmul(&v)?;
         scores = Some(match mode {
             0 => products,

@@ -290,10 +290,10 @@ fn col2im(c: &Call) -> Result<Outputs> {
     }
     let grid = |counts: &[usize], steps: &[usize]| {
         let mut all = vec![0i64];
-        for k in 0..space {
-            let extent = padded_image[k] as i64;
-            let along = (0..counts[k] as i64).map(|j| j * steps[k] as i64).collect::<Vec<_>>();
-            all = all.iter().flat_map(|&place| along.iter().map(move |j| place * extent + j)).collect();
+        for ((&extent, &count), &step) in padded_image.iter().zip(counts).zip(steps) {
+            let along = (0..count as i64).map(|j| j * step as i64).collect::<Vec<_>>();
+            all =
+                all.iter().flat_map(|&place| along.iter().map(move |j| place * extent as i64 + j)).collect();
         }
         all
     };

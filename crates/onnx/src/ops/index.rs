@@ -130,7 +130,7 @@ fn put(flat: &Tensor, places: &Tensor, updates: &Tensor, reduction: &str) -> Res
             let hit = hit.try_expand([rows, places.numel(), columns])?;
             match reduction {
                 "mul" => hit
-                    .try_where_(&seen, &seen.ones_like())?
+                    .try_where_(&seen, seen.ones_like())?
                     .try_prod_dim(1, false)?
                     .try_to_dtype(dtype)?
                     .try_mul(flat),

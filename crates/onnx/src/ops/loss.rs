@@ -20,7 +20,7 @@ fn likelihood(c: &Call, logs: &Tensor) -> Result<Tensor> {
     let ignored = c.maybe_int("ignore_index")?;
     let counts = ignored.map(|ignored| target.try_ne(ignored)).transpose()?;
     let safe = match &counts {
-        Some(counts) => counts.try_where_(&target, &target.zeros_like())?,
+        Some(counts) => counts.try_where_(&target, target.zeros_like())?,
         None => target,
     };
     let safe = super::index_from_start(&safe, classes)?;

@@ -140,8 +140,8 @@ fn slice(c: &Call) -> Result<Outputs> {
         bail!(Data, "starts, ends, axes and steps are not as many");
     }
     let mut y = x.clone();
-    for k in 0..starts.len() {
-        y = sliced(&y, axes[k] as isize, starts[k], ends[k], steps[k])?;
+    for (k, &axis) in axes.iter().enumerate() {
+        y = sliced(&y, axis as isize, starts[k], ends[k], steps[k])?;
     }
     one(y)
 }

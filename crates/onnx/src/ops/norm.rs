@@ -72,7 +72,7 @@ pub(super) const ROWS: Rows = &[
             x.try_square()?.try_sum_dim(axis, true)?.try_sqrt()?
         };
         // What has no length stays zero.
-        let divisor = length.try_eq(0)?.try_where_(&length.ones_like(), &length)?;
+        let divisor = length.try_eq(0)?.try_where_(length.ones_like(), &length)?;
         one(x.try_div(&divisor)?)
     }),
     ("LRN", |c| {

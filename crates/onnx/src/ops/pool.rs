@@ -14,7 +14,7 @@ pub(super) const ROWS: Rows = &[
     ("LpPool", |c| {
         let p = c.int("p", 2)? as f64;
         let x = c.x(0)?;
-        let (windows, axes, _) = windows(&x.try_abs()?.try_pow(p)?, &layout(c, &x)?, 0.0)?;
+        let (windows, axes) = windows(&x.try_abs()?.try_pow(p)?, &layout(c, &x)?, 0.0)?;
         one(windows.try_sum_dim(&axes, false)?.try_pow(1.0 / p)?)
     }),
     ("GlobalAveragePool", |c| {
@@ -78,35 +78,35 @@ fn layout(c: &Call, x: &Tensor) -> Result<Layout> {
     }
     let mut pads = window.pads(&x.shape()[2..]);
     let ceil = c.flag("ceil_mode", false)?;
-    let (mut short, mut out) = (vec![0; space], vec![0; space]);
-    for k in 0..space {
+    let (mut short, mut out) = (Vec::new(), Vec::new());
+    for (k, ends) in pads.iter_mut().enumerate() {
         let (extent, stride) = (x.shape()[2 + k] as i64, window.stride[k] as i64);
-        let free = extent + pads[k].0 + pads[k].1 - window.reach(k);
+        let free = extent + ends.0 + ends.1 - window.reach(k);
         if free < 0 {
             bail!(Shape, "a window of {:?} does not fit into shape {}", window.kernel, x.shape());
         }
         let mut windows = free / stride + 1;
         // A last window that begins in the image, or before it.
-        if ceil && free % stride != 0 && windows * stride < extent + pads[k].0 {
+        if ceil && free % stride != 0 && windows * stride < extent + ends.0 {
             windows += 1;
         }
-        short[k] = ((windows - 1) * stride + window.reach(k) - extent - pads[k].0 - pads[k].1).max(0);
-        pads[k].1 += short[k];
-        out[k] = windows as usize;
+        let missing = ((windows - 1) * stride + window.reach(k) - extent - ends.0 - ends.1).max(0);
+        ends.1 += missing;
+        short.push(missing);
+        out.push(windows as usize);
     }
     Ok(Layout { window, pads, short, out })
 }
 
-/// Windows as axes at the end, what these axes are, and the padded image.
-fn windows(x: &Tensor, l: &Layout, fill: f64) -> Result<(Tensor, Vec<isize>, Tensor)> {
-    let x = padded(x, &[&[(0, 0), (0, 0)], &l.pads[..]].concat(), fill)?;
-    let mut y = x.clone();
+/// Windows as axes at the end, and what these axes are.
+fn windows(x: &Tensor, l: &Layout, fill: f64) -> Result<(Tensor, Vec<isize>)> {
+    let mut y = padded(x, &[&[(0, 0), (0, 0)], &l.pads[..]].concat(), fill)?;
     for k in 0..l.window.kernel.len() {
         y = y.try_windows(2 + k as isize, l.window.kernel[k], l.window.stride[k], l.window.dilation[k])?;
         y = y.try_narrow(2 + k as isize, 0, l.out[k])?;
     }
     let axes = (2 + l.window.kernel.len() as isize..y.rank() as isize).collect();
-    Ok((y, axes, x))
+    Ok((y, axes))
 }
 
 fn max_pool(c: &Call) -> Result<Outputs> {
@@ -126,7 +126,7 @@ fn max_pool(c: &Call) -> Result<Outputs> {
     }
     let dtype = x.dtype();
     let numbers = if dtype.is_float() { x.clone() } else { x.try_to_dtype(DType::F32)? };
-    let (seen, axes, _) = windows(&numbers, &l, f64::NEG_INFINITY)?;
+    let (seen, axes) = windows(&numbers, &l, f64::NEG_INFINITY)?;
     let y = seen.try_max_dim(&axes[..], false)?.try_to_dtype(dtype)?;
     if !wants_places {
         return Ok(vec![Value::from(y).of_kind_if_held(c.kind(0))]);
@@ -143,7 +143,7 @@ fn max_pool(c: &Call) -> Result<Outputs> {
     };
     let turned: Vec<usize> = flat.iter().map(|&k| s[k as usize]).collect();
     let index = index.try_reshape(&turned)?.try_permute(&flat)?;
-    let (places, ..) = windows(&index, &l, -1.0)?;
+    let (places, _) = windows(&index, &l, -1.0)?;
     let count: usize = w.kernel.iter().product();
     let lead = [&s[..2], &l.out[..]].concat();
     let rows: Vec<usize> = [&lead[..], &[count]].concat();
@@ -160,7 +160,7 @@ fn average_pool(c: &Call) -> Result<Outputs> {
         let options = PoolOptions { stride: Some([w.stride[0], w.stride[1]]), ..PoolOptions::default() };
         return one(x.try_avg_pool2d([w.kernel[0], w.kernel[1]], options)?);
     }
-    let (seen, axes, _) = windows(&x, &l, 0.0)?;
+    let (seen, axes) = windows(&x, &l, 0.0)?;
     let sums = seen.try_sum_dim(&axes[..], false)?;
     let include = c.flag("count_include_pad", false)?;
     // How many elements each window counts: a product over the axes.

@@ -25,7 +25,7 @@ pub(super) const ROWS: Rows = &[
             return Ok(vec![x.into(), all.into()]);
         }
         let kept = c.make(|| Tensor::try_bernoulli(1.0 - ratio, x.shape()))?;
-        let y = kept.try_where_(&x.try_div(1.0 - ratio)?, &x.zeros_like())?;
+        let y = kept.try_where_(&x.try_div(1.0 - ratio)?, x.zeros_like())?;
         Ok(vec![y.into(), kept.into()])
     }),
 ];

@@ -191,7 +191,7 @@ fn layer(c: &Call, gates: usize, usual: &[&str]) -> Result<Outputs> {
                 let runs =
                     c.vector(lengths.iter().map(|&length| i64::from((t as i64) < length)).collect())?;
                 let runs = runs.try_ne(0)?.try_unsqueeze(-1)?;
-                output = runs.try_where_(&next, &next.zeros_like())?;
+                output = runs.try_where_(&next, next.zeros_like())?;
                 next = runs.try_where_(&next, &h)?;
                 if let (Some(new), Some(old)) = (&next_cell, &cell) {
                     next_cell = Some(runs.try_where_(new, old)?);

@@ -115,7 +115,7 @@ impl Rule {
         let taps: Vec<Taps> =
             (0..to).map(|place| self.taps(place, from, to, scale, roi)).collect::<Result<_>>()?;
         let copies = to / from;
-        let repeats = to % from == 0
+        let repeats = to.is_multiple_of(from)
             && taps
                 .iter()
                 .enumerate()

@@ -65,7 +65,7 @@ fn pixels(x: &Tensor, extents: &[usize], places: &[Tensor], borders: &Borders) -
     let index = flat.try_reshape([batch, 1, count])?.try_expand([batch, channels, count])?;
     let found = x.try_gather(2, &index)?;
     match seen {
-        Some(seen) => seen.try_reshape([batch, 1, count])?.try_where_(&found, &found.zeros_like()),
+        Some(seen) => seen.try_reshape([batch, 1, count])?.try_where_(&found, found.zeros_like()),
         None => Ok(found),
     }
 }
@@ -93,10 +93,10 @@ fn grid_sample(c: &Call) -> Result<Outputs> {
     let flat = x.try_reshape([s[0], s[1], extents.iter().product()])?;
     let count: usize = grid.shape()[1..=space].iter().product();
     let mut at = Vec::new();
-    for k in 0..space {
+    for (k, &extent) in extents.iter().enumerate() {
         // The last axis comes first in a grid.
         let along = grid.try_select(-1, (space - 1 - k) as isize)?.try_reshape([s[0], count])?;
-        let place = borders.pixel(&along, extents[k])?;
+        let place = borders.pixel(&along, extent)?;
         at.push(place);
     }
     let mode = c.text("mode", "linear")?;
@@ -126,13 +126,13 @@ fn grid_sample(c: &Call) -> Result<Outputs> {
             let mut sum: Option<Tensor> = None;
             for corner in 0..taps.len().pow(space as u32) {
                 let (mut places, mut weight, mut rest) = (Vec::new(), None::<Tensor>, corner);
-                for k in 0..space {
+                for (floor, weights) in floors.iter().zip(&weights) {
                     let tap = rest % taps.len();
                     rest /= taps.len();
-                    places.push(floors[k].try_add(taps[tap])?);
+                    places.push(floor.try_add(taps[tap])?);
                     weight = Some(match weight {
-                        Some(weight) => weight.try_mul(&weights[k][tap])?,
-                        None => weights[k][tap].clone(),
+                        Some(weight) => weight.try_mul(&weights[tap])?,
+                        None => weights[tap].clone(),
                     });
                 }
                 let Some(weight) = weight else { continue };

@@ -54,7 +54,7 @@ pub(super) const ROWS: Rows = &[
                 Tensor::try_tril_mask(rows, columns, k)
             }
         })?;
-        one(mask.try_where_(&x, &x.zeros_like())?)
+        one(mask.try_where_(&x, x.zeros_like())?)
     }),
 ];
 

@@ -157,7 +157,7 @@ impl Field {
     pub fn floats_into(self, list: &mut Vec<f32>) -> Result<()> {
         match self {
             Field::Fixed32(bits) => list.push(f32::from_bits(bits)),
-            Field::Bytes(chunk) if chunk.len() % 4 == 0 => {
+            Field::Bytes(chunk) if chunk.len().is_multiple_of(4) => {
                 list.extend(chunk.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
             }
             other => return other.wrong(),
@@ -168,7 +168,7 @@ impl Field {
     pub fn doubles_into(self, list: &mut Vec<f64>) -> Result<()> {
         match self {
             Field::Fixed64(bits) => list.push(f64::from_bits(bits)),
-            Field::Bytes(chunk) if chunk.len() % 8 == 0 => {
+            Field::Bytes(chunk) if chunk.len().is_multiple_of(8) => {
                 list.extend(
                     chunk.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("eight bytes"))),
                 );
