@@ -19,7 +19,8 @@ fn networks_come_back_as_they_were() {
         assert!(own.iter().any(|(name, _)| parameters.contains(name)), "{name}: {parameters:?}");
         // Another batch than that of the example.
         let x = network.input(3);
-        let (found, expected) = no_grad(|| (again.run(&[x.clone()]).remove(0), network.forward(&x).unwrap()));
+        let (found, expected) =
+            no_grad(|| (again.run(std::slice::from_ref(&x)).remove(0), network.forward(&x).unwrap()));
         assert_eq!(found.shape(), expected.shape(), "{name}");
         assert!(found.allclose(&expected, 1e-4, 1e-5), "{name}");
     }

@@ -11,12 +11,15 @@ use volta::{
     Sigmoid, Softmax, Tanh, Tensor, TransformerEncoderLayer, TransformerOptions, Upsample,
 };
 
+/// What computes an output from an input.
+type Compute = Box<dyn Fn(&Tensor) -> Result<Tensor>>;
+
 pub struct Network {
     pub name: &'static str,
     pub module: Box<dyn Module>,
     /// A batch of one.
     pub example: Tensor,
-    compute: Box<dyn Fn(&Tensor) -> Result<Tensor>>,
+    compute: Compute,
     tokens: Option<i64>,
 }
 
