@@ -2,12 +2,13 @@
 
 use super::output::{Outcome, Output, say};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use volta::io::{Gguf, GgufValue, Weights};
+use volta_onnx::{OnnxSummary, Port};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// A safetensors file, a PyTorch file, a GGUF file, a checkpoint, or a folder of them from Hugging Face.
+    /// A safetensors file, a PyTorch file, a GGUF file, an ONNX file, a checkpoint, or a folder of them from Hugging Face.
     file: PathBuf,
 }
 
@@ -23,8 +24,48 @@ fn value(value: &GgufValue) -> Value {
     }
 }
 
-/// Prints every tensor's name, type, shape and size; of a GGUF file its metadata before them.
+/// Whether a file is said to be ONNX's, which has no mark of its own.
+fn is_onnx(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
+}
+
+/// The lines of an ONNX file: the file, inputs, outputs, operators, tensors.
+fn onnx_events(summary: &OnnxSummary, output: Output) {
+    let opsets: serde_json::Map<_, _> = summary
+        .opsets
+        .iter()
+        .map(|(domain, version)| {
+            (if domain.is_empty() { "ai.onnx".to_string() } else { domain.clone() }, json!(version))
+        })
+        .collect();
+    output.event(&json!({
+        "format": "onnx", "producer": summary.producer, "ir_version": summary.ir_version, "opsets": opsets,
+        "parameters": summary.parameters(),
+    }));
+    let port = |kind: &str, port: &Port| {
+        output.event(&json!({ kind: port.name, "dtype": port.element, "shape": port.shape }))
+    };
+    summary.inputs.iter().for_each(|input| port("input", input));
+    summary.outputs.iter().for_each(|found| port("output", found));
+    for (name, count) in &summary.operators {
+        output.event(&json!({ "operator": name, "count": count, "known": !summary.unknown.contains(name) }));
+    }
+    for tensor in &summary.tensors {
+        output.event(&json!({ "name": tensor.name, "dtype": tensor.element, "shape": tensor.shape }));
+    }
+}
+
+/// Prints every tensor's name, type, shape and size; of a GGUF file its metadata before them, of an ONNX file its inputs, outputs and operators.
 pub fn run(options: &Options, output: Output) -> Outcome {
+    if is_onnx(&options.file) {
+        let summary = OnnxSummary::open(&options.file)?;
+        if output.json {
+            onnx_events(&summary, output);
+        } else {
+            say(&summary);
+        }
+        return Ok(());
+    }
     if !output.json {
         say(volta::inspect(&options.file)?);
         return Ok(());

@@ -129,6 +129,8 @@ pub use tensor::{
     QuantizedMatrix, Range, RngState, Tensor, assume_computed, autocast, autocast_types, manual_seed,
     measure_peak, realize_all, try_realize_all, try_set_autocast,
 };
+#[doc(hidden)]
+pub use tensor::{Recorded, recorded};
 pub use volta_cpu::{set_threads, try_set_threads};
 
 /// A second name of [`Tensor`].

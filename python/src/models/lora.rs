@@ -37,8 +37,9 @@ impl PyLora {
         dropout: f64,
         targets: Vec<String>,
         rank_stabilized: bool,
+        dora: bool,
     ) -> PyResult<PyLora> {
-        let options = LoraOptions { rank, alpha, dropout, targets, rank_stabilized };
+        let options = LoraOptions { rank, alpha, dropout, targets, rank_stabilized, dora };
         network.change(py, |network| Lora::attach(network.causal_lm_mut()?, options)).map(PyLora::of)
     }
 
@@ -79,9 +80,9 @@ impl PyLora {
         Ok(())
     }
 
-    /// Rank, alpha, dropout, targets, and whether alpha is divided by the root of the rank.
-    fn options(&self) -> PyResult<(usize, f64, f64, Vec<String>, bool)> {
-        let LoraOptions { rank, alpha, dropout, targets, rank_stabilized } = self.attached()?.options;
-        Ok((rank, alpha, dropout, targets, rank_stabilized))
+    /// Rank, alpha, dropout, targets, and whether alpha is divided by the root of the rank, and whether lengths are trained by themselves.
+    fn options(&self) -> PyResult<(usize, f64, f64, Vec<String>, bool, bool)> {
+        let LoraOptions { rank, alpha, dropout, targets, rank_stabilized, dora } = self.attached()?.options;
+        Ok((rank, alpha, dropout, targets, rank_stabilized, dora))
     }
 }

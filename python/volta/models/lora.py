@@ -28,7 +28,7 @@ class Lora:
 
     def __init__(self, model: LanguageModel, core: Any) -> None:
         self.model, self._core = model, core
-        self.rank, self.alpha, self.dropout, self.targets, self.rank_stabilized = core.options()
+        self.rank, self.alpha, self.dropout, self.targets, self.rank_stabilized, self.dora = core.options()
         model._take_tensors()
 
     @classmethod
@@ -40,15 +40,17 @@ class Lora:
         targets: Sequence[str] = ("q_proj", "v_proj"),
         dropout: float = 0.0,
         rank_stabilized: bool = False,
+        dora: bool = False,
     ) -> Lora:
         """Gives every layer that is named an adapter that changes nothing yet. All other parameters are frozen.
 
         `targets` are the last parts of layers' names: `q_proj`, `down_proj` and so on. What an adapter adds is multiplied by
-        `alpha` over the rank, or over its root with `rank_stabilized`.
+        `alpha` over the rank, or over its root with `rank_stabilized`. `dora` trains the
+        lengths of the weights beside their directions.
         """
         _check(model)
         targets = [targets] if isinstance(targets, str) else list(targets)
-        return cls(model, _native.Lora.attach(model._core, rank, alpha, dropout, targets, rank_stabilized))
+        return cls(model, _native.Lora.attach(model._core, rank, alpha, dropout, targets, rank_stabilized, dora))
 
     @classmethod
     def load(cls, model: LanguageModel, folder: str | os.PathLike[str]) -> Lora:

@@ -8,6 +8,7 @@ mod finetune;
 #[cfg(unix)]
 mod kills;
 mod learning;
+mod onnx;
 mod output;
 mod pretrained;
 mod quantize;

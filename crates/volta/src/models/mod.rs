@@ -2,7 +2,7 @@
 //!
 //! `gpt` is the language model that the program trains, and `gpt2` loads GPT-2 into it. `causal_lm` is Llama and its relatives; `llm`
 //! loads them with their tokenizers from the files of others. `generate` writes with any of them. `bert` encodes, and `embedder` makes
-//! vectors of sentences with it. `lora` trains a part of a model. `config_json` reads what these files say about a model.
+//! vectors of sentences with it. `lora` trains a part of a model. `vision` classifies images. `config_json` reads what these files say about a model.
 //!
 //! ```
 //! use volta::models::{Gpt, GptOptions};
@@ -25,6 +25,7 @@ mod gpt_block;
 mod gpt_cache;
 mod llm;
 mod lora;
+mod vision;
 
 pub use bert::{Bert, BertOptions};
 pub use causal_lm::{
@@ -38,3 +39,7 @@ pub use gpt::{Activation, Gpt, GptOptions, Norm, Positions};
 pub use gpt_cache::GptCache;
 pub use llm::{Llm, LlmBatch, LlmCache, TextId};
 pub use lora::{Lora, LoraOptions, LoraSet};
+pub use vision::{
+    MobileNetV2, MobileNetV2Options, MobileNetV3, MobileNetV3Options, ResNet, ResNetOptions, VisionHeads,
+    VisionTransformer, VisionTransformerOptions,
+};

@@ -248,6 +248,15 @@ fn logical(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     record(Op::Binary(op), &[&a, &b], a.shape(), DType::Bool)
 }
 
+/// The bits of two integers, in the type they meet in.
+fn bits(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
+    let (a, b) = promote_and_broadcast(a, b, None)?;
+    if a.dtype().is_float() {
+        bail!(DType, "{} has no bits to compute with: convert it with to_dtype", a.dtype());
+    }
+    record(Op::Binary(op), &[&a, &b], a.shape(), a.dtype())
+}
+
 fn divide(a: &Tensor, b: Operand, op: BinaryOp) -> Result<Tensor> {
     let (dtype, shape) = a.with_node(|n| (n.dtype, n.shape));
     match &b {
@@ -316,6 +325,37 @@ impl Tensor {
     pub fn try_logical_not(&self) -> Result<Tensor> {
         let x = self.try_to_dtype(DType::Bool)?;
         record(Op::Unary(UnaryOp::Not), &[&x], x.shape(), DType::Bool)
+    }
+
+    /// The bits that both integers have.
+    #[op]
+    pub fn try_bitwise_and(&self, other: impl Into<Operand>) -> Result<Tensor> {
+        bits(self, other.into(), BinaryOp::And)
+    }
+
+    /// The bits that at least one of two integers has.
+    #[op]
+    pub fn try_bitwise_or(&self, other: impl Into<Operand>) -> Result<Tensor> {
+        bits(self, other.into(), BinaryOp::Or)
+    }
+
+    /// The bits that exactly one of two integers has.
+    #[op]
+    pub fn try_bitwise_xor(&self, other: impl Into<Operand>) -> Result<Tensor> {
+        bits(self, other.into(), BinaryOp::Xor)
+    }
+
+    /// The bits that an integer does not have.
+    #[op]
+    pub fn try_bitwise_not(&self) -> Result<Tensor> {
+        if self.dtype().is_float() {
+            bail!(DType, "{} has no bits to compute with: convert it with to_dtype", self.dtype());
+        }
+        if self.dtype() == DType::U8 {
+            // A byte's `not` is logical.
+            return self.try_neg()?.try_sub(1);
+        }
+        record(Op::Unary(UnaryOp::Not), &[self], self.shape(), self.dtype())
     }
 
     /// True where NaN.

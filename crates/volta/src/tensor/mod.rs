@@ -30,6 +30,7 @@ mod precision;
 pub(crate) mod quantized;
 mod read;
 pub(crate) mod record;
+mod recorded;
 mod reduce;
 mod resize;
 pub(crate) mod softmax;
@@ -51,6 +52,7 @@ pub use pool::PoolOptions;
 pub use quantized::QuantizedMatrix;
 pub use read::{assume_computed, realize_all, try_realize_all};
 pub(crate) use read::{compute_only, readings};
+pub use recorded::{Recorded, recorded};
 pub use resize::Interpolation;
 pub(crate) use transfer::{broadcast, copied_to};
 

@@ -12,5 +12,6 @@ mod configs;
 mod files;
 mod lora;
 mod training;
+mod vision;
 
 volta_testing::main!();
