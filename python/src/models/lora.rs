@@ -29,6 +29,7 @@ impl PyLora {
 impl PyLora {
     /// Gives the layers of a model adapters that change nothing yet, and freezes all else.
     #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "PEFT's options")]
     fn attach(
         py: Python<'_>,
         network: PyRef<'_, PyNetwork>,

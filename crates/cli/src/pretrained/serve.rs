@@ -1,6 +1,6 @@
 //! `volta serve`: models behind OpenAI's HTTP interface.
 
-use super::{called, find, load};
+use super::{Adapter, called, find, load};
 use crate::device::DeviceFlag;
 use crate::output::{Failure, Outcome, Output, say_error};
 use serde_json::json;
@@ -60,6 +60,8 @@ pub struct Options {
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     timeout: u32,
     #[command(flatten)]
+    adapter: Adapter,
+    #[command(flatten)]
     device: DeviceFlag,
 }
 
@@ -78,8 +80,10 @@ pub fn run(options: &Options, output: Output) -> Outcome {
         let path = path_of(model)?;
         let name = options.name.clone().unwrap_or_else(|| called(&path));
         output.note(format_args!("Reading {} …", path.display()));
-        models = models.with_llm(&name, load(&path)?);
+        models = models.with_llm(&name, load(&path, &options.adapter)?);
         names.push(name);
+    } else if options.adapter.adapter.is_some() {
+        return Err(Failure::Usage("--adapter is for a model that writes: name it".into()));
     }
     if let Some(model) = &options.embeddings {
         let path = path_of(model)?;
