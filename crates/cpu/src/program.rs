@@ -15,7 +15,7 @@ use volta_ir::plan::Plan;
 use volta_ir::plan::executor::{Argument, Outcome, Program};
 use volta_ir::plan::guard;
 use volta_ir::plan::kernel::{Kernel, KernelBody, Slot};
-use volta_ir::plan::memory::Place;
+use volta_ir::plan::memory::SlotMemory;
 use volta_ir::telemetry::{is_profiled, record_time, trace_kernel};
 
 pub(super) struct CpuProgram {
@@ -34,7 +34,7 @@ impl CpuProgram {
     pub fn new(plan: &Plan, guarded: bool) -> CpuProgram {
         let places = &plan.layout.places;
         let overwrites = |slot: Slot| match places[slot] {
-            Place::Output(k) => plan.layout.outputs[k].over.is_some(),
+            SlotMemory::Output(k) => plan.layout.outputs[k].over.is_some(),
             _ => false,
         };
         let ready = |kernel: &Kernel| match &kernel.body {
@@ -81,12 +81,12 @@ impl Program for CpuProgram {
                 None => Arc::new(HostBuffer::new(output.bytes)?),
             });
         }
-        let pointer = |place: &Place| match *place {
-            Place::Nowhere => std::ptr::null_mut(),
-            Place::Input(k) => HostBuffer::of(&*inputs[k]).as_ptr(),
-            Place::Output(k) => HostBuffer::of(&*outputs[k]).as_ptr(),
+        let pointer = |place: &SlotMemory| match *place {
+            SlotMemory::Nowhere => std::ptr::null_mut(),
+            SlotMemory::Input(k) => HostBuffer::of(&*inputs[k]).as_ptr(),
+            SlotMemory::Output(k) => HostBuffer::of(&*outputs[k]).as_ptr(),
             // SAFETY: the layout's pieces lie inside the arena.
-            Place::Arena(at) => unsafe { arena.as_ptr().add(at) },
+            SlotMemory::Arena(at) => unsafe { arena.as_ptr().add(at) },
         };
         let slots: Vec<SlotPointer> = layout.places.iter().map(|p| SlotPointer(pointer(p))).collect();
         let failures = Failures::default();

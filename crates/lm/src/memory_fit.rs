@@ -123,10 +123,10 @@ impl StepPlan {
 /// be read and typed.
 fn least_limit(config: &Config, prepared: &Prepared, limit: u64, missing: u64) -> Result<u64> {
     /// Plans that are tried: with more room another plan may be found.
-    const MOST_TRIES: usize = 8;
+    const MAX_TRIES: usize = 8;
     let device = prepared.device;
     let (mut least, mut missing) = (limit, missing);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         least = readable(least + missing.max(least / 64));
         set_memory_limit(device, Some(least))?;
         let plan = StepPlan::new(config, prepared);

@@ -190,7 +190,7 @@ fn detach(graph: &mut GraphProto) {
 type Fold = (Vec<(Shape, DType, Device)>, Folded);
 
 /// How many kinds of inputs are remembered.
-const MOST_FOLDED: usize = 16;
+const MAX_FOLDED: usize = 16;
 
 /// A network of an ONNX file. Its parameters are the float tensors of the file, under the names that they have there: an optimizer takes them
 /// like those of any module. Means and variances of batch norms are buffers; the graph computes what the file says, while it trains, too.
@@ -324,7 +324,7 @@ impl Onnx {
         drop(folds);
         let found = run(&self.graph, &mut scope, &self.weights, device, Some(&mut folded))?;
         let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-        folds.truncate(MOST_FOLDED - 1);
+        folds.truncate(MAX_FOLDED - 1);
         folds.insert(0, (key, folded));
         drop(folds);
         let give = |(port, value): (&ValueProto, Value)| {

@@ -9,7 +9,7 @@ use crate::codegen::storage_type::StorageType;
 use crate::dispatch::{Binding, ComputeType, Memory};
 use volta_ir::dtype::DType;
 use volta_ir::plan::kernel::{Kernel, KernelBody, Slot};
-use volta_ir::plan::memory::Place;
+use volta_ir::plan::memory::SlotMemory;
 
 /// Where a binding's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,14 +138,14 @@ impl Builder<'_> {
         let bytes = self.plan.slot_bytes[slot];
         let pieces = self.count(slot);
         match self.plan.layout.places[slot] {
-            Place::Nowhere => unreachable!("slot {slot} has no memory"),
-            Place::Input(k) => (0..pieces).map(|p| BindingSource::Input(k, p)).collect(),
-            Place::Output(k) => match self.plan.layout.outputs[k].over {
+            SlotMemory::Nowhere => unreachable!("slot {slot} has no memory"),
+            SlotMemory::Input(k) => (0..pieces).map(|p| BindingSource::Input(k, p)).collect(),
+            SlotMemory::Output(k) => match self.plan.layout.outputs[k].over {
                 // It is the same memory under two names.
                 Some(input) => (0..pieces).map(|p| BindingSource::Input(input, p)).collect(),
                 None => (0..pieces).map(|p| BindingSource::Output(k, p)).collect(),
             },
-            Place::Arena(at) => self.arena(at, bytes),
+            SlotMemory::Arena(at) => self.arena(at, bytes),
         }
     }
 

@@ -5,7 +5,7 @@ use volta_ir::dtype::DType;
 use volta_ir::plan::Plan;
 use volta_ir::plan::assertion::Sites;
 use volta_ir::plan::kernel::{Kernel, KernelBody, NativeKernel, Operand};
-use volta_ir::plan::memory::{DeviceLimits, Layout, Output, Place};
+use volta_ir::plan::memory::{DeviceLimits, MemoryLayout, Output, SlotMemory};
 
 /// The kernel alone, its operands being inputs.
 pub(super) fn plan(kernel: &Kernel, native: &NativeKernel, rules: &DeviceLimits) -> Plan {
@@ -26,11 +26,11 @@ pub(super) fn plan(kernel: &Kernel, native: &NativeKernel, rules: &DeviceLimits)
     native.output.slot = output;
     let slot_bytes: Vec<usize> = slots.iter().map(|s| s.2 * rules.sizes[s.1 as usize]).collect();
     let outputs = vec![Output { slot: output, bytes: slot_bytes[output], over: None }];
-    let places = inputs.iter().map(|&k| Place::Input(k)).chain([Place::Output(0)]).collect();
+    let places = inputs.iter().map(|&k| SlotMemory::Input(k)).chain([SlotMemory::Output(0)]).collect();
     let peak_bytes = slot_bytes.iter().sum();
     Plan {
         kernels: vec![Kernel { body: KernelBody::Native(Box::new(native)), ..kernel.clone() }],
-        layout: Layout { places, arena: Vec::new(), host: Vec::new(), inputs, outputs, peak_bytes },
+        layout: MemoryLayout { places, arena: Vec::new(), host: Vec::new(), inputs, outputs, peak_bytes },
         arguments: Vec::new(),
         slot_bytes,
         slot_dtypes: slots.iter().map(|s| s.1).collect(),

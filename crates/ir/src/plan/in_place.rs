@@ -3,7 +3,7 @@
 
 use super::graph::PlanGraph;
 use super::kernel::{Kernel, MapKernel, Slot, Store};
-use super::memory::Place;
+use super::memory::SlotMemory;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ pub(super) fn donor(
     turn: usize,
     slot: Slot,
     made_of_it: bool,
-    places: &[Place],
+    places: &[SlotMemory],
     last_read: &[(usize, usize)],
     taken: &[bool],
 ) -> Option<usize> {
@@ -76,7 +76,7 @@ pub(super) fn donor(
             && last_read[*candidate] == (turn, 1)
     };
     map.reads().map(|a| a.slot).filter(fits).find_map(|s| match places[s] {
-        Place::Input(k) if !taken[k] => Some(k),
+        SlotMemory::Input(k) if !taken[k] => Some(k),
         _ => None,
     })
 }

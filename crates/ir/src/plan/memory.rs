@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 /// Where a slot's memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SlotMemory {
     /// Not in memory.
     Nowhere,
     /// The plan's input of that number: it is that, or has its memory when nobody needs that any more.
@@ -25,8 +25,8 @@ pub enum Place {
 }
 
 #[derive(Clone)]
-pub struct Layout {
-    pub places: Vec<Place>,
+pub struct MemoryLayout {
+    pub places: Vec<SlotMemory>,
     /// Bytes of the arena's blocks.
     pub arena: Vec<usize>,
     /// Bytes of those of its blocks that lie in the host's memory, by the same numbers.
@@ -153,7 +153,7 @@ impl DeviceLimits {
     }
 }
 
-impl Layout {
+impl MemoryLayout {
     pub fn arena_bytes(&self) -> usize {
         self.arena.iter().sum()
     }
@@ -185,13 +185,18 @@ pub enum Packing {
     Close,
 }
 
-pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, packing: Packing) -> Layout {
+pub fn plan_memory(
+    graph: &PlanGraph,
+    kernels: &[Kernel],
+    rules: &DeviceLimits,
+    packing: Packing,
+) -> MemoryLayout {
     let bytes = |slot: Slot| rules.bytes(graph, slot);
     let is_one_piece = |kernel: &Kernel| {
         kernel.reads().into_iter().chain(kernel.writes()).all(|slot| rules.is_one_piece(graph, slot))
     };
     let count = graph.nodes.len();
-    let mut places = vec![Place::Nowhere; count];
+    let mut places = vec![SlotMemory::Nowhere; count];
     // The wave in which a slot is read for the last time, and how many read it then.
     let mut last_read = vec![(0, 0); count];
     let mut inputs = Vec::new();
@@ -200,8 +205,8 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, 
             let (last, readers) = &mut last_read[slot];
             *readers = if *last == kernel.wave { *readers + 1 } else { 1 };
             *last = kernel.wave;
-            if graph.nodes[slot].input && places[slot] == Place::Nowhere {
-                places[slot] = Place::Input(inputs.len());
+            if graph.nodes[slot].input && places[slot] == SlotMemory::Nowhere {
+                places[slot] = SlotMemory::Input(inputs.len());
                 inputs.push(slot);
             }
         }
@@ -223,14 +228,15 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, 
     for kernel in kernels {
         let now = kernel.wave;
         for slot in dying.before(now) {
-            if let Place::Input(input) = places[slot]
+            if let SlotMemory::Input(input) = places[slot]
                 && !taken[input]
             {
                 idle.push(input, bytes(inputs[input]));
             }
         }
         let inner = hidden_product(kernel, graph, &bytes);
-        let new = |places: &[Place], slot: Slot| places[slot] == Place::Nowhere && Some(slot) != inner;
+        let new =
+            |places: &[SlotMemory], slot: Slot| places[slot] == SlotMemory::Nowhere && Some(slot) != inner;
         // First whoever is made of an input: an update then takes the memory of the value it replaces, step after step,
         // though the kernel may have other results before it, such as a gradient.
         let mut over_of: HashMap<Slot, usize> = HashMap::new();
@@ -268,26 +274,26 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, 
             }
             let last = last_read[slot].0.max(now);
             if graph.nodes[slot].on_host {
-                places[slot] = Place::Arena(0);
+                places[slot] = SlotMemory::Arena(0);
                 host_pieces.push(Allocation { slot, bytes: bytes(slot), from: now, to: last, region: 0 });
             } else if graph.nodes[slot].keep {
-                places[slot] = Place::Output(outputs.len());
+                places[slot] = SlotMemory::Output(outputs.len());
                 let over = over_of.get(&slot).copied();
                 outputs.push(Output { slot, bytes: bytes(slot), over });
             } else {
                 // The memory of an input serves what is not much smaller, too.
                 if let Some(&(under, piece)) = under_of.get(&slot) {
-                    places[slot] = Place::Arena(0);
+                    places[slot] = SlotMemory::Arena(0);
                     regions[slot] = regions[under];
                     pieces[piece].to = last;
                     piece_of.insert(slot, piece);
                     shared.push((slot, under));
                 } else if let Some(input) = idle.take(bytes(slot)..=2 * bytes(slot)) {
-                    places[slot] = Place::Input(input);
+                    places[slot] = SlotMemory::Input(input);
                     dying.add(last, slot);
                 } else {
                     // Where in the arena is known when all pieces are.
-                    places[slot] = Place::Arena(0);
+                    places[slot] = SlotMemory::Arena(0);
                     let region = match packing {
                         Packing::Apart => region_of(kernel, rules, &regions),
                         Packing::Close => 0,
@@ -304,7 +310,7 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, 
             shared.push((product, result));
         }
     }
-    let mut tell = |slot: Slot, at: usize| places[slot] = Place::Arena(at);
+    let mut tell = |slot: Slot, at: usize| places[slot] = SlotMemory::Arena(at);
     let arena = arena::place(pieces, rules, &mut tell);
     let host = arena::place_in(rules.host_region(), host_pieces, rules, &mut tell);
     for (slot, with) in shared {
@@ -313,7 +319,7 @@ pub fn plan_memory(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, 
     let taken: usize = inputs.iter().map(|&s| bytes(s)).sum();
     let more: usize = outputs.iter().filter(|o| o.over.is_none()).map(|o| o.bytes).sum();
     let peak_bytes = taken + more + arena.iter().sum::<usize>();
-    Layout { places, arena, host, inputs, outputs, peak_bytes }
+    MemoryLayout { places, arena, host, inputs, outputs, peak_bytes }
 }
 
 /// Slots in the memory of inputs that nobody else asks for, by the wave in which they are read for the last time.

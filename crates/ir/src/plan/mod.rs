@@ -43,7 +43,7 @@ use fuse::{Body, Fusion};
 use graph::PlanGraph;
 use kernel::{FusedOp, Kernel, KernelBody, LoopLevel, MapKernel, Purpose, Step};
 use limit::MemoryFit;
-use memory::{DeviceLimits, Layout, Packing, Place};
+use memory::{DeviceLimits, MemoryLayout, Packing, SlotMemory};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Plan {
     pub kernels: Vec<Kernel>,
-    pub layout: Layout,
+    pub layout: MemoryLayout,
     /// Nodes whose constants and keys are arguments, in order.
     pub arguments: Vec<usize>,
     /// Bytes and type of each slot, by node.
@@ -67,9 +67,9 @@ impl Plan {
     /// Whether each kernel writes into the memory of an input. Before the first one that does, a run can be stopped and begun anew.
     pub fn overwrites(&self) -> impl Iterator<Item = bool> {
         let in_input = |slot: usize| match self.layout.places[slot] {
-            Place::Input(_) => true,
-            Place::Output(k) => self.layout.outputs[k].over.is_some(),
-            Place::Nowhere | Place::Arena(_) => false,
+            SlotMemory::Input(_) => true,
+            SlotMemory::Output(k) => self.layout.outputs[k].over.is_some(),
+            SlotMemory::Nowhere | SlotMemory::Arena(_) => false,
         };
         self.kernels.iter().map(move |kernel| kernel.writes().into_iter().any(in_input))
     }

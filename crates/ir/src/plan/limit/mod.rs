@@ -13,11 +13,11 @@ mod walk;
 
 use super::graph::PlanGraph;
 use super::kernel::{Kernel, Purpose};
-use super::memory::{DeviceLimits, Layout, Packing, plan_memory};
+use super::memory::{DeviceLimits, MemoryLayout, Packing, plan_memory};
 use walk::{Walk, Walked};
 
 /// How often another budget for intermediate values is tried.
-const MOST_TRIES: usize = 16;
+const MAX_TRIES: usize = 16;
 
 /// By what part of it a budget that was too much is made smaller, at least: what is a little too much may be so because of gaps.
 const LEAST_PART: usize = 32;
@@ -29,7 +29,7 @@ struct Tried {
     /// What it takes to compute values again, and to move them.
     cost: u64,
     walked: Walked,
-    layout: Layout,
+    layout: MemoryLayout,
 }
 
 /// What was done to a plan so that it takes no more memory than there is.
@@ -76,7 +76,7 @@ impl MemoryFit {
 pub(super) fn fit(
     graph: &mut PlanGraph,
     kernels: &mut Vec<Kernel>,
-    layout: &mut Layout,
+    layout: &mut MemoryLayout,
     rules: &DeviceLimits,
     room: usize,
 ) -> MemoryFit {
@@ -124,7 +124,7 @@ pub(super) fn fit(
 }
 
 /// Where everything is: apart if there is room for that, else where it takes less.
-fn arranged(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, room: usize) -> Layout {
+fn arranged(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, room: usize) -> MemoryLayout {
     let close = plan_memory(graph, kernels, rules, Packing::Close);
     if close.new_bytes(rules) > room {
         return close;
@@ -138,7 +138,7 @@ fn arranged(graph: &PlanGraph, kernels: &[Kernel], rules: &DeviceLimits, room: u
 fn search(
     graph: &mut PlanGraph,
     kernels: &[Kernel],
-    layout: &Layout,
+    layout: &MemoryLayout,
     rules: &DeviceLimits,
     room: usize,
 ) -> Option<Tried> {
@@ -147,7 +147,7 @@ fn search(
     // Budgets that were enough or less than anything can do with, and those that were too much.
     let (mut low, mut high) = (0usize, usize::MAX);
     let mut budget = room.saturating_sub(layout.output_bytes(rules));
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let walked = Walk::new(graph, kernels, layout, rules, budget).run();
         let tried = walked.map(|walked| {
             let layout = arranged(graph, &walked.kernels, rules, room);

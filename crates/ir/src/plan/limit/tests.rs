@@ -2,7 +2,7 @@
 
 use super::super::graph::{PlanGraph, PlanNode};
 use super::super::kernel::{Kernel, KernelBody, Purpose, Slot};
-use super::super::memory::{DeviceLimits, Place, Rates};
+use super::super::memory::{DeviceLimits, Rates, SlotMemory};
 use super::super::size_class::SizeClasses;
 use super::super::{Plan, compile};
 use crate::call;
@@ -99,7 +99,7 @@ fn values(plan: &Plan) -> Vec<u64> {
 fn assert_intact(plan: &Plan, rules: &DeviceLimits) {
     let mut held: Vec<(usize, usize, Slot)> = Vec::new();
     let place = |slot: Slot| match plan.layout.places[slot] {
-        Place::Arena(at) => Some((at, at + plan.slot_bytes[slot], slot)),
+        SlotMemory::Arena(at) => Some((at, at + plan.slot_bytes[slot], slot)),
         _ => None,
     };
     for kernel in &plan.kernels {
@@ -195,7 +195,7 @@ fn what_moves_to_the_host_comes_back_and_takes_no_memory_meanwhile() {
         let period = rules.region_period();
         for kernel in moves {
             let on_host = |slot: Slot| match plan.layout.places[slot] {
-                Place::Arena(at) => at / rules.block % period == rules.host_region(),
+                SlotMemory::Arena(at) => at / rules.block % period == rules.host_region(),
                 other => panic!("{other:?}"),
             };
             let to_host = kernel.purpose == Purpose::ToHost;

@@ -7,17 +7,17 @@
 
 use super::super::graph::PlanGraph;
 use super::super::kernel::{Kernel, Purpose, Slot};
-use super::super::memory::{DeviceLimits, Layout, hidden_product};
+use super::super::memory::{DeviceLimits, MemoryLayout, hidden_product};
 use super::transfer::transfer;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 /// Kernels that are looked at to know what it costs to compute a value again; beyond them it is too much.
-const MOST_CHAIN: usize = 96;
+const MAX_CHAIN: usize = 96;
 
 /// Kernels of all for each of the plan, beyond which a budget is too small.
-const MOST_KERNELS: usize = 4;
+const MAX_LIMITED_KERNELS: usize = 4;
 
 /// Inputs whose memory no output may have then, as a part of a value that is let go.
 const PART_NOT_TAKEN: usize = 16;
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     pub fn new(
         graph: &'a mut PlanGraph,
         kernels: &'a [Kernel],
-        layout: &Layout,
+        layout: &MemoryLayout,
         rules: &'a DeviceLimits,
         budget: usize,
     ) -> Walk<'a> {
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
             live: 0,
             step: 0,
             touched: Vec::new(),
-            most: MOST_KERNELS * kernels.len(),
+            most: MAX_LIMITED_KERNELS * kernels.len(),
             candidates,
             out,
             wave: 0,
@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
             let is_over = |slot: &&Slot| self.taken.get(*slot).is_some_and(|&step| step < next);
             let inputs = self.donated[kernel].iter().filter(is_over);
             not_taken += inputs.map(|&slot| self.rules.bytes(self.graph, slot)).sum::<usize>();
-            if seen.len() > MOST_CHAIN || not_taken > value.bytes / PART_NOT_TAKEN {
+            if seen.len() > MAX_CHAIN || not_taken > value.bytes / PART_NOT_TAKEN {
                 return None;
             }
             cost += self.rules.rates.cost(&self.kernels[kernel]);

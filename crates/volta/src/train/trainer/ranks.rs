@@ -58,7 +58,7 @@ pub(super) struct Ranks {
 }
 
 /// Buckets that are sent and not received yet, where gradients are shared out.
-const MOST_UNDER_WAY: usize = 2;
+const MAX_UNDER_WAY: usize = 2;
 
 /// Numbers behind all gradients and buffers: losses that are not finite, ranks that are asked to stop, units.
 const EXTRAS: usize = 3;
@@ -332,7 +332,7 @@ impl<'t> Trainer<'t> {
             exchange.scatter(shards.layout.by_rank(buckets.parameters(b), &total), summation)?;
             ranks.sums.0 = b + 1;
             // Nobody is to have many whole sums at once.
-            while ranks.sums.0 - ranks.sums.1 > MOST_UNDER_WAY {
+            while ranks.sums.0 - ranks.sums.1 > MAX_UNDER_WAY {
                 shards.take(buckets.parameters(ranks.sums.1), exchange.receive()?);
                 ranks.sums.1 += 1;
             }
