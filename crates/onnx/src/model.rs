@@ -1,5 +1,6 @@
 //! An ONNX file as a module.
 
+use crate::attributes;
 use crate::element::{self, ElementType};
 use crate::protobuf::{Attribute, Chunk, Extent, GraphProto, ModelProto, NodeProto, TensorProto, ValueProto};
 use crate::run::{Folded, Scope, run};
@@ -215,7 +216,7 @@ impl Onnx {
     /// Opens a file. Tensors that it keeps in other files are read from its folder; parameters come to the default device.
     ///
     /// # Errors
-    /// A file that cannot be read or is no ONNX file; operators that Volta does not have, all in one error.
+    /// A file that cannot be read or is no ONNX file; operators that Volta does not have, all in one error, or attributes.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<Onnx> {
         let _call = Call::enter("Onnx::load");
@@ -252,6 +253,11 @@ impl Onnx {
                 ". The file defines functions: export it with them inlined"
             };
             bail!(Data, "Volta does not have these operators: {list}{hint}");
+        }
+        attributes::unknown(&graph, &mut missing);
+        if !missing.is_empty() {
+            let list = missing.into_iter().collect::<Vec<_>>().join(", ");
+            bail!(Data, "Volta does not know these attributes, or not these values of them: {list}");
         }
         let mut weights = Weights { all: BTreeMap::new(), opset, folder };
         let uses = Uses::new(&graph);

@@ -128,6 +128,26 @@ fn unknown_operators_are_one_error_with_all_their_names() {
 }
 
 #[test]
+fn attributes_that_nobody_would_look_at_are_one_error() {
+    // An integer of kind 2.
+    let attribute =
+        |name: &str, x: u8| field(5, &[field(1, name.as_bytes()), vec![0x18, x, 0xA0, 1, 2]].concat());
+    let load = |op: &str, attributes: &[Vec<u8>]| {
+        let node = [field(1, b"x"), field(2, b"y"), field(4, op.as_bytes()), attributes.concat()].concat();
+        let graph = [field(1, &node), field(12, &field(1, b"y"))].concat();
+        Onnx::from_bytes([field(7, &graph), field(8, &[0x10, 17])].concat()).map(drop)
+    };
+    load("Softmax", &[attribute("axis", 1)]).unwrap();
+    load("BatchNormalization", &[attribute("spatial", 1)]).unwrap();
+    let named = |op: &str, attributes: &[Vec<u8>]| load(op, attributes).unwrap_err().message().to_string();
+    let both = named("Softmax", &[attribute("axis", 1), attribute("temperature", 2), attribute("alpha", 1)]);
+    assert!(both.ends_with("Softmax.alpha, Softmax.temperature"), "{both}");
+    // Where versions before 7 begin to broadcast, and statistics of every element.
+    assert!(named("Add", &[attribute("broadcast", 1), attribute("axis", 1)]).ends_with("Add.axis"));
+    assert!(named("BatchNormalization", &[attribute("spatial", 0)]).ends_with("BatchNormalization.spatial"));
+}
+
+#[test]
 fn graphs_that_are_nested_too_deep_are_errors() {
     // Each is the attribute of a node of the one around it; lengths grow to two bytes, and three.
     let wrap = |number: u8, bytes: Vec<u8>| {
