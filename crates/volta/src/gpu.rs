@@ -13,7 +13,7 @@
 //!     Ok::<_, volta::Error>(x.relu().await?.to_vec().await)
 //! };
 //! assert_eq!(pollster::block_on(relu)?, [1.0, 0.0]);
-//! # volta::Result::Ok(())
+//! # Ok::<(), volta::Error>(())
 //! ```
 
 #[cfg(not(target_arch = "wasm32"))]

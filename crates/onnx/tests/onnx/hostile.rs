@@ -58,7 +58,7 @@ fn damaged_files_are_errors() {
     assert!(refused > 1000, "{refused}");
 }
 
-#[test]
+#[test(needs(f64))]
 fn damaged_graphs_are_errors_when_they_run() {
     let mut numbers = Numbers(3);
     let mut panics = BTreeSet::new();

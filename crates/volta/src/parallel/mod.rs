@@ -24,7 +24,7 @@
 //! let loss = parallel.try_backward(&x, &y, |x, y| try_mse_loss(&model.try_forward(x)?, y))?;
 //! optimizer.step();
 //! assert!(loss.item::<f32>() >= 0.0);
-//! # volta::Result::Ok(())
+//! # Ok::<(), volta::Error>(())
 //! ```
 
 mod agreement;

@@ -1,7 +1,7 @@
 //! Ranks that make steps by themselves and agree now and then: they do what the formula of DiLoCo says, which is computed here by hand.
 
-use super::Folder;
 use super::ranks::{Bits, bits};
+use super::{Folder, alone};
 use std::path::Path;
 use std::sync::Arc;
 use volta::data::{Array, DataLoader, TensorDataset};
@@ -119,6 +119,7 @@ fn by_hand(ranks: usize, steps: usize, data: &DataLoader) -> Vec<f32> {
 
 #[test]
 fn parameters_follow_the_formula_on_one_rank_and_on_several() {
+    let _alone = alone();
     for (ranks, steps) in [(1, 10), (2, 12), (4, 7)] {
         let data = || rows(64, 16, false);
         let expected = with_device(Device::Cpu, || by_hand(ranks, steps as usize, &data()));
@@ -131,6 +132,7 @@ fn parameters_follow_the_formula_on_one_rank_and_on_several() {
 
 #[test]
 fn ranks_that_learn_from_the_same_rows_are_as_one() {
+    let _alone = alone();
     let one = trained(1, &options(15), || rows(32, 8, false));
     let two = trained(2, &options(15), || rows(64, 16, true));
     assert!(one == two, "two ranks of the same rows differ from one");
@@ -138,6 +140,7 @@ fn ranks_that_learn_from_the_same_rows_are_as_one() {
 
 #[test]
 fn a_run_goes_on_to_the_same_bits() {
+    let _alone = alone();
     for size in [1, 2] {
         let data = || rows(80, 16, false);
         let saving = |folder: &Path, steps| TrainerOptions {
@@ -162,6 +165,7 @@ fn a_run_goes_on_to_the_same_bits() {
 
 #[test]
 fn what_does_not_go_with_local_steps_is_said() {
+    let _alone = alone();
     let said = |exchange: ExchangeOptions, options: TrainerOptions| {
         let model = network();
         let mut adam = optimizer(&model);

@@ -1,6 +1,6 @@
 //! Training as several ranks, which are threads here: the same bits for any number of them, checkpoints in shards, and what ends all.
 
-use super::{Folder, points};
+use super::{Folder, alone, points};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -94,6 +94,7 @@ pub(super) fn measured(history: &History) -> Vec<(u64, &str, u64)> {
 
 #[test]
 fn gradient_parts_give_the_same_bits_for_one_two_and_four_ranks() {
+    let _alone = alone();
     for accumulate in [1, 3] {
         let options = TrainerOptions { accumulate, ..options(Some(4)) };
         let (_, alone) = trained(1, &options, ExchangeOptions::default());
@@ -107,6 +108,7 @@ fn gradient_parts_give_the_same_bits_for_one_two_and_four_ranks() {
 
 #[test]
 fn ranks_learn_what_one_process_learns_however_gradients_are_sent() {
+    let _alone = alone();
     let plain =
         |model: Bits| -> Vec<f32> { model.into_iter().flat_map(|(_, b)| b).map(f32::from_bits).collect() };
     let in_buckets = ExchangeOptions { bucket_bytes: 64, ..ExchangeOptions::default() };
@@ -126,6 +128,7 @@ fn ranks_learn_what_one_process_learns_however_gradients_are_sent() {
 
 #[test]
 fn checkpoints_of_four_ranks_go_on_with_two_and_with_one_to_the_same_bits() {
+    let _alone = alone();
     let saving = |folder: &Path, steps| TrainerOptions {
         steps: Some(steps),
         checkpoint_every: Some(8),
@@ -157,6 +160,7 @@ fn checkpoints_of_four_ranks_go_on_with_two_and_with_one_to_the_same_bits() {
 
 #[test]
 fn a_stop_on_one_rank_stops_all_behind_the_same_step() {
+    let _alone = alone();
     let steps = ThreadWorld::run(3, |world| {
         let model = network();
         let mut adam = Adam::new(model.parameters(), 0.02, (0.9, 0.999), 1e-8, 0.0);
@@ -180,6 +184,7 @@ fn a_stop_on_one_rank_stops_all_behind_the_same_step() {
 
 #[test]
 fn ranks_that_want_different_things_are_told_before_the_first_step() {
+    let _alone = alone();
     let results = ThreadWorld::run(2, |world| {
         let steps = if world.rank() == 0 { 25 } else { 26 };
         train(&world, TrainerOptions { steps: Some(steps), ..options(None) }, ExchangeOptions::default())
@@ -196,6 +201,7 @@ fn ranks_that_want_different_things_are_told_before_the_first_step() {
 
 #[test]
 fn a_loss_that_is_not_finite_on_one_rank_is_dealt_with_by_all() {
+    let _alone = alone();
     let run = |on_non_finite| {
         ThreadWorld::run(2, |world| {
             let model = network();
@@ -223,6 +229,7 @@ fn a_loss_that_is_not_finite_on_one_rank_is_dealt_with_by_all() {
 
 #[test]
 fn a_disk_that_takes_nothing_from_one_rank_ends_all() {
+    let _alone = alone();
     let folder = Folder::new("ranks-full");
     std::fs::create_dir_all(folder.0.join("checkpoints")).unwrap();
     // The name of a shard is taken by a folder, so that nothing can be put there.

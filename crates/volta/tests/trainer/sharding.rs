@@ -2,7 +2,7 @@
 //! save goes on with any number of them and any stage.
 
 use super::ranks::{Bits, bits, measured, network, options, trained_on};
-use super::{Folder, points};
+use super::{Folder, alone, points};
 use std::path::Path;
 use std::sync::Arc;
 use volta::parallel::{ExchangeOptions, Sharding, ThreadWorld, World};
@@ -36,6 +36,7 @@ fn furthest(one: &Bits, other: &Bits) -> f32 {
 
 #[test]
 fn all_stages_give_the_bits_of_one_process_for_one_two_and_four_ranks() {
+    let _alone = alone();
     for (accumulate, steps, sizes) in [(1, 12, &[1, 2, 4][..]), (3, 6, &[2])] {
         let options =
             TrainerOptions { accumulate, steps: Some(steps), validate_every: None, ..options(Some(4)) };
@@ -51,6 +52,7 @@ fn all_stages_give_the_bits_of_one_process_for_one_two_and_four_ranks() {
 
 #[test]
 fn clipped_steps_have_the_same_bits_for_any_number_of_ranks_of_a_stage() {
+    let _alone = alone();
     let options = TrainerOptions { clip: Some(0.05), steps: Some(12), ..options(Some(4)) };
     let (before, alone) = trained(1, &options, ExchangeOptions::default());
     let loss = |history: &History| history.last("validation/loss").unwrap();
@@ -69,6 +71,7 @@ fn clipped_steps_have_the_same_bits_for_any_number_of_ranks_of_a_stage() {
 
 #[test]
 fn without_gradient_parts_and_with_halves_ranks_learn_what_they_learn_otherwise() {
+    let _alone = alone();
     for half in [false, true] {
         let exchange = |sharding| ExchangeOptions { half, ..sharing(sharding) };
         let (_, expected) = trained(2, &options(None), exchange(Sharding::Nothing));
@@ -83,6 +86,7 @@ fn without_gradient_parts_and_with_halves_ranks_learn_what_they_learn_otherwise(
 
 #[test]
 fn a_scaler_and_skipped_steps_are_the_same_on_all_ranks() {
+    let _alone = alone();
     let options = TrainerOptions { precision: Some(DType::F16), clip: Some(0.5), ..options(Some(2)) };
     let (_, expected) = trained(2, &options, ExchangeOptions::default());
     for sharding in STAGES {
@@ -114,6 +118,7 @@ fn a_scaler_and_skipped_steps_are_the_same_on_all_ranks() {
 
 #[test]
 fn what_any_stage_saves_goes_on_with_any_other_and_any_number_of_ranks() {
+    let _alone = alone();
     let saving = |folder: &Path, steps| TrainerOptions {
         steps: Some(steps),
         checkpoint_every: Some(8),
@@ -150,6 +155,7 @@ fn what_any_stage_saves_goes_on_with_any_other_and_any_number_of_ranks() {
 
 #[test]
 fn what_cannot_be_shared_out_is_said() {
+    let _alone = alone();
     let results = on_cpu(|world| {
         let model = network();
         let matrices = model.parameters().into_iter().filter(|p| p.rank() == 2).collect();
@@ -184,6 +190,7 @@ fn what_cannot_be_shared_out_is_said() {
 
 #[test(needs(gpu))]
 fn parameters_are_gathered_to_a_gpu_for_the_plans_that_read_them() {
+    let _alone = alone();
     let options = TrainerOptions { steps: Some(4), validate_every: None, ..options(Some(2)) };
     let loss = |history: &History| history.last("train/loss").unwrap();
     let (expected, _) = trained_on(default_device(), 2, &options, ExchangeOptions::default());

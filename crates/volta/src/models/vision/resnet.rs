@@ -114,7 +114,7 @@ impl Block {
 /// let mut model = ResNet::new(ResNetOptions { width: 8, ..ResNetOptions::resnet18() });
 /// // volta::load(&model, "resnet18.pth", true)?;
 /// model.fc = Linear::new(model.fc.weight.size(1), 5, true); // another head, for five classes
-/// assert_eq!(model.forward(&Tensor::randn([1, 3, 32, 32])).shape()[..], [1, 5]);
+/// assert_eq!(model.forward(&Tensor::randn([2, 3, 32, 32])).shape()[..], [2, 5]);
 /// ```
 #[derive(Module)]
 pub struct ResNet {
