@@ -87,6 +87,8 @@ def rust_ops():
     found |= set(re.findall(r"^\s*\w+: (\w+) try_\w+, ", table, re.M))
     # Methods of others than tensors.
     methods = {"as_ptr", "bytes", "is_writable", "by", "heads", "of", "result", "everywhere"}
+    # For exporters of graphs.
+    methods.add("recorded")
     return sorted({re.sub("^try_", "", name) for name in found} - methods)
 
 

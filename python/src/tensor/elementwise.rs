@@ -99,6 +99,8 @@ unary! {
     logsigmoid logsigmoid_ = try_log_sigmoid;
     /// True where zero or false.
     logical_not logical_not_ = try_logical_not;
+    /// The bits that an integer does not have.
+    bitwise_not bitwise_not_ = try_bitwise_not;
 }
 
 macro_rules! binary {
@@ -147,6 +149,12 @@ binary! {
     logical_or = try_logical_or;
     /// Exactly one true (not zero).
     logical_xor = try_logical_xor;
+    /// The bits that both integers have.
+    bitwise_and = try_bitwise_and;
+    /// The bits that at least one of two integers has.
+    bitwise_or = try_bitwise_or;
+    /// The bits that exactly one of two integers has.
+    bitwise_xor = try_bitwise_xor;
 }
 
 /// The names of the methods in the tables above: `volta._functions` makes functions of them.

@@ -78,6 +78,9 @@ with_operand! {
     logical_and_ = try_logical_and;
     logical_or_ = try_logical_or;
     logical_xor_ = try_logical_xor;
+    bitwise_and_ = try_bitwise_and;
+    bitwise_or_ = try_bitwise_or;
+    bitwise_xor_ = try_bitwise_xor;
 }
 
 /// `alpha` times an operand.
