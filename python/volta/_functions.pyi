@@ -44,6 +44,18 @@ def argmin(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.boo
 def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
     """The positions (int64) that put a dimension in order."""
 
+def bitwise_and(input: Tensor, other: Operand) -> Tensor:
+    """The bits that both integers have."""
+
+def bitwise_not(input: Tensor) -> Tensor:
+    """The bits that an integer does not have."""
+
+def bitwise_or(input: Tensor, other: Operand) -> Tensor:
+    """The bits that at least one of two integers has."""
+
+def bitwise_xor(input: Tensor, other: Operand) -> Tensor:
+    """The bits that exactly one of two integers has."""
+
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The matrix products of two batches of matrices."""
 

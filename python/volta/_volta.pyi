@@ -153,6 +153,30 @@ class Tensor:
     def bfloat16(self) -> Tensor:
         """The same values as bfloat16."""
 
+    def bitwise_and(self, other: Operand) -> Tensor:
+        """The bits that both integers have."""
+
+    def bitwise_and_(self, other: Operand) -> Tensor:
+        """In-place form of `try_bitwise_and` without its underscore: changes this tensor."""
+
+    def bitwise_not(self) -> Tensor:
+        """The bits that an integer does not have."""
+
+    def bitwise_not_(self) -> Tensor:
+        """`bitwise_not` in place."""
+
+    def bitwise_or(self, other: Operand) -> Tensor:
+        """The bits that at least one of two integers has."""
+
+    def bitwise_or_(self, other: Operand) -> Tensor:
+        """In-place form of `try_bitwise_or` without its underscore: changes this tensor."""
+
+    def bitwise_xor(self, other: Operand) -> Tensor:
+        """The bits that exactly one of two integers has."""
+
+    def bitwise_xor_(self, other: Operand) -> Tensor:
+        """In-place form of `try_bitwise_xor` without its underscore: changes this tensor."""
+
     def bmm(self, mat2: Tensor) -> Tensor:
         """The matrix products of two batches of matrices."""
 
