@@ -308,3 +308,33 @@ fn bounds_outside_of_the_type_bound_nothing() {
     assert_eq!(x.clamp(Some(-5e9), Some(5e9)).to_vec::<i32>(), [i32::MIN, 7, i32::MAX]);
     assert_eq!(x.clamp(Some(5e9), None).to_vec::<i32>(), [i32::MAX; 3]);
 }
+
+#[test]
+fn bits_of_integers_are_combined_in_every_type() {
+    let (a, b) = ([6i32, 5, 127, 0], [3i32, 5, 1, 9]);
+    type Pair = fn(&Tensor, &Tensor) -> Tensor;
+    let table: [(&str, Pair, fn(i32, i32) -> i32); 3] = [
+        ("and", |a, b| a.bitwise_and(b), |a, b| a & b),
+        ("or", |a, b| a.bitwise_or(b), |a, b| a | b),
+        ("xor", |a, b| a.bitwise_xor(b), |a, b| a ^ b),
+    ];
+    for dtype in [DType::I32, DType::U8, DType::U32] {
+        let [x, y] = [a, b].map(|v| Tensor::from_vec(v.to_vec(), [4]).to_dtype(dtype));
+        for (name, op, expected) in table {
+            let result = op(&x, &y);
+            assert_eq!(result.dtype(), dtype, "{name}");
+            let expected: Vec<i32> = a.iter().zip(b).map(|(&a, b)| expected(a, b)).collect();
+            assert_eq!(result.to_dtype(DType::I32).to_vec::<i32>(), expected, "{name} of {dtype}");
+        }
+        assert!(
+            x.bitwise_not().bitwise_not().eq(&x).to_vec::<bool>().into_iter().all(|same| same),
+            "{dtype}"
+        );
+    }
+    assert_eq!(Tensor::from_vec(vec![6i32, -1], [2]).bitwise_not().to_vec::<i32>(), [-7, 0]);
+    assert_eq!(Tensor::from_vec(vec![6u8, 255], [2]).bitwise_not().to_vec::<u8>(), [249, 0]);
+    assert_eq!(Tensor::from_vec(vec![6i32, -8], [2]).bitwise_and(3).to_vec::<i32>(), [2, 0]);
+    let truth = Tensor::from_vec(vec![true, false], [2]);
+    assert_eq!(truth.bitwise_xor(&truth.bitwise_not()).to_vec::<bool>(), [true, true]);
+    assert!(Tensor::vector(&[1.0]).try_bitwise_and(1).is_err());
+}
