@@ -335,6 +335,6 @@ fn bits_of_integers_are_combined_in_every_type() {
     assert_eq!(Tensor::from_vec(vec![6u8, 255], [2]).bitwise_not().to_vec::<u8>(), [249, 0]);
     assert_eq!(Tensor::from_vec(vec![6i32, -8], [2]).bitwise_and(3).to_vec::<i32>(), [2, 0]);
     let truth = Tensor::from_vec(vec![true, false], [2]);
-    assert_eq!(truth.bitwise_xor(&truth.bitwise_not()).to_vec::<bool>(), [true, true]);
+    assert_eq!(truth.bitwise_xor(truth.bitwise_not()).to_vec::<bool>(), [true, true]);
     assert!(Tensor::vector(&[1.0]).try_bitwise_and(1).is_err());
 }
