@@ -71,32 +71,15 @@ fn adapters_learn_exact_answers_and_are_merged_into_a_file() {
     let page = std::fs::read_to_string(folder.0.join("models/run.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("After step 30") && page.contains("learning_rate"));
     assert_eq!(answers(&folder, &model("llama.gguf"), Some("models/run/adapter")), expected());
-    let mut command = volta(&folder);
-    command.args([
-        "merge",
-        "--device",
-        "cpu",
-        "--adapter",
-        "models/run/adapter",
-        "--output",
-        "merged.gguf",
-        "--model",
-    ]);
-    ok(&command.arg(model("llama.gguf")).output().unwrap());
+    let merge = |name: &str, output: &str| {
+        let mut command = volta(&folder);
+        command.args(["merge", "--device", "cpu", "--adapter", "models/run/adapter", "--output", output]);
+        ok(&command.arg("--model").arg(model(name)).output().unwrap());
+    };
+    merge("llama.gguf", "merged.gguf");
     assert_eq!(answers(&folder, &folder.0.join("merged.gguf"), None), expected());
     // The same adapters belong to the folder that the file was made of.
-    let mut command = volta(&folder);
-    command.args([
-        "merge",
-        "--device",
-        "cpu",
-        "--adapter",
-        "models/run/adapter",
-        "--output",
-        "merged",
-        "--model",
-    ]);
-    ok(&command.arg(model("llama")).output().unwrap());
+    merge("llama", "merged");
     assert_eq!(answers(&folder, &folder.0.join("merged"), None), expected());
 }
 
